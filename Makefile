@@ -1,0 +1,54 @@
+# The commands live in .venv, which `scripts/setup` makes from the lock file.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: help setup demo dev screenshots test test-long faults lint format types imports check clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
+
+setup: $(READY) ## install everything into .venv; the other targets do it when needed
+
+$(READY): pyproject.toml uv.lock scripts/setup
+	@scripts/setup
+	@touch $(READY)
+
+demo: $(READY) ## run the pipelines on real data in a stack of their own, and show what happened
+	@$(BIN)/assetflow demo $(ARGS)
+
+dev: $(READY) ## start the same stack and leave it running
+	@$(BIN)/assetflow dev $(ARGS)
+
+screenshots: $(READY) ## take the pictures of docs/images anew (needs Chromium)
+	@$(BIN)/python scripts/screenshots
+
+test: $(READY) ## run the tests (ARGS="tests/core -k cron" for some of them)
+	@$(BIN)/python -m pytest -m "not faults and not long" $(ARGS)
+
+test-long: $(READY) ## run the tests that start whole stacks, browsers and Spark processes, or kill them
+	@$(BIN)/python -m pytest -m "long and not faults" $(ARGS)
+
+faults: $(READY) ## run the long tests that kill processes at bad moments
+	@$(BIN)/python -m pytest -m faults $(ARGS)
+
+lint: $(READY) ## check style and formatting
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+format: $(READY) ## mend style and formatting
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+types: $(READY) ## check the types
+	@$(BIN)/pyright
+
+imports: $(READY) ## check that imports go down only
+	@$(BIN)/lint-imports
+
+check: test test-long lint types imports ## all that has to pass before a change goes in
+
+clean: ## remove what the other targets made
+	@rm -rf .venv .assetflow .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist build spark-warehouse metastore_db derby.log
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
