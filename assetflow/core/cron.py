@@ -1,0 +1,263 @@
+"""Cron expressions on the wall clock of a time zone (contract 6.2).
+
+croniter reads the expression; the times are computed here, day by day on the wall clock, because croniter errs on the
+days on which a clock changes. The rule for those days hangs on the hour field:
+
+- it begins with `*`: every real hour counts. A skipped time is left out, a repeated one counts both times.
+- anything else: every day has its run. A skipped time moves on by the gap, of a repeated one the first counts.
+
+Day of month and day of week are alternatives if both are restricted, and anything but a lone `*` restricts: `*/2` too.
+(Vixie cron takes `*/2` for a star there; croniter, Airflow and Prefect do not.)
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from calendar import monthrange
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
+from itertools import takewhile
+from zoneinfo import ZoneInfo
+
+from croniter import croniter
+
+from assetflow.core.wallclock import as_utc, every_instant, find_zone, first_instant
+from assetflow.errors import InvalidTimetable
+
+MACROS = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+
+_DAY = timedelta(days=1)
+_LEAP_YEAR = 2024
+_TERM = re.compile(r"(\*|[0-9a-z]+(-[0-9a-z]+)?)(/(?P<step>[0-9]+))?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class _Field:
+    """One of the five fields: its name, its numbers, and the names that stand for numbers."""
+
+    name: str
+    lowest: int
+    highest: int
+    names: tuple[str, ...] = ()
+
+    def allowed(self) -> str:
+        numbers = f"{self.lowest}-{self.highest}"
+        words = f", {self.names[0]}-{self.names[-1]}" if self.names else ""
+        return f"{numbers}{words}, lists (1,3), ranges (1-3) and steps (*/2 or 1-5/2)"
+
+
+_FIELDS = (
+    _Field("minute", 0, 59),
+    _Field("hour", 0, 23),
+    _Field("day of month", 1, 31),
+    _Field("month", 1, 12, MONTHS),
+    _Field("day of week", 0, 7, WEEKDAYS),
+)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """An expression taken apart: which days, and which times on each of them."""
+
+    fields: tuple[str, ...]
+    times: tuple[timedelta, ...]
+    days: frozenset[int]
+    months: frozenset[int]
+    weekdays: frozenset[int]
+    either: bool
+    every_hour: bool
+    zone: ZoneInfo
+
+    def has(self, day: date) -> bool:
+        if day.month not in self.months:
+            return False
+        by_day = day.day in self.days
+        by_weekday = day.isoweekday() % 7 in self.weekdays
+        return (by_day or by_weekday) if self.either else (by_day and by_weekday)
+
+    def first_day(self, day: date, step: int) -> date:
+        """The first day with times from this one on (step 1) or back (step -1)."""
+        while not self.has(day):
+            if day.month not in self.months:
+                day = day.replace(day=1 if step < 0 else monthrange(day.year, day.month)[1])
+            day += step * _DAY
+        return day
+
+
+@dataclass(frozen=True)
+class Cron:
+    """The times of a cron expression in a time zone.
+
+    Parameters:
+        expression: five fields (minute, hour, day of month, month, day of week; numbers, names, lists, ranges, steps;
+            `7` is Sunday), or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
+        timezone: IANA name of the zone whose wall clock counts.
+
+    Raises:
+        InvalidTimetable: the expression cannot be read or names no day that exists, or the zone is unknown.
+    """
+
+    expression: str
+    timezone: str = "UTC"
+    _plan: _Plan = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_plan", _read(self.expression, find_zone(self.timezone)))
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The five fields in lower case; those that a macro stands for."""
+        return self._plan.fields
+
+    def next_after(self, moment: datetime) -> datetime:
+        """The first time strictly after this one, in UTC."""
+        for instant in self._forward(as_utc(moment)):
+            return instant
+        raise self._no_more("after", moment)
+
+    def previous_before(self, moment: datetime) -> datetime:
+        """The last time strictly before this one, in UTC."""
+        for instant in self._backward(as_utc(moment)):
+            return instant
+        raise self._no_more("before", moment)
+
+    def between(self, after: datetime, until: datetime) -> Iterator[datetime]:
+        """The times from `after` (excluded) to `until` (included), in UTC, one by one."""
+        end = as_utc(until)
+        return takewhile(lambda instant: instant <= end, self._forward(as_utc(after)))
+
+    def _forward(self, moment: datetime) -> Iterator[datetime]:
+        day = moment.date()
+        try:
+            while True:
+                instants = _instants_of_utc_day(self, day)
+                yield from instants[bisect_right(instants, moment) :]
+                # A local day reaches from the UTC day before it to the second one after it.
+                day = max(day + _DAY, self._plan.first_day(day - _DAY, 1) - _DAY)
+        except OverflowError:
+            return
+
+    def _backward(self, moment: datetime) -> Iterator[datetime]:
+        day = moment.date()
+        try:
+            while True:
+                instants = _instants_of_utc_day(self, day)
+                yield from reversed(instants[: bisect_left(instants, moment)])
+                day = min(day - _DAY, self._plan.first_day(day, -1) + 2 * _DAY)
+        except OverflowError:
+            return
+
+    def _no_more(self, side: str, moment: datetime) -> InvalidTimetable:
+        return InvalidTimetable(f"The calendar ends: the cron {self.expression!r} has no time {side} {moment}")
+
+
+@lru_cache(maxsize=128)
+def _instants_of_utc_day(cron: Cron, day: date) -> tuple[datetime, ...]:
+    plan = cron._plan  # pyright: ignore[reportPrivateUsage]
+    nearby = (day + days * _DAY for days in (-2, -1, 0, 1))
+    local = (instant for local_day in nearby if plan.has(local_day) for instant in _instants(cron, local_day))
+    return tuple(sorted({instant for instant in local if instant.date() == day}))
+
+
+@lru_cache(maxsize=256)
+def _instants(cron: Cron, day: date) -> tuple[datetime, ...]:
+    """The instants of the times of one local day; a change of the clock may move some of them out of order."""
+    plan = cron._plan  # pyright: ignore[reportPrivateUsage]
+    start = datetime.combine(day, time.min)
+    offset = _steady_offset(start, plan.zone)
+    if offset is not None:
+        midnight = start.replace(tzinfo=UTC) - offset
+        return tuple(midnight + of_day for of_day in plan.times)
+    if plan.every_hour:
+        return tuple(instant for of_day in plan.times for instant in every_instant(start + of_day, plan.zone))
+    return tuple(first_instant(start + of_day, plan.zone) for of_day in plan.times)
+
+
+def _steady_offset(start: datetime, zone: ZoneInfo) -> timedelta | None:
+    """The zone's offset from UTC if it is the same through this whole day, else None."""
+    offsets = {
+        (start + timedelta(hours=hour)).replace(tzinfo=zone, fold=fold).utcoffset()
+        for hour in range(25)
+        for fold in (0, 1)
+    }
+    return offsets.pop() if len(offsets) == 1 else None
+
+
+def _read(expression: str, zone: ZoneInfo) -> _Plan:
+    texts = _split(expression)
+    for text, kind in zip(texts, _FIELDS, strict=True):
+        _check_field(expression, text, kind)
+    values = [_values(text, kind) for text, kind in zip(texts, _FIELDS, strict=True)]
+    minutes, hours, days, months, weekdays = values
+    plan = _Plan(
+        fields=texts,
+        times=tuple(timedelta(hours=hour, minutes=minute) for hour in sorted(hours) for minute in sorted(minutes)),
+        days=days,
+        months=months,
+        weekdays=weekdays,
+        either=texts[2] != "*" and texts[4] != "*",
+        every_hour=texts[1].startswith("*"),
+        zone=zone,
+    )
+    if texts[4] == "*" and min(days) > max(monthrange(_LEAP_YEAR, month)[1] for month in months):
+        raise InvalidTimetable(
+            f"The cron {expression!r} never comes: no such month has day {min(days)}",
+            fix="Name a day that one of its months has.",
+            rule="6.2",
+        )
+    return plan
+
+
+def _split(expression: object) -> tuple[str, ...]:
+    text = expression.strip().lower() if isinstance(expression, str) else ""
+    fields = tuple(MACROS.get(text, text).split())
+    if len(fields) == len(_FIELDS):
+        return fields
+    raise InvalidTimetable(
+        f"The cron {expression!r} has {len(fields)} field{'' if len(fields) == 1 else 's'} instead of 5",
+        fix="Give minute, hour, day of month, month and day of week, such as '30 6 * * 1-5', or one of "
+        f"{', '.join(MACROS)}.",
+        rule="6.2",
+    )
+
+
+def _check_field(expression: str, text: str, kind: _Field) -> None:
+    terms = [_TERM.fullmatch(term) for term in text.split(",")]
+    readable = all(term is not None and int(term["step"] or 1) <= kind.highest for term in terms)
+    try:
+        # croniter also knows L, W, # and H, which are no part of the contract: the pattern keeps out the signs, and
+        # a field is tried alone so that the error can name it.
+        words = re.findall("[a-z]+", text)
+        if not readable or any(word not in kind.names for word in words):
+            raise ValueError(text)
+        _values(text, kind)
+    except ValueError as cause:
+        raise InvalidTimetable(
+            f"The {kind.name} field {text!r} of the cron {expression!r} cannot be read",
+            fix=f"Allowed are {kind.allowed()}.",
+            rule="6.2",
+        ) from cause
+
+
+def _values(text: str, kind: _Field) -> frozenset[int]:
+    position = _FIELDS.index(kind)
+    fields = ["*"] * len(_FIELDS)
+    fields[position] = text
+    found = croniter.expand(" ".join(fields))[0][position]
+    if "*" in found:
+        last = kind.highest - 1 if kind.names == WEEKDAYS else kind.highest
+        return frozenset(range(kind.lowest, last + 1))
+    return frozenset(int(value) for value in found)

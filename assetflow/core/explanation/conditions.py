@@ -1,0 +1,261 @@
+"""A condition with the facts beside each leaf: what satisfies it, or what it waits for.
+
+The tree is given as rows in reading order, each with its depth: a schedule may be deeper than JSON and Python like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+from assetflow.core.conditions import Gate, Leaf, Token
+from assetflow.core.evaluation import is_complete
+from assetflow.core.events import AssetEvent
+from assetflow.core.explanation.facts import Names, QueuedEvents, pending_of
+from assetflow.core.explanation.keys import RollupKeys, rollup_keys
+from assetflow.core.explanation.prefixes import first_prefix
+from assetflow.core.explanation.words import at, count, iso, since, some
+from assetflow.core.partitions import RollupMapper
+from assetflow.core.schedules import Schedule
+
+RowKind = Literal["all", "any", "asset", "name", "alias"]
+RowState = Literal["satisfied", "waiting", "never"]
+
+_LEAF_KINDS: dict[str, RowKind] = {"uri": "asset", "name": "name", "alias": "alias"}
+
+
+@dataclass(frozen=True)
+class ConditionRow:
+    """One node of a condition: a gate or a leaf.
+
+    Attributes:
+        depth: 0 for the root; the rows that follow with a greater depth are below it.
+        kind: the gates `all` and `any`; the leaves `asset` (by URI), `name` (a reference by name), `alias`.
+        value: the URI, name or alias of a leaf; empty for a gate.
+        label: what a person calls it.
+        state: `never`: it cannot be satisfied as things stand.
+        since: since when it is satisfied, or since when it waits; none where that is not known.
+        words: the same in a sentence without subject.
+        satisfied_by: the event with which a leaf became satisfied.
+        queued: how many queued events match the leaf, as far as they were looked at.
+        members, satisfied_members: of a gate.
+        received, missing: upstream keys of a rolled-up leaf that is not complete.
+    """
+
+    depth: int
+    kind: RowKind
+    value: str
+    label: str
+    state: RowState
+    words: str
+    since: datetime | None = None
+    satisfied_by: AssetEvent | None = None
+    queued: int = 0
+    members: int = 0
+    satisfied_members: int = 0
+    received: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+    @property
+    def is_gate(self) -> bool:
+        return self.kind in ("all", "any")
+
+    def as_json(self) -> dict[str, object]:
+        event = self.satisfied_by
+        row: dict[str, object] = {"depth": self.depth, "kind": self.kind, "state": self.state, "words": self.words}
+        row["since"] = iso(self.since)
+        if self.is_gate:
+            return row | {"members": self.members, "satisfied_members": self.satisfied_members}
+        row |= {"value": self.value, "label": self.label, "queued": self.queued}
+        row["satisfied_by"] = None if event is None else str(event.id)
+        if self.received or self.missing:
+            row |= {"received": list(self.received), "missing": list(self.missing)}
+        return row
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What is known of a node before its place in the tree is."""
+
+    row: ConditionRow
+    children: tuple[int, ...] = ()
+
+
+def condition_rows(
+    schedule: Schedule, queue: QueuedEvents, names: Names, waiting_since: datetime | None
+) -> tuple[ConditionRow, ...]:
+    """The condition of a schedule, in reading order; empty for a schedule without one.
+
+    Parameters:
+        queue: what is queued, for the target key if the schedule is partitioned.
+        waiting_since: since when the queue takes part: the last decision, or the consumer's beginning.
+    """
+    if schedule.condition is None:
+        return ()
+    leaves = _Leaves(schedule, queue, names, waiting_since)
+    nodes: list[_Found] = []
+    waiting: list[int] = []
+    for node in schedule.condition.postfix:
+        if isinstance(node, Gate):
+            start = len(waiting) - node.arity
+            children = tuple(waiting[start:])
+            del waiting[start:]
+            nodes.append(_Found(_gate(node, [nodes[child].row for child in children], waiting_since), children))
+        else:
+            nodes.append(_Found(leaves.row(node)))
+        waiting.append(len(nodes) - 1)
+    return tuple(_reading_order(nodes))
+
+
+def _reading_order(nodes: Sequence[_Found]) -> list[ConditionRow]:
+    rows: list[ConditionRow] = []
+    waiting = [(len(nodes) - 1, 0)]
+    while waiting:
+        place, depth = waiting.pop()
+        found = nodes[place]
+        rows.append(_at_depth(found.row, depth))
+        waiting.extend((child, depth + 1) for child in reversed(found.children))
+    return rows
+
+
+def _at_depth(row: ConditionRow, depth: int) -> ConditionRow:
+    # `dataclasses.replace` checks each field again; a schedule may have thousands of leaves.
+    copy = object.__new__(ConditionRow)
+    copy.__dict__.update(row.__dict__, depth=depth)
+    return copy
+
+
+def _gate(gate: Gate, members: Sequence[ConditionRow], waiting_since: datetime | None) -> ConditionRow:
+    satisfied = [row for row in members if row.state == "satisfied"]
+    never = [row for row in members if row.state == "never"]
+    held = [row.since for row in satisfied if row.since is not None]
+    if gate.kind == "all":
+        label, holds, hopeless = "all of these", len(satisfied) == len(members), bool(never)
+        moment = max(held, default=None)
+    else:
+        label, holds, hopeless = "any of these", bool(satisfied), len(never) == len(members)
+        moment = min(held, default=None)
+    state: RowState = "satisfied" if holds else "never" if hopeless else "waiting"
+    moment = moment if holds else waiting_since
+    words = _gate_words(gate, state, len(satisfied), len(members), moment)
+    return ConditionRow(
+        0, gate.kind, "", label, state, words, moment, members=len(members), satisfied_members=len(satisfied)
+    )
+
+
+def _gate_words(gate: Gate, state: RowState, satisfied: int, members: int, moment: datetime | None) -> str:
+    if not members:
+        return "an empty list: true by itself, but an update has to come" if gate.kind == "all" else "nothing: never"
+    of = f"{satisfied} of {members} updated"
+    if state == "satisfied":
+        return f"{of}: satisfied{since(moment)}"
+    return f"{of}: can never be satisfied" if state == "never" else f"{of}: waiting{since(moment)}"
+
+
+class _Leaves:
+    """Looks up leaves among the queued events."""
+
+    def __init__(self, schedule: Schedule, queue: QueuedEvents, names: Names, waiting_since: datetime | None) -> None:
+        self._schedule = schedule
+        self._target_key = queue.target_key
+        self._names = names
+        self._waiting_since = waiting_since
+        self._events: dict[str, list[AssetEvent]] = {}
+        for event in queue.events:
+            self._events.setdefault(event.uri, []).append(event)
+        self._tokens = {uri: names.tokens_of(uri) for uri in self._events}
+        self._uris: dict[Token, list[str]] = {}
+        for uri, tokens in self._tokens.items():
+            for token in tokens:
+                self._uris.setdefault(token, []).append(uri)
+
+    def row(self, leaf: Leaf) -> ConditionRow:
+        uris = self._uris.get(leaf.token, [])
+        queued = sum(len(self._events[uri]) for uri in uris)
+        completing = [event for uri in uris if (event := self._completing(uri)) is not None]
+        first = min(completing, key=lambda event: event.sequence or 0, default=None)
+        if first is not None:
+            return self._satisfied(leaf, first, queued)
+        uri = uris[0] if uris else self._uri_of(leaf.token)
+        mapper = None if uri is None else self._rollup(uri)
+        if uri is None or mapper is None or self._target_key is None:
+            return self._waiting(leaf)
+        return self._collecting(leaf, rollup_keys(mapper, self._target_key, self._keys_of(uri)), queued)
+
+    def _uri_of(self, token: Token) -> str | None:
+        """The asset that a leaf speaks of, also before an update of it is queued; an alias may speak of several."""
+        if token.kind == "uri":
+            return token.value
+        return self._names.owners.get(token.value) if token.kind == "name" else None
+
+    def _rollup(self, uri: str) -> RollupMapper | None:
+        parts = self._schedule.partitioning
+        mapper = None if parts is None else parts.mapper_for(self._names.tokens_of(uri))
+        return mapper if isinstance(mapper, RollupMapper) else None
+
+    def _keys_of(self, uri: str) -> set[str]:
+        return {event.partition_key for event in self._events.get(uri, ()) if event.partition_key is not None}
+
+    def _completing(self, uri: str) -> AssetEvent | None:
+        """The first event of an asset with which it counts as updated; none if it does not yet."""
+        events = self._events[uri]
+        tokens = self._tokens[uri]
+        if not self._schedule.has_rollup:
+            return events[0]
+        last = first_prefix(
+            events, lambda part: is_complete(self._schedule, self._target_key, pending_of(part)[uri], tokens)
+        )
+        return None if last is None else events[last - 1]
+
+    def _satisfied(self, leaf: Leaf, event: AssetEvent, queued: int) -> ConditionRow:
+        through = "" if leaf.token == Token("uri", event.uri) else f" of {event.uri}"
+        key = "" if event.partition_key is None else f" (key {event.partition_key})"
+        more = f", {queued - 1} more queued" if queued > 1 else ""
+        when = "" if event.recorded is None else f", recorded {at(event.recorded)}"
+        words = f"satisfied by event {event.id}{through}{key}{when}{more}"
+        return self._new(leaf, "satisfied", words, event.recorded, event, queued)
+
+    def _collecting(self, leaf: Leaf, keys: RollupKeys, queued: int) -> ConditionRow:
+        """A rolled-up leaf that lacks some of its keys."""
+        until = f"waiting{since(self._waiting_since)}"
+        if keys.readable:
+            awaited = len(keys.received) + len(keys.missing)
+            have = f"{len(keys.received)} of {count(awaited, 'key')} received, {keys.needed} needed"
+            words = f"{until}: {have}; missing {some(keys.missing)}"
+        else:
+            words = f"{until}: its mapper cannot read the target key {self._target_key!r} back, so nothing is enough"
+        row = self._new(leaf, "waiting", words, self._waiting_since, None, queued)
+        return replace(row, received=keys.received, missing=keys.missing)
+
+    def _waiting(self, leaf: Leaf) -> ConditionRow:
+        kind, value = leaf.token
+        if kind == "name" and value not in self._names.owners:
+            words = f"no asset is named {value!r}: as long as that is so, it is never satisfied"
+            return self._new(leaf, "never", words, None)
+        until = f"waiting{since(self._waiting_since)}"
+        if kind == "alias":
+            linked = self._names.links.get(value, ())
+            words = (
+                f"{until} for an update of an asset linked to this alias ({some(sorted(linked))})"
+                if linked
+                else f"{until} for a first update through this alias: no asset is linked to it yet"
+            )
+        elif kind == "name":
+            words = f"{until} for an update of {self._names.owners[value]}"
+        else:
+            words = f"{until} for an update"
+        return self._new(leaf, "waiting", words, self._waiting_since)
+
+    def _new(
+        self,
+        leaf: Leaf,
+        state: RowState,
+        words: str,
+        moment: datetime | None,
+        event: AssetEvent | None = None,
+        queued: int = 0,
+    ) -> ConditionRow:
+        kind, value = leaf.token
+        return ConditionRow(0, _LEAF_KINDS[kind], value, leaf.label, state, words, moment, event, queued)

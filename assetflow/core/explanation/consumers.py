@@ -1,0 +1,208 @@
+"""Why a consumer runs, or why it does not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from assetflow.core.explanation.conditions import ConditionRow, condition_rows
+from assetflow.core.explanation.decisions import DecisionExplanation, explain_decision
+from assetflow.core.explanation.facts import ConsumerFacts, QueuedEvents
+from assetflow.core.explanation.partitions import PartitionExplanation, explain_partition
+from assetflow.core.explanation.words import SHOWN, at, count, iso, joined, since, some
+
+ConsumerState = Literal["waiting", "ready", "running", "paused", "held", "never", "time only", "removed"]
+
+
+@dataclass(frozen=True)
+class ConsumerExplanation:
+    """One consumer, told.
+
+    Attributes:
+        state: `ready`: its condition holds and the next pass decides; `running`: it coalesces, and a run of it has not
+            ended; `held`: its deployment is paused; `never`: the condition cannot hold as things stand.
+        condition: the rows of the tree. Those of a partitioned consumer have no facts: each partition has its own.
+        partitions: the pending partitions that were looked at.
+        notes: what a person should know besides.
+        next_time: the next time-based run.
+    """
+
+    facts: ConsumerFacts
+    state: ConsumerState
+    words: str
+    condition: tuple[ConditionRow, ...]
+    partitions: tuple[PartitionExplanation, ...]
+    queued: int
+    notes: tuple[str, ...]
+    last: DecisionExplanation | None
+    next_time: datetime | None
+
+    @property
+    def name(self) -> str:
+        return self.facts.consumer.name
+
+    @property
+    def holds(self) -> bool:
+        """Whether the condition holds now, for one partition at least if it is partitioned."""
+        if self.facts.consumer.schedule.is_partitioned:
+            return any(partition.holds for partition in self.partitions)
+        return bool(self.queued) and bool(self.condition) and self.condition[0].state == "satisfied"
+
+    def as_json(self) -> dict[str, object]:
+        consumer = self.facts.consumer
+        return {
+            "consumer": consumer.name,
+            "id": consumer.id,
+            "deployment": str(consumer.deployment_id),
+            "state": self.state,
+            "words": self.words,
+            "notes": list(self.notes),
+            "paused": consumer.paused,
+            "held": consumer.held,
+            "while_paused": consumer.options.while_paused,
+            "coalesce": consumer.options.coalesce,
+            "partitioned": consumer.schedule.is_partitioned,
+            "schedule": consumer.schedule.describe(),
+            "holds": self.holds,
+            "queued": self.queued,
+            "pending_partitions": self.facts.partition_count if consumer.schedule.is_partitioned else 0,
+            "condition": [row.as_json() for row in self.condition],
+            "partitions": [partition.as_json() for partition in self.partitions],
+            "since": iso(self.facts.since),
+            "next_time": iso(self.next_time),
+            "last_decision": None if self.last is None else self.last.as_json(),
+        }
+
+
+def explain_consumer(facts: ConsumerFacts, now: datetime) -> ConsumerExplanation:
+    """Why a consumer runs, or why it does not, as things stand.
+
+    Parameters:
+        now: for the next time-based run.
+    """
+    schedule = facts.consumer.schedule
+    waiting_since = _waiting_since(facts)
+    partitions: tuple[PartitionExplanation, ...] = ()
+    queue = QueuedEvents()
+    if schedule.is_partitioned:
+        partitions = tuple(explain_partition(schedule, each, facts.names) for each in facts.queues)
+    elif facts.queues:
+        queue = facts.queues[0]
+    rows = condition_rows(schedule, queue, facts.names, waiting_since)
+    holds = any(each.holds for each in partitions) or (
+        bool(queue.events) and bool(rows) and rows[0].state == "satisfied"
+    )
+    state = _state(facts, rows, holds)
+    return ConsumerExplanation(
+        facts=facts,
+        state=state,
+        words=_words(facts, state, rows, waiting_since),
+        condition=rows,
+        partitions=partitions,
+        queued=facts.queue_size,
+        notes=tuple(_notes(facts, rows)),
+        last=None if facts.last is None else explain_decision(facts.last, schedule, facts.names),
+        next_time=_next_time(facts, now),
+    )
+
+
+def _waiting_since(facts: ConsumerFacts) -> datetime | None:
+    last = None if facts.last is None else facts.last.decision.made
+    return last if facts.since is None or (last is not None and last > facts.since) else facts.since
+
+
+def _next_time(facts: ConsumerFacts, now: datetime) -> datetime | None:
+    timetable = facts.consumer.schedule.timetable
+    if timetable is None or facts.consumer.paused or facts.removed is not None:
+        return None
+    tick = timetable.next_after(now)
+    return None if tick is None else tick.time
+
+
+def _state(facts: ConsumerFacts, rows: tuple[ConditionRow, ...], holds: bool) -> ConsumerState:
+    consumer = facts.consumer
+    if facts.removed is not None:
+        return "removed"
+    if consumer.paused:
+        return "paused"
+    if consumer.held:
+        return "held"
+    if not rows:
+        return "time only"
+    if holds:
+        return "running" if consumer.options.coalesce and facts.running else "ready"
+    return "never" if rows[0].state == "never" or not consumer.schedule.tokens else "waiting"
+
+
+def _words(
+    facts: ConsumerFacts,
+    state: ConsumerState,
+    rows: tuple[ConditionRow, ...],
+    waiting_since: datetime | None,
+) -> str:
+    name = facts.consumer.name
+    match state:
+        case "removed":
+            return f"The deployment of {name} is gone{since(facts.removed)}."
+        case "paused":
+            return f"{name} is paused: its automation is switched off. {_while_paused(facts)}"
+        case "held":
+            return f"{name} makes no decisions, since its deployment is paused; its queue goes on filling."
+        case "time only":
+            return f"{name} runs by time only: {facts.consumer.schedule.describe()}."
+        case "ready":
+            return f"The condition of {name} holds; the next pass decides."
+        case "running":
+            return f"The condition of {name} holds; it is decided when its run has ended (coalesce)."
+        case "never":
+            return f"{name} can never run as things stand: {_hopeless(rows)}."
+        case "waiting":
+            return _waits(facts, rows, waiting_since)
+
+
+def _while_paused(facts: ConsumerFacts) -> str:
+    if facts.consumer.options.while_paused == "keep":
+        return "Its queue goes on filling."
+    return "What is updated meanwhile is dropped for it."
+
+
+def _hopeless(rows: tuple[ConditionRow, ...]) -> str:
+    never = [f"no asset is named {row.value!r}" for row in rows if row.state == "never" and row.kind == "name"]
+    return joined(never) if never else "its condition names nothing"
+
+
+def _waits(facts: ConsumerFacts, rows: tuple[ConditionRow, ...], waiting_since: datetime | None) -> str:
+    name = facts.consumer.name
+    if facts.consumer.schedule.is_partitioned and facts.partition_count:
+        return f"{name} waits: {count(facts.partition_count, 'partition')} begun, none complete."
+    leaves = [row for row in rows if not row.is_gate]
+    missing = list(dict.fromkeys(row.label for row in leaves if row.state != "satisfied"))
+    shown = joined(missing) if len(missing) <= SHOWN else some(missing)
+    return f"{name} waits{since(waiting_since)}; not updated: {shown}."
+
+
+def _notes(facts: ConsumerFacts, rows: tuple[ConditionRow, ...]) -> list[str]:
+    notes: list[str] = []
+    consumer = facts.consumer
+    notes += [
+        f"It is scheduled on what it produces ({' → '.join(way)}): each of its runs may start the next, without end."
+        for way in facts.loops
+    ]
+    if consumer.paused and consumer.held:
+        notes.append("Its deployment is paused as well.")
+    if consumer.paused and facts.queue_size:
+        notes.append("What was queued before it was paused stays queued, and is judged when it is resumed.")
+    notes += [
+        f"No asset is named {row.value!r}: that part is never satisfied."
+        for row in rows
+        if row.state == "never" and row.kind == "name"
+    ]
+    if consumer.options.coalesce:
+        notes.append("Updates that come while a run of it has not ended become one run (coalesce).")
+    if facts.last is not None and facts.last.run.undeliverable:
+        notes.append(
+            f"Its last decision, of {at(facts.last.decision.made)}, could not be delivered: {facts.last.run.error}. "
+            f"Replay it with `assetflow queue replay {facts.last.decision.id}`."
+        )
+    return notes

@@ -1,0 +1,184 @@
+"""Where an event came from and what became of it: every receipt, in words (contract 3.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from assetflow.core.codec.events import event_to_json
+from assetflow.core.consumers import Receipt
+from assetflow.core.events import AssetEvent, Origin
+from assetflow.core.explanation.facts import DecisionFacts
+from assetflow.core.explanation.words import at, iso
+from assetflow.core.redaction import redacted
+
+
+@dataclass(frozen=True)
+class EventSummary:
+    """An event in short."""
+
+    id: str
+    uri: str
+    name: str
+    partition_key: str | None
+    sequence: int | None
+    occurred: datetime
+    recorded: datetime | None
+    source: str
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "id": self.id,
+            "uri": self.uri,
+            "name": self.name,
+            "partition_key": self.partition_key,
+            "sequence": self.sequence,
+            "occurred": iso(self.occurred),
+            "recorded": iso(self.recorded),
+            "source": self.source,
+        }
+
+
+@dataclass(frozen=True)
+class ReceiptExplanation:
+    """What became of an event for one consumer (and target key), in words."""
+
+    receipt: Receipt
+    consumer: str
+    words: str
+    decision: DecisionFacts | None = None
+
+    def as_json(self) -> dict[str, object]:
+        receipt, made = self.receipt, self.decision
+        run = None if made is None else made.run.flow_run_id
+        return {
+            "consumer": self.consumer or None,
+            "target_key": receipt.target_key,
+            "status": receipt.status,
+            "words": self.words,
+            "decision": None if receipt.decision is None else str(receipt.decision),
+            "flow_run": None if run is None else str(run),
+            "by": receipt.by,
+            "why": receipt.why,
+            "error": receipt.error,
+        }
+
+
+@dataclass(frozen=True)
+class EventExplanation:
+    """One event, told: its origin, and each receipt."""
+
+    event: AssetEvent
+    words: str
+    receipts: tuple[ReceiptExplanation, ...]
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "event": event_to_json(redacted(self.event)),
+            "words": self.words,
+            "receipts": [receipt.as_json() for receipt in self.receipts],
+        }
+
+
+def explain_event(
+    event: AssetEvent,
+    receipts: Sequence[Receipt],
+    consumers: Mapping[int, str],
+    decisions: Sequence[DecisionFacts] = (),
+) -> EventExplanation:
+    """What is known about an event.
+
+    Parameters:
+        receipts: all of the event.
+        consumers: id to `flow/deployment`, removed consumers too.
+        decisions: those that consumed it; without one, its receipt says less.
+    """
+    made = {facts.decision.id: facts for facts in decisions}
+    told = tuple(
+        _explain(event, receipt, consumers, None if receipt.decision is None else made.get(receipt.decision))
+        for receipt in receipts
+    )
+    key = "" if event.partition_key is None else f", partition {event.partition_key}"
+    words = f"{event.uri}{key} was updated at {at(event.occurred)} by {source_of(event.origin)}"
+    if event.recorded is not None:
+        words += f", and recorded at {at(event.recorded)} as number {event.sequence}"
+    return EventExplanation(event, f"{words}.", told)
+
+
+def summary_of(event: AssetEvent) -> EventSummary:
+    """An event in short."""
+    return EventSummary(
+        id=str(event.id),
+        uri=event.uri,
+        name=event.asset.name,
+        partition_key=event.partition_key,
+        sequence=event.sequence,
+        occurred=event.occurred,
+        recorded=event.recorded,
+        source=source_of(event.origin),
+    )
+
+
+_PLACES = {
+    "api": "the API",
+    "cli": "the command line",
+    "prefect": "an event posted to Prefect",
+    "watcher": "a watcher",
+    "task": "a task",
+}
+
+
+def source_of(origin: Origin) -> str:
+    """Who made an event: `task load of flow run calm-fox (ingest/nightly)`, `the command line`."""
+    task, run = origin.task_run, origin.flow_run
+    if task is None and run is None:
+        return _PLACES[origin.kind] + (f" ({origin.by})" if origin.by else "")
+    parts = [] if task is None else [f"task {task.name or task.id}"]
+    if run is not None:
+        deployment = "/".join(name for name in (run.flow_name, run.deployment_name) if name)
+        parts.append(f"flow run {run.name or run.id}" + (f" ({deployment})" if deployment else ""))
+    return " of ".join(parts)
+
+
+def _explain(
+    event: AssetEvent, receipt: Receipt, consumers: Mapping[int, str], decision: DecisionFacts | None
+) -> ReceiptExplanation:
+    number = receipt.consumer
+    consumer = "" if number is None else consumers.get(number, f"consumer {number}")
+    return ReceiptExplanation(receipt, consumer, _words(event, receipt, consumer, decision), decision)
+
+
+def _words(event: AssetEvent, receipt: Receipt, consumer: str, decision: DecisionFacts | None) -> str:
+    key = "" if receipt.target_key is None else f" for the partition {receipt.target_key}"
+    match receipt.status:
+        case "queued":
+            return f"waits in the queue of {consumer}{key}"
+        case "consumed":
+            return _consumed(receipt, consumer, key, decision)
+        case "dropped":
+            return f"dropped: {consumer} was paused, and takes nothing meanwhile (while_paused='drop')"
+        case "removed":
+            return f"removed from the queue of {consumer}{key} by {receipt.by or 'someone'}" + (
+                f": {receipt.why}" if receipt.why else ""
+            )
+        case "not_for_consumer":
+            takes = "only updates with" if event.partition_key is None else "no updates with"
+            return f"not for {consumer}, which takes {takes} a partition key"
+        case "not_mapped":
+            return f"not queued for {consumer}, whose mapper could not use the key: {receipt.error}"
+        case "superseded":
+            return f"taken from the queue of {consumer}{key} when its schedule changed or its deployment went"
+        case "no_consumer":
+            return "no consumer wanted it"
+
+
+def _consumed(receipt: Receipt, consumer: str, key: str, decision: DecisionFacts | None) -> str:
+    words = f"consumed by {consumer}{key} with decision {receipt.decision}"
+    if decision is None:
+        return words
+    words += f" at {at(decision.decision.made)}"
+    run = decision.run
+    if run.undeliverable:
+        return f"{words}, which could not be delivered: {run.error}"
+    return f"{words}, flow run {run.flow_run_id}" if run.flow_run_id else f"{words}, whose run is not started yet"

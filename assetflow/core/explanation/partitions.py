@@ -1,0 +1,74 @@
+"""One pending partition: what has come for a target key and what is missing (contract chapter 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from assetflow.core.explanation.conditions import ConditionRow, condition_rows
+from assetflow.core.explanation.events import EventSummary, summary_of
+from assetflow.core.explanation.facts import Names, QueuedEvents
+from assetflow.core.explanation.words import at, count, iso
+from assetflow.core.schedules import Schedule
+
+
+@dataclass(frozen=True)
+class PartitionExplanation:
+    """A target key with its condition.
+
+    Attributes:
+        since: when its first event was recorded.
+        condition: the rows of the tree, each rolled-up leaf with its received and missing keys.
+        events: what is queued for the key, oldest first.
+    """
+
+    target_key: str
+    holds: bool
+    since: datetime | None
+    words: str
+    condition: tuple[ConditionRow, ...]
+    events: tuple[EventSummary, ...]
+    queued: int
+
+    @property
+    def received(self) -> tuple[str, ...]:
+        """The upstream keys that have come, over all leaves."""
+        return tuple(dict.fromkeys(event.partition_key for event in self.events if event.partition_key is not None))
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The upstream keys that rolled-up leaves have not got, over all leaves."""
+        return tuple(dict.fromkeys(key for row in self.condition for key in row.missing))
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "target_key": self.target_key,
+            "holds": self.holds,
+            "since": iso(self.since),
+            "words": self.words,
+            "queued": self.queued,
+            "received": list(self.received),
+            "missing": list(self.missing),
+            "condition": [row.as_json() for row in self.condition],
+            "events": [event.as_json() for event in self.events],
+        }
+
+
+def explain_partition(
+    schedule: Schedule, queue: QueuedEvents, names: Names, waiting_since: datetime | None = None
+) -> PartitionExplanation:
+    """What a pending partition has and what it waits for.
+
+    Parameters:
+        queue: what is queued for the target key.
+        waiting_since: since when it waits; the time of its first event if none is given.
+    """
+    first = queue.events[0].recorded if queue.events else None
+    rows = condition_rows(schedule, queue, names, waiting_since or first)
+    holds = bool(queue.events) and bool(rows) and rows[0].state == "satisfied"
+    key = queue.target_key or ""
+    started = "" if first is None else f", the first at {at(first)}"
+    have = f"{count(queue.count, 'event')} queued{started}" if queue.events else "nothing queued"
+    words = f"Partition {key}: {have}; its condition {'holds' if holds else 'does not hold yet'}."
+    events = tuple(map(summary_of, queue.events))
+    return PartitionExplanation(key, holds, first, words, rows, events, queue.count)

@@ -1,0 +1,157 @@
+"""A book in memory: the simulator's, and the twin of the ledger in tests."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime
+from uuid import UUID
+
+from assetflow.core.book import Pending
+from assetflow.core.conditions import Token
+from assetflow.core.consumers import Consumer, Decision, Receipt
+from assetflow.core.events import AssetEvent
+
+QueueKey = tuple[int, str | None]
+
+
+class MemoryBook:
+    """All state in dictionaries; nothing is ever dropped. See `Book` for what the methods promise."""
+
+    def __init__(self) -> None:
+        self.events: list[AssetEvent] = []
+        self.consumers: dict[int, Consumer] = {}
+        self.receipts: dict[tuple[int, int | None, str | None], Receipt] = {}
+        self.decisions: list[Decision] = []
+        self.running: dict[QueueKey, set[UUID]] = defaultdict(set)
+        self._owners: dict[str, str] = {}
+        self._names: dict[str, dict[str, None]] = defaultdict(dict)
+        self._aliases: dict[str, dict[str, None]] = defaultdict(dict)
+        self._ids: set[UUID] = set()
+        self._recordings: dict[UUID, set[tuple[str, str | None]]] = defaultdict(set)
+        self._index: dict[Token, set[int]] = defaultdict(set)
+        self._queues: dict[QueueKey, dict[int, AssetEvent]] = {}
+        self._pending: dict[QueueKey, dict[str, Counter[str | None]]] = {}
+        self._keys: dict[int, dict[str | None, None]] = defaultdict(dict)
+        self._receipt_keys: dict[tuple[int | None, int], dict[str | None, None]] = defaultdict(dict)
+
+    def owner_of(self, name: str) -> str | None:
+        return self._owners.get(name)
+
+    def names_of(self, uri: str) -> Collection[str]:
+        return self._names.get(uri, ())
+
+    def declare(self, name: str, uri: str) -> None:
+        self._owners[name] = uri
+        self._names[uri][name] = None
+
+    def aliases_of(self, uri: str) -> Collection[str]:
+        return self._aliases.get(uri, ())
+
+    def link(self, alias: str, uri: str) -> None:
+        self._aliases[uri][alias] = None
+
+    def new_events(self, recording: UUID, events: Sequence[AssetEvent]) -> Sequence[AssetEvent]:
+        earlier = self._recordings.get(recording, ())
+        new: dict[UUID, AssetEvent] = {}
+        for event in events:
+            if event.id not in self._ids and (event.uri, event.partition_key) not in earlier:
+                new.setdefault(event.id, event)
+        return list(new.values())
+
+    def append(self, event: AssetEvent, recording: UUID, now: datetime) -> AssetEvent:
+        recorded = event.in_ledger(len(self.events) + 1, now)
+        self.events.append(recorded)
+        self._ids.add(event.id)
+        self._recordings[recording].add((event.uri, event.partition_key))
+        return recorded
+
+    def wanting(self, tokens: Collection[Token]) -> Sequence[Consumer]:
+        found: set[int] = set()
+        for token in tokens:
+            found |= self._index.get(token, set())
+        return [self.consumers[number] for number in sorted(found)]
+
+    def save(self, consumer: Consumer) -> None:
+        self._unindex(consumer.id)
+        self.consumers[consumer.id] = consumer
+        for token in consumer.schedule.tokens:
+            self._index[token].add(consumer.id)
+
+    def forget(self, consumer: Consumer) -> None:
+        self._unindex(consumer.id)
+        del self.consumers[consumer.id]
+
+    def pending(self, consumer: int, target_key: str | None) -> Pending:
+        return self._pending.get((consumer, target_key), {})
+
+    def target_keys(self, consumer: int) -> Collection[str | None]:
+        return list(self._keys.get(consumer, ()))
+
+    def queued(self, consumer: int, target_key: str | None) -> Sequence[AssetEvent]:
+        queue = self._queues.get((consumer, target_key), {})
+        return [queue[sequence] for sequence in sorted(queue)]
+
+    def receipts_of(self, consumer: int, event: int) -> Sequence[Receipt]:
+        return [self.receipts[event, consumer, key] for key in self._receipt_keys[consumer, event]]
+
+    def write(self, event: AssetEvent, receipt: Receipt) -> None:
+        self.receipts[receipt.event, receipt.consumer, receipt.target_key] = receipt
+        self._receipt_keys[receipt.consumer, receipt.event][receipt.target_key] = None
+        if receipt.consumer is None:
+            return
+        if receipt.status == "queued":
+            self._enqueue((receipt.consumer, receipt.target_key), event)
+        else:
+            self._dequeue((receipt.consumer, receipt.target_key), event)
+
+    def unqueue(self, event: AssetEvent, consumer: int, target_key: str | None) -> None:
+        assert event.sequence is not None
+        del self.receipts[event.sequence, consumer, target_key]
+        del self._receipt_keys[consumer, event.sequence][target_key]
+        self._dequeue((consumer, target_key), event)
+
+    def is_busy(self, consumer: int, target_key: str | None) -> bool:
+        return bool(self.running.get((consumer, target_key)))
+
+    def decide(self, decision: Decision) -> None:
+        self.decisions.append(decision)
+        self.running[decision.consumer, decision.target_key].add(decision.id)
+        for event in decision.events:
+            assert event.sequence is not None
+            before = self.receipts[event.sequence, decision.consumer, decision.target_key]
+            self.write(event, replace(before, status="consumed", decision=decision.id))
+
+    def end_runs(self, consumer: int) -> None:
+        """Let all runs of a consumer have ended (4.7)."""
+        for key in [key for key in self.running if key[0] == consumer]:
+            del self.running[key]
+
+    def _unindex(self, number: int) -> None:
+        if number in self.consumers:
+            for token in self.consumers[number].schedule.tokens:
+                self._index[token].discard(number)
+
+    def _enqueue(self, key: QueueKey, event: AssetEvent) -> None:
+        assert event.sequence is not None
+        queue = self._queues.setdefault(key, {})
+        if event.sequence in queue:
+            return
+        queue[event.sequence] = event
+        self._keys[key[0]][key[1]] = None
+        self._pending.setdefault(key, {}).setdefault(event.uri, Counter())[event.partition_key] += 1
+
+    def _dequeue(self, key: QueueKey, event: AssetEvent) -> None:
+        queue = self._queues.get(key, {})
+        if event.sequence is None or queue.pop(event.sequence, None) is None:
+            return
+        keys = self._pending[key][event.uri]
+        keys[event.partition_key] -= 1
+        if not keys[event.partition_key]:
+            del keys[event.partition_key]
+        if not keys:
+            del self._pending[key][event.uri]
+        if not queue:
+            del self._queues[key], self._pending[key]
+            self._keys[key[0]].pop(key[1], None)

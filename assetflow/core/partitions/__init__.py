@@ -1,0 +1,74 @@
+"""Partitions: keys, the mappers that turn them into target keys, windows and wait policies (contract chapter 5).
+
+Names and key formats are those of Airflow 3.3.
+"""
+
+from assetflow.core.partitions.base import PartitionMapper
+from assetflow.core.partitions.keys import MAX_KEY_LENGTH, check_key
+from assetflow.core.partitions.mappers import (
+    AllowedKeyMapper,
+    ChainMapper,
+    FixedKeyMapper,
+    IdentityMapper,
+    ProductMapper,
+)
+from assetflow.core.partitions.policies import MinimumCount, WaitForAll, WaitPolicy
+from assetflow.core.partitions.reading import mapper_from_json
+from assetflow.core.partitions.rollup import FanOutMapper, RollupMapper
+from assetflow.core.partitions.temporal import (
+    StartOfDayMapper,
+    StartOfHourMapper,
+    StartOfMonthMapper,
+    StartOfQuarterMapper,
+    StartOfWeekMapper,
+    StartOfYearMapper,
+    TemporalMapper,
+)
+from assetflow.core.partitions.windows import (
+    DayWindow,
+    Direction,
+    HourWindow,
+    MonthWindow,
+    QuarterWindow,
+    SegmentWindow,
+    TimeWindow,
+    WeekWindow,
+    Window,
+    YearWindow,
+    window_from_json,
+)
+
+__all__ = [
+    "MAX_KEY_LENGTH",
+    "AllowedKeyMapper",
+    "ChainMapper",
+    "DayWindow",
+    "Direction",
+    "FanOutMapper",
+    "FixedKeyMapper",
+    "HourWindow",
+    "IdentityMapper",
+    "MinimumCount",
+    "MonthWindow",
+    "PartitionMapper",
+    "ProductMapper",
+    "QuarterWindow",
+    "RollupMapper",
+    "SegmentWindow",
+    "StartOfDayMapper",
+    "StartOfHourMapper",
+    "StartOfMonthMapper",
+    "StartOfQuarterMapper",
+    "StartOfWeekMapper",
+    "StartOfYearMapper",
+    "TemporalMapper",
+    "TimeWindow",
+    "WaitForAll",
+    "WaitPolicy",
+    "WeekWindow",
+    "Window",
+    "YearWindow",
+    "check_key",
+    "mapper_from_json",
+    "window_from_json",
+]

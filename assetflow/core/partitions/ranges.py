@@ -1,0 +1,173 @@
+"""The keys of a range of time: what should be there, for gaps and backfills."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from assetflow.core.partitions.base import PartitionMapper
+from assetflow.core.partitions.mappers import ChainMapper
+from assetflow.core.partitions.rollup import FanOutMapper, RollupMapper
+from assetflow.core.partitions.temporal import TEMPORAL_MAPPERS, TemporalMapper
+from assetflow.core.wallclock import find_zone, first_instant
+from assetflow.errors import InvalidPartition
+
+Every = Literal["hour", "day", "week", "month", "quarter", "year"]
+
+# From the finest on: a key that is written to the second may still be that of a day.
+_FORMATS: tuple[tuple[str, Every], ...] = (
+    ("%Y-%m-%dT%H:%M:%S", "hour"),
+    ("%Y-%m-%dT%H:%M", "hour"),
+    ("%Y-%m-%dT%H", "hour"),
+    ("%Y-%m-%d %H:%M:%S", "hour"),
+    ("%Y-%m-%d", "day"),
+    ("%Y%m%d", "day"),
+    ("%Y-%m", "month"),
+    ("%Y", "year"),
+)
+_WRITTEN: tuple[tuple[str, timedelta], ...] = (
+    ("%Y", timedelta(days=366)),
+    ("%Y-%m", timedelta(days=31)),
+    ("%Y-%m-%d", timedelta(days=1)),
+    ("%Y-%m-%dT%H", timedelta(hours=1)),
+    ("%Y-%m-%dT%H:%M", timedelta(minutes=1)),
+    ("%Y-%m-%dT%H:%M:%S", timedelta(seconds=1)),
+)
+# Long enough to leave any period of the kind, from any time in it, and too short to pass over the next one.
+_BEYOND: dict[Every, timedelta] = {
+    "hour": timedelta(hours=1),
+    "day": timedelta(days=1, hours=2),
+    "week": timedelta(days=7, hours=2),
+    "month": timedelta(days=31, hours=2),
+    "quarter": timedelta(days=92, hours=2),
+    "year": timedelta(days=366, hours=2),
+}
+MOST_KEYS = 100_000
+
+
+@dataclass(frozen=True)
+class KeySeries:
+    """Keys that follow each other in time: one for each hour, day … of a time zone.
+
+    Attributes:
+        writer: the mapper that writes the key of a period.
+    """
+
+    writer: TemporalMapper
+
+    @classmethod
+    def every(cls, every: str, key_format: str = "", timezone: str = "UTC") -> KeySeries:
+        """A series by its period.
+
+        Parameters:
+            every: hour, day, week, month, quarter or year.
+            key_format: as in `strftime`; that of Airflow's mapper of the period if none is given.
+
+        Raises:
+            InvalidPartition: an unknown period or time zone.
+        """
+        kind = TEMPORAL_MAPPERS.get(every)
+        if kind is None:
+            raise InvalidPartition(f"there is no period {every!r}", fix=f"Write one of {', '.join(TEMPORAL_MAPPERS)}")
+        return cls(kind(timezone=timezone, output_format=key_format))
+
+    def between(self, start: datetime, end: datetime) -> Mapping[str, datetime]:
+        """The keys of the periods that begin at `start` or later and before `end`, with the start of each, in order.
+
+        An hour that the clocks skip has no key, one that they repeat has one: what producers can write.
+
+        Parameters:
+            start, end: wall times of the series' zone, without a zone of their own.
+
+        Raises:
+            InvalidPartition: more keys than anybody can look at, or a format that cannot be written.
+        """
+        keys: dict[str, datetime] = {}
+        for wall in self._starts(start, end):
+            keys.setdefault(self.writer.write_part(wall), wall)
+            if len(keys) > MOST_KEYS:
+                raise InvalidPartition(f"there are more than {MOST_KEYS} keys", fix="Ask for a shorter range")
+        return keys
+
+    def describe(self) -> str:
+        return f"one key each {self.writer.kind}, written as {self.writer.output_format!r} ({self.writer.timezone})"
+
+    def _starts(self, start: datetime, end: datetime) -> Iterator[datetime]:
+        zone, every = find_zone(self.writer.timezone, InvalidPartition, rule="5.1"), _kind(self.writer)
+        moment = first_instant(start, zone)
+        until = first_instant(end, zone)
+        while moment < until:
+            wall = moment.astimezone(zone).replace(tzinfo=None)
+            begin = self.writer.start_of(wall)
+            if begin >= start:
+                yield begin
+            moment = self._next(moment, begin, zone, every)
+
+    def _next(self, moment: datetime, begin: datetime, zone: ZoneInfo, every: Every) -> datetime:
+        """An instant in the period after this one."""
+        if every == "hour":
+            # By real time, so that both hours of a repeated one are passed.
+            return moment + _BEYOND[every]
+        following = self.writer.start_of(begin + _BEYOND[every])
+        return first_instant(following, zone)
+
+
+def read_period(text: str) -> tuple[datetime, datetime]:
+    """The begin and the end of what somebody wrote: a year, a month, a day, an hour, a minute or a second.
+
+    Raises:
+        InvalidPartition: it is none of them.
+    """
+    for key_format, step in _WRITTEN:
+        start = _read(text, key_format)
+        if start is not None:
+            start = start.replace(tzinfo=None)
+            following = start + step
+            if key_format == "%Y":
+                following = following.replace(month=1, day=1)
+            elif key_format == "%Y-%m":
+                following = following.replace(day=1)
+            return start, following
+    raise InvalidPartition(f"{text!r} is no time", fix="Write it as 2026, 2026-11, 2026-11-20 or 2026-11-20T05")
+
+
+def series_of_mapper(mapper: PartitionMapper) -> KeySeries | None:
+    """The series of the target keys that a mapper writes; none if they are no times."""
+    if isinstance(mapper, TemporalMapper):
+        # How keys upstream are written is no part of the series.
+        return KeySeries.every(mapper.kind, mapper.output_format, mapper.timezone)
+    if isinstance(mapper, RollupMapper):
+        return series_of_mapper(mapper.upstream_mapper)
+    if isinstance(mapper, FanOutMapper):
+        return series_of_mapper(mapper.downstream)
+    if isinstance(mapper, ChainMapper):
+        return series_of_mapper(mapper.mappers[-1])
+    return None
+
+
+def series_of_keys(keys: Iterable[str]) -> KeySeries | None:
+    """The series that known keys belong to, by how they are written; none if they are no times, or there are none."""
+    known = list(keys)
+    for key_format, every in _FORMATS if known else ():
+        times = [_read(key, key_format) for key in known]
+        if all(time is not None for time in times):
+            found = [time for time in times if time is not None]
+            days_only = every == "hour" and len(found) > 1 and all(not time.hour and not time.minute for time in found)
+            return KeySeries.every("day" if days_only else every, key_format)
+    return None
+
+
+def _read(key: str, key_format: str) -> datetime | None:
+    try:
+        time = datetime.strptime(key, key_format).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    # `strptime` reads 2026-1-2 as well.
+    return time if time.strftime(key_format) == key else None
+
+
+def _kind(mapper: TemporalMapper) -> Every:
+    return mapper.kind  # pyright: ignore[reportReturnType]

@@ -1,0 +1,109 @@
+"""Partition mappers as JSON, the form of schedules in files and in stored deployments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from assetflow.core.partitions.base import PartitionMapper
+from assetflow.core.partitions.mappers import (
+    AllowedKeyMapper,
+    ChainMapper,
+    FixedKeyMapper,
+    IdentityMapper,
+    ProductMapper,
+)
+from assetflow.core.partitions.policies import policy_from_json
+from assetflow.core.partitions.rollup import FanOutMapper, RollupMapper
+from assetflow.core.partitions.temporal import TEMPORAL_MAPPERS
+from assetflow.core.partitions.windows import window_from_json
+from assetflow.errors import InvalidPartition
+
+_LIMIT = "max_downstream_keys"
+
+Options = dict[str, Any]
+
+
+def mapper_from_json(value: object) -> PartitionMapper:
+    """The mapper of a JSON value: `"day"`, `{"day": {"timezone": "Europe/Berlin"}}`, `{"rollup": {..}}` and so on.
+
+    `max_downstream_keys` may stand among the options of a mapper or, where it has none, beside its name.
+
+    Raises:
+        InvalidPartition: it is no mapper, has options that it does not know, or cannot work.
+    """
+    kind, options = _kind_and_options(value)
+    try:
+        return _READERS[kind](options)
+    except (TypeError, KeyError) as cause:
+        raise InvalidPartition(
+            f"The mapper {value!r} cannot be read: {cause}", fix="Check the names of its options.", rule="5.1"
+        ) from cause
+
+
+def _kind_and_options(value: object) -> tuple[str, Options]:
+    """A mapper's name and its options; what is no object of options stands under `""`."""
+    entry = {value: cast(object, {})} if isinstance(value, str) else value
+    if isinstance(entry, Mapping):
+        entries = dict(cast("Mapping[str, object]", entry))
+        limit = {_LIMIT: entries.pop(_LIMIT)} if _LIMIT in entries else {}
+        kind = next(iter(entries), "")
+        if len(entries) == 1 and kind in _READERS and (not isinstance(value, str) or kind in _WITHOUT_OPTIONS):
+            given = entries[kind]
+            options = dict(cast("Mapping[str, object]", given)) if isinstance(given, Mapping) else {"": given}
+            return kind, options | limit
+    raise InvalidPartition(
+        f"{value!r} is no partition mapper", fix=f"Write one of {', '.join(_READERS)}, with its options.", rule="5.1"
+    )
+
+
+def _temporal(kind: str) -> Callable[[Options], PartitionMapper]:
+    return lambda options: TEMPORAL_MAPPERS[kind](**options)
+
+
+def _allowed(options: Options) -> PartitionMapper:
+    return AllowedKeyMapper(options.pop(""), **options)
+
+
+def _fixed(options: Options) -> PartitionMapper:
+    return FixedKeyMapper(options.pop(""), **options)
+
+
+def _product(options: Options) -> PartitionMapper:
+    return ProductMapper(*_members(options), **options)
+
+
+def _chain(options: Options) -> PartitionMapper:
+    return ChainMapper(*_members(options), **options)
+
+
+def _members(options: Options) -> list[PartitionMapper]:
+    members = options.pop("") if "" in options else options.pop("mappers")
+    if not isinstance(members, list):
+        raise TypeError("a list of mappers is needed")
+    return [mapper_from_json(member) for member in cast("list[object]", members)]
+
+
+def _rollup(options: Options) -> PartitionMapper:
+    upstream, window = mapper_from_json(options.pop("upstream")), window_from_json(options.pop("window"))
+    policy = policy_from_json(options.pop("wait", "all"))
+    return RollupMapper(upstream_mapper=upstream, window=window, wait_policy=policy, **options)
+
+
+def _fan_out(options: Options) -> PartitionMapper:
+    upstream, window = mapper_from_json(options.pop("upstream")), window_from_json(options.pop("window"))
+    downstream = mapper_from_json(options.pop("downstream")) if "downstream" in options else None
+    return FanOutMapper(upstream_mapper=upstream, window=window, downstream_mapper=downstream, **options)
+
+
+_READERS: dict[str, Callable[[Options], PartitionMapper]] = {
+    "identity": lambda options: IdentityMapper(**options),
+    **{kind: _temporal(kind) for kind in TEMPORAL_MAPPERS},
+    "allowed": _allowed,
+    "fixed": _fixed,
+    "product": _product,
+    "chain": _chain,
+    "rollup": _rollup,
+    "fanout": _fan_out,
+}
+_WITHOUT_OPTIONS = frozenset({"identity", *TEMPORAL_MAPPERS})

@@ -1,0 +1,230 @@
+"""Windows: the parts that one period, or one category, is made of (contract 5.1).
+
+Time windows work on wall times without a zone, as Airflow's do: a day has 24 hours here, and the mapper that writes the
+keys lets a skipped hour coincide with the next one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import ClassVar, cast
+
+from assetflow.errors import InvalidPartition, MappingError
+
+
+class Direction(StrEnum):
+    """Where a window lies: the period that starts at the key, or the one that ends at it."""
+
+    FORWARD = "forward"
+    BACKWARD = "backward"
+
+
+class Window(ABC):
+    """The parts of one period or category."""
+
+    Direction: ClassVar = Direction
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def describe(self) -> str:
+        """The window in words."""
+
+    @abstractmethod
+    def as_json(self) -> object:
+        """Plain JSON values; `window_from_json` reads them back."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeWindow(Window):
+    """A window of times.
+
+    Parameters:
+        direction: `Window.Direction.FORWARD` (or "forward"): the period that starts at the key. BACKWARD: the one that
+            ends at it, open at its beginning and closed at its end.
+
+    Raises:
+        InvalidPartition: another direction.
+    """
+
+    direction: Direction = Direction.FORWARD
+    parts_in_words: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "direction", Direction(self.direction))
+        except ValueError as cause:
+            raise InvalidPartition(
+                f"A window cannot lie {self.direction!r}", fix='Write "forward" or "backward".', rule="5.1"
+            ) from cause
+
+    @abstractmethod
+    def starts(self, start: datetime) -> tuple[datetime, ...]:
+        """The wall times at which the parts start.
+
+        Parameters:
+            start: the start of the period, without a time zone.
+
+        Raises:
+            MappingError: a window of months or longer whose start is not on day 1.
+        """
+
+    def describe(self) -> str:
+        which = "from it on" if self.direction is Direction.FORWARD else "up to it"
+        return f"{self.parts_in_words} {which}"
+
+    def as_json(self) -> object:
+        if self.direction is Direction.FORWARD:
+            return self.kind
+        return {"kind": self.kind, "direction": str(self.direction)}
+
+
+class HourWindow(TimeWindow):
+    """The 60 minutes of an hour."""
+
+    kind = "hour"
+    parts_in_words = "60 minutes"
+
+    def starts(self, start: datetime) -> tuple[datetime, ...]:
+        return _steps(start, timedelta(minutes=1), 60, self.direction)
+
+
+class DayWindow(TimeWindow):
+    """The 24 hours of a day."""
+
+    kind = "day"
+    parts_in_words = "24 hours"
+
+    def starts(self, start: datetime) -> tuple[datetime, ...]:
+        return _steps(start, timedelta(hours=1), 24, self.direction)
+
+
+class WeekWindow(TimeWindow):
+    """The 7 days of a week."""
+
+    kind = "week"
+    parts_in_words = "7 days"
+
+    def starts(self, start: datetime) -> tuple[datetime, ...]:
+        return _steps(start, timedelta(days=1), 7, self.direction)
+
+
+class MonthWindow(TimeWindow):
+    """The 28 to 31 days of a month."""
+
+    kind = "month"
+    parts_in_words = "the days of one month"
+
+    def starts(self, start: datetime) -> tuple[datetime, ...]:
+        _need_day_one(start, self.kind)
+        forward = self.direction is Direction.FORWARD
+        first, end = (start, _month(start, 1)) if forward else (_month(start, -1), start)
+        return _steps(start, timedelta(days=1), (end - first).days, self.direction)
+
+
+class QuarterWindow(TimeWindow):
+    """The 3 months of a quarter."""
+
+    kind = "quarter"
+    parts_in_words = "3 months"
+
+    def starts(self, start: datetime) -> tuple[datetime, ...]:
+        return _months(start, 3, self.kind, self.direction)
+
+
+class YearWindow(TimeWindow):
+    """The 12 months of a year."""
+
+    kind = "year"
+    parts_in_words = "12 months"
+
+    def starts(self, start: datetime) -> tuple[datetime, ...]:
+        return _months(start, 12, self.kind, self.direction)
+
+
+@dataclass(frozen=True)
+class SegmentWindow(Window):
+    """A fixed set of keys, such as regions.
+
+    Parameters:
+        segments: the keys, at least one; duplicates count once.
+
+    Raises:
+        InvalidPartition: there is none, or one is no text or empty.
+    """
+
+    segments: Sequence[str]
+    kind: ClassVar[str] = "segment"
+
+    def __post_init__(self) -> None:
+        segments = cast(object, self.segments)
+        values = list(cast("Iterable[object]", segments)) if isinstance(segments, Iterable) else []
+        if isinstance(segments, str) or not values or not all(isinstance(x, str) and x for x in values):
+            raise InvalidPartition(
+                f"A segment window cannot be made of {segments!r}",
+                fix='Give at least one key, each a text: SegmentWindow(["us", "eu"]).',
+                rule="5.1",
+            )
+        object.__setattr__(self, "segments", tuple(dict.fromkeys(values)))
+
+    def describe(self) -> str:
+        return f"the keys {', '.join(self.segments)}"
+
+    def as_json(self) -> object:
+        return {"kind": self.kind, "segments": list(self.segments)}
+
+
+TIME_WINDOWS: dict[str, type[TimeWindow]] = {
+    window.kind: window for window in (HourWindow, DayWindow, WeekWindow, MonthWindow, QuarterWindow, YearWindow)
+}
+
+
+def window_from_json(value: object) -> Window:
+    """The window of `"day"`, `{"kind": "day", "direction": "backward"}` or `{"kind": "segment", "segments": [..]}`.
+
+    Raises:
+        InvalidPartition: it is none of them.
+    """
+    options: dict[str, object] = {"kind": value} if isinstance(value, str) else {}
+    if isinstance(value, dict):
+        options = dict(cast("dict[str, object]", value))
+    kind = options.pop("kind", None)
+    try:
+        if kind == SegmentWindow.kind:
+            return SegmentWindow(**cast("dict[str, list[str]]", options))
+        return TIME_WINDOWS[cast(str, kind)](**cast("dict[str, Direction]", options))
+    except (KeyError, TypeError) as cause:
+        raise InvalidPartition(
+            f"{value!r} is no window",
+            fix=f'Write one of {", ".join(TIME_WINDOWS)}, or {{"kind": "week", "direction": "backward"}}, '
+            'or {"kind": "segment", "segments": ["us", "eu"]}.',
+            rule="5.1",
+        ) from cause
+
+
+def _steps(anchor: datetime, step: timedelta, count: int, direction: Direction) -> tuple[datetime, ...]:
+    first = anchor if direction is Direction.FORWARD else anchor - (count - 1) * step
+    return tuple(first + number * step for number in range(count))
+
+
+def _months(anchor: datetime, count: int, kind: str, direction: Direction) -> tuple[datetime, ...]:
+    _need_day_one(anchor, kind)
+    first = 0 if direction is Direction.FORWARD else 1 - count
+    return tuple(_month(anchor, first + number) for number in range(count))
+
+
+def _month(start: datetime, months: int) -> datetime:
+    years, month = divmod(start.month - 1 + months, 12)
+    return start.replace(year=start.year + years, month=month + 1)
+
+
+def _need_day_one(start: datetime, kind: str) -> None:
+    if start.day != 1:
+        raise MappingError(
+            f"A {kind} window starts on day 1 of a month, not on {start:%Y-%m-%d}",
+            fix="Use an upstream mapper of months, quarters or years with it.",
+            rule="5.1",
+        )

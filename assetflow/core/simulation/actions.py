@@ -1,0 +1,249 @@
+"""What each step does to the world, by the functions that the running system uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import singledispatch
+from typing import NamedTuple, cast
+
+from assetflow.core import registry
+from assetflow.core.assets import Asset
+from assetflow.core.consumers import Consumer
+from assetflow.core.events import AssetEvent, Origin, Recording, check_extra
+from assetflow.core.fold import Touched, record
+from assetflow.core.outcome import TaskOutcome
+from assetflow.core.partitions import check_key
+from assetflow.core.simulation.answer import event_to_answer
+from assetflow.core.simulation.expressions import ConsumerSpec
+from assetflow.core.simulation.steps import (
+    Action,
+    AdvanceStep,
+    DeleteQueuedStep,
+    EventStep,
+    FinishStep,
+    GetQueuedStep,
+    PauseStep,
+    QueueFilter,
+    RedeployStep,
+    RemoveStep,
+    ResumeStep,
+    Said,
+    TaskStep,
+    TickStep,
+    TriggerStep,
+)
+from assetflow.core.simulation.world import World
+from assetflow.core.uri import check_alias
+from assetflow.errors import AssetflowError, OutletError
+
+
+def deploy(world: World, name: str, spec: ConsumerSpec) -> Touched:
+    """A new consumer, or a new schedule of one that is there; what is refused has no effect."""
+    try:
+        if name in world.numbers:
+            return _change(world, world.consumer(name), spec)
+        return _deploy_new(world, name, spec)
+    except AssetflowError as error:
+        world.fail(error, consumer=name)
+        return {}
+
+
+def _deploy_new(world: World, name: str, spec: ConsumerSpec) -> Touched:
+    options = spec.options()
+    registry.check_names(world.book, options.schedule)
+    number = world.new_consumer_id(name)
+    consumer = Consumer(number, name, world.new_id("deployment", number), options, paused=spec.paused)
+    registry.deploy(world.book, consumer)
+    world.timers.follow(consumer, world.now)
+    return registry.touched_by(world.book, consumer)
+
+
+def _change(world: World, consumer: Consumer, spec: ConsumerSpec) -> Touched:
+    changed = registry.change(world.book, consumer, spec.options())
+    world.timers.follow(changed, world.now)
+    return registry.touched_by(world.book, changed)
+
+
+@singledispatch
+def carry_out(action: Action, world: World) -> Touched:
+    """Carry out one step; the consumers that a pass has to look at afterwards.
+
+    Raises:
+        AssetflowError: the step is refused and had no effect.
+    """
+    raise NotImplementedError(action)
+
+
+@carry_out.register
+def _(action: EventStep, world: World) -> Touched:
+    event = AssetEvent(
+        id=world.new_id("event", action.id) if action.id is not None else world.new_id("step", world.step),
+        asset=action.asset(),
+        occurred=world.now,
+        origin=Origin("api"),
+        extra=check_extra(action.extra),
+        partition_key=None if action.partition_key is None else check_key(action.partition_key),
+        aliases=tuple(sorted({check_alias(cast("str", alias)) for alias in action.aliases})),
+    )
+    return _record(world, [event])
+
+
+@carry_out.register
+def _(action: TaskStep, world: World) -> Touched:
+    outlets = [outlet() for outlet in action.outlets]
+    said = [(entry, entry.asset()) for entry in action.emit]
+    assets = [*(outlet for outlet in outlets if isinstance(outlet, Asset)), *(asset for _, asset in said)]
+    named = _names_of(assets)
+    outcome = TaskOutcome(outlets, lambda name: world.book.owner_of(name) or named.get(name))
+    updates = []
+    if action.completed:
+        for entry, asset in said:
+            _say(outcome, entry, asset)
+        updates = outcome.updates(cast("str | None", action.partition_key))
+    touched: Touched = {}
+    for asset in assets:
+        touched |= registry.declare_name(world.book, asset)
+    task_run = world.new_id("task run", world.step)
+    events = [
+        AssetEvent(
+            id=update.event_id(task_run),
+            asset=update.asset,
+            occurred=world.now,
+            origin=Origin("task"),
+            extra=update.extra,
+            partition_key=update.partition_key,
+            aliases=update.aliases,
+        )
+        for update in updates
+    ]
+    return _merged(touched, _record(world, events))
+
+
+@carry_out.register
+def _(action: TickStep, world: World) -> Touched:  # noqa: ARG001
+    return {consumer.id: (consumer, None) for consumer in world.consumers}
+
+
+@carry_out.register
+def _(action: PauseStep, world: World) -> Touched:
+    world.timers.follow(registry.switch(world.book, world.consumer(action.consumer), paused=True), world.now)
+    return {}
+
+
+@carry_out.register
+def _(action: ResumeStep, world: World) -> Touched:
+    consumer = world.consumer(action.consumer)
+    resumed = registry.switch(world.book, consumer, paused=False)
+    world.timers.follow(resumed, world.now)
+    return registry.touched_by(world.book, resumed)
+
+
+@carry_out.register
+def _(action: RedeployStep, world: World) -> Touched:
+    touched: Touched = {}
+    for name, spec in action.consumers.items():
+        touched |= deploy(world, name, spec)
+    return touched
+
+
+@carry_out.register
+def _(action: RemoveStep, world: World) -> Touched:
+    registry.remove(world.book, world.consumer(action.consumer))
+    del world.numbers[action.consumer]
+    return {}
+
+
+@carry_out.register
+def _(action: TriggerStep, world: World) -> Touched:
+    world.consumer(action.consumer)
+    return {}
+
+
+@carry_out.register
+def _(action: FinishStep, world: World) -> Touched:
+    consumer = world.consumer(action.consumer)
+    world.book.end_runs(consumer.id)
+    return registry.touched_by(world.book, consumer)
+
+
+@carry_out.register
+def _(action: GetQueuedStep, world: World) -> Touched:
+    chosen = _select(world, action.filter)
+    found: dict[str, object] = {}
+    for consumer in chosen.consumers:
+        events = [e for e in world.book.queued(consumer.id, action.filter.partition_key) if chosen.matches(e)]
+        if events:
+            found[consumer.name] = [event_to_answer(world, event) for event in events]
+    world.answers.append({"step": world.step, "queued": found})
+    return chosen.touched
+
+
+@carry_out.register
+def _(action: DeleteQueuedStep, world: World) -> Touched:
+    chosen = _select(world, action.filter)
+    keys = [action.filter.partition_key]
+    removed = sum(
+        registry.remove_queued(world.book, consumer, chosen.matches, keys, by=action.by, why=action.why)
+        for consumer in chosen.consumers
+    )
+    world.answers.append({"step": world.step, "removed": removed})
+    return chosen.touched
+
+
+@carry_out.register
+def _(action: AdvanceStep, world: World) -> Touched:  # noqa: ARG001
+    return {}
+
+
+def _record(world: World, events: Iterable[AssetEvent]) -> Touched:
+    recording = Recording(world.new_id("recording", world.step), tuple(events))
+    recorded = record(world.book, recording, world.now)
+    world.note_events(recorded.events)
+    return recorded.touched
+
+
+def _say(outcome: TaskOutcome, entry: Said, asset: Asset) -> None:
+    extra = cast("Mapping[str, object] | None", entry.extra)
+    if entry.alias is None:
+        outcome.say(asset, extra)
+        if entry.partition_keys is not None:
+            outcome.add_partitions(asset, cast("list[str]", entry.partition_keys))
+        return
+    if entry.partition_keys is not None:
+        raise OutletError(
+            f"partition keys were given for alias {entry.alias!r}", rule="2.5", fix="Its events have the run's key"
+        )
+    outcome.add(entry.alias, asset, extra)
+
+
+def _names_of(assets: Iterable[Asset]) -> dict[str, str]:
+    """The names that a step declares; the first URI has a name."""
+    named: dict[str, str] = {}
+    for asset in assets:
+        named.setdefault(asset.name, asset.uri)
+    return named
+
+
+class _Chosen(NamedTuple):
+    """The consumers whose queue is meant, which of its events are, and whom the named asset's name concerns."""
+
+    consumers: list[Consumer]
+    matches: Callable[[AssetEvent], bool]
+    touched: Touched
+
+
+def _select(world: World, chosen: QueueFilter) -> _Chosen:
+    consumers = world.consumers if chosen.consumer is None else [world.consumer(chosen.consumer)]
+    asset = None if chosen.asset is None else chosen.asset()
+
+    def matches(event: AssetEvent) -> bool:
+        if asset is not None and event.uri != asset.uri:
+            return False
+        return chosen.before is None or (event.recorded is not None and event.recorded < chosen.before)
+
+    return _Chosen(consumers, matches, {} if asset is None else registry.declare_name(world.book, asset))
+
+
+def _merged(first: Touched, second: Touched) -> Touched:
+    """Both; where one of them says all keys, all keys."""
+    return second | first

@@ -1,0 +1,239 @@
+"""The one spelling of a URI, and what a name may be (contract 1.3 to 1.5 and 1.7).
+
+An asset is its normalised URI, so everything that names an asset passes here: what a user writes, what arrives from
+Prefect, what an API call says. Normalising twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
+
+from assetflow.errors import AssetflowWarning, InvalidAsset
+
+MAX_LENGTH = 1500
+RESERVED_NAMES = frozenset({"self", "context"})
+RESERVED_SCHEME = "airflow"
+
+SchemeRule = Callable[[SplitResult], SplitResult]
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*", re.ASCII)
+_CREDENTIALS = re.compile(r"//[^/?#]*@")
+_SECRET_KEYS = re.compile(
+    r"sig|signature|token|.*[-_]token|password|passwd|pwd|secret|.*[-_]secret|api[-_]?key|access[-_]?key|x-amz-.*",
+    re.ASCII | re.IGNORECASE,
+)
+
+
+class CredentialsCut(AssetflowWarning):
+    """A URI came with a password; user and password were cut off."""
+
+
+def normalize(uri: str, *, stacklevel: int = 2) -> str:
+    """The spelling of this URI under which its asset is known (contract 1.3).
+
+    A text without a scheme and one with a scheme `x-…` stay as they are.
+
+    Parameters:
+        uri: any text that contract 1.5 accepts: ASCII, not blank, at most 1500 characters.
+        stacklevel: which caller a warning points to, as in `warnings.warn`.
+
+    Returns:
+        The normalised URI.
+
+    Raises:
+        InvalidAsset: the text breaks contract 1.5, or the rule of its scheme (1.4).
+
+    Warns:
+        CredentialsCut: the URI has a password.
+        AssetflowWarning: a query parameter looks like a secret; it stays, and is part of the asset's identity.
+    """
+    _check_text(uri, "URI", rule="1.5")
+    if not uri.isascii():
+        _refuse(f"The URI {_shown(uri)} is not ASCII", 'Percent-encode it: "é" is "%C3%A9".', "1.5")
+    parts = _split(uri)
+    if parts.scheme == RESERVED_SCHEME:
+        _refuse(f"The scheme of {_shown(uri)} is reserved", "Choose another scheme than airflow://.", "1.5")
+    if not parts.scheme or parts.scheme.startswith("x-"):
+        return uri
+    netloc = _without_password(parts, stacklevel + 1)
+    parts = parts._replace(
+        netloc=netloc, path=parts.path.rstrip("/") or "/", query=_query(parts, stacklevel + 1), fragment=""
+    )
+    return _join(_apply_rule(parts, uri))
+
+
+def check_name(name: str) -> str:
+    """The name of an asset, unchanged, if it may be one (contract 1.5): not blank, at most 1500 characters, and neither
+    `self` nor `context`, which would collide with the arguments of a flow or task.
+
+    Raises:
+        InvalidAsset: it may not.
+    """
+    _check_text(name, "name", rule="1.5")
+    if name in RESERVED_NAMES:
+        _refuse(f"An asset cannot be named {name!r}", "That name is reserved; choose another one.", "1.5")
+    return name
+
+
+def check_alias(name: str) -> str:
+    """The name of an alias, unchanged, if it may be one (contract 1.7): not blank, at most 1500 characters.
+
+    Raises:
+        InvalidAsset: it may not.
+    """
+    _check_text(name, "name of an alias", rule="1.7")
+    return name
+
+
+def register_scheme(scheme: str, rule: SchemeRule, *, also: Sequence[str] = ()) -> None:
+    """Give a scheme a rule of its own (contract 1.4), in place of the one it has, if any.
+
+    The rule gets the parts of a URI after the general normalisation and returns the parts that count. It raises
+    `ValueError` with what to do about a URI that it refuses. Producers and consumers must register the same rules.
+
+    Parameters:
+        scheme: the scheme in lower case, without "://".
+        rule: the function.
+        also: other spellings of the scheme; URIs that use them become URIs of `scheme`.
+
+    Raises:
+        InvalidAsset: a scheme that cannot be one, or that stays as it is (`x-…`, `airflow`).
+    """
+    for spelling in (scheme, *also):
+        if not _SCHEME.fullmatch(spelling) or spelling.startswith("x-") or spelling == RESERVED_SCHEME:
+            _refuse(
+                f"The scheme {spelling!r} cannot have a rule",
+                "Use lower-case letters, digits, + - and . , and neither x-… nor airflow.",
+                "1.4",
+            )
+    for spelling in (scheme, *also):
+        _RULES[spelling] = (scheme, rule)
+
+
+def _check_text(text: object, what: str, *, rule: str) -> None:
+    if not isinstance(text, str):
+        _refuse(f"The {what} is {text!r}, a {type(text).__name__}", "Give a text.", rule)
+    if not text.strip():
+        _refuse(f"The {what} is empty or blank", "Give it at least one visible character.", rule)
+    if len(text) > MAX_LENGTH:
+        message = f"The {what} has {len(text)} characters, the limit is {MAX_LENGTH}: {_shown(text)[:40]}…"
+        _refuse(message, "Shorten it.", rule)
+
+
+def _split(uri: str) -> SplitResult:
+    try:
+        return urlsplit(uri)
+    except ValueError as cause:
+        raise InvalidAsset(
+            f"The URI {_shown(uri)} cannot be taken apart: {cause}",
+            fix="Percent-encode [ and ] as %5B and %5D.",
+            rule="1.5",
+        ) from cause
+
+
+def _without_password(parts: SplitResult, stacklevel: int) -> str:
+    if not parts.password:
+        return parts.netloc
+    bare = parts.netloc.rpartition("@")[2]
+    warnings.warn(
+        f"A URI {parts.scheme}://…@{bare}{parts.path} has a password; user and password were cut off. Keep credentials "
+        "out of URIs, e.g. in a Prefect block.",
+        CredentialsCut,
+        stacklevel=stacklevel,
+    )
+    return bare
+
+
+def _query(parts: SplitResult, stacklevel: int) -> str:
+    pairs = sorted(parse_qsl(parts.query))
+    secrets = sorted({key for key, _ in pairs if _SECRET_KEYS.fullmatch(key)})
+    if secrets:
+        bare = parts.netloc.rpartition("@")[2]
+        warnings.warn(
+            f"A URI {parts.scheme}://{bare}{parts.path} has the query parameter {', '.join(secrets)}, which looks like "
+            "a secret. It is part of the asset's identity and will be stored and shown; leave it out.",
+            AssetflowWarning,
+            stacklevel=stacklevel,
+        )
+    return urlencode(pairs)
+
+
+def _apply_rule(parts: SplitResult, given: str) -> SplitResult:
+    if parts.scheme not in _RULES:
+        return parts
+    scheme, rule = _RULES[parts.scheme]
+    try:
+        return rule(parts._replace(scheme=scheme))
+    except ValueError as cause:
+        raise InvalidAsset(f"The URI {_shown(given)} is refused: {cause}", rule="1.4") from cause
+
+
+def _join(parts: SplitResult) -> str:
+    """The parts as text. `urlunsplit` is not used: it changed between Python releases, and older ones turn the path
+    `//x` into a host, so that normalising twice would give another asset."""
+    query = f"?{parts.query}" if parts.query else ""
+    if parts.netloc or parts.path.startswith("//") or parts.scheme in _ALWAYS_WITH_SLASHES:
+        slash = "" if parts.path.startswith("/") else "/"
+        return f"{parts.scheme}://{parts.netloc}{slash}{parts.path}{query}"
+    return f"{parts.scheme}:{parts.path}{query}"
+
+
+def _shown(uri: str) -> str:
+    """The URI as an error may show it: credentials and query could be secret."""
+    address, mark, _ = uri.partition("?")
+    return repr(_CREDENTIALS.sub("//…@", address) + ("?…" if mark else ""))
+
+
+def _refuse(message: str, fix: str, rule: str) -> NoReturn:
+    raise InvalidAsset(message, fix=fix, rule=rule)
+
+
+# The rules of 1.4
+
+
+def _plain(parts: SplitResult) -> SplitResult:
+    return parts
+
+
+def _bucket(parts: SplitResult) -> SplitResult:
+    if not parts.hostname:
+        raise ValueError(f"{parts.scheme}:// needs a bucket, as in {parts.scheme}://bucket/key")
+    return parts
+
+
+def _database(port: int, *levels: str) -> SchemeRule:
+    def rule(parts: SplitResult) -> SplitResult:
+        if not parts.hostname:
+            raise ValueError(f"{parts.scheme}:// needs a host, as in {parts.scheme}://host/{'/'.join(levels)}")
+        names = parts.path.split("/")[1:]
+        if len(names) != len(levels) or not all(names):
+            raise ValueError(f"the path of {parts.scheme}:// must be {'/'.join(levels)}")
+        try:
+            given = parts.port
+        except ValueError as cause:
+            raise ValueError("the port must be a number from 0 to 65535") from cause
+        if given is None:
+            parts = parts._replace(netloc=f"{parts.netloc.rstrip(':')}:{port}")
+        return parts
+
+    return rule
+
+
+_RULES: dict[str, tuple[str, SchemeRule]] = {}
+register_scheme("file", _plain)
+register_scheme("s3", _bucket)
+register_scheme("gs", _bucket)
+register_scheme("postgres", _database(5432, "database", "schema", "table"), also=("postgresql",))
+register_scheme("mysql", _database(3306, "database", "table"), also=("mariadb",))
+
+# Schemes whose URIs are written with // even without a host, as Python 3.11 knows them.
+_ALWAYS_WITH_SLASHES = frozenset(
+    (
+        *("file", "ftp", "git", "git+ssh", "gopher", "http", "https", "imap", "mms", "nfs", "nntp", "prospero"),
+        *("rsync", "rtsp", "rtsps", "rtspu", "sftp", "shttp", "snews", "svn", "svn+ssh", "telnet", "wais", "ws", "wss"),
+    )
+)

@@ -1,0 +1,191 @@
+"""Listeners: functions of yours that the evaluator calls when something has happened.
+
+    from assetflow.listeners import on_asset_event_emitted
+
+    @on_asset_event_emitted
+    def tell(event):
+        print(event.asset.name, event.extra)
+
+They run in the evaluator's process. It imports the modules that `ASSETFLOW_LISTENERS` names ("pkg.module,other"), and
+loads the entry points of the group `assetflow.listeners`: an entry point names a module or an object; functions in it
+that are called like a hook are listeners too, decorated or not.
+
+A listener is called with one frozen value, after the commit, once for each cause, in ledger order and one at a time, in
+a thread of its own: a slow one delays the others and no decision. What it raises is logged and harms nothing.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, TypeVar
+from uuid import UUID
+
+from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.events import AssetEvent
+from assetflow.errors import InvalidListener, InvalidSettings
+
+GROUP = "assetflow.listeners"
+
+logger = logging.getLogger("assetflow.listeners")
+
+F = TypeVar("F", bound=Callable[..., object])
+Listener = Callable[[Any], object]
+
+
+@dataclass(frozen=True)
+class DecisionMade:
+    """A consumer's condition held: it consumes these events, and a run follows.
+
+    Attributes:
+        consumer: `flow/deployment`.
+        partition_key: for which partition, if the consumer is partitioned.
+        events: what it consumes, oldest first.
+    """
+
+    id: UUID
+    consumer: str
+    deployment_id: UUID
+    partition_key: str | None
+    events: tuple[AssetEvent, ...]
+    made: datetime
+
+
+@dataclass(frozen=True)
+class RunCreated:
+    """A flow run is there: of a decision, or of a time table (then it may be for later).
+
+    Attributes:
+        consumer: `flow/deployment`.
+        decision: the decision that it is the run of; none for a time table's.
+        tick: the time that it is for, UTC; none for a decision's.
+    """
+
+    flow_run_id: UUID
+    consumer: str
+    deployment_id: UUID
+    partition_key: str | None = None
+    decision: UUID | None = None
+    tick: datetime | None = None
+
+
+def on_asset_created(listener: Callable[[Asset], object]) -> Callable[[Asset], object]:
+    """Call with each asset that is seen for the first time, in an event or in a schedule."""
+    return _register("on_asset_created", listener)
+
+
+def on_asset_alias_created(listener: Callable[[AssetAlias], object]) -> Callable[[AssetAlias], object]:
+    """Call with each alias through which an event comes for the first time."""
+    return _register("on_asset_alias_created", listener)
+
+
+def on_asset_changed(listener: Callable[[Asset], object]) -> Callable[[Asset], object]:
+    """Call with the asset of each update, as its producer declared it."""
+    return _register("on_asset_changed", listener)
+
+
+def on_asset_event_emitted(listener: Callable[[AssetEvent], object]) -> Callable[[AssetEvent], object]:
+    """Call with each recorded event."""
+    return _register("on_asset_event_emitted", listener)
+
+
+def on_decision(listener: Callable[[DecisionMade], object]) -> Callable[[DecisionMade], object]:
+    """Call with each decision."""
+    return _register("on_decision", listener)
+
+
+def on_run_created(listener: Callable[[RunCreated], object]) -> Callable[[RunCreated], object]:
+    """Call with each flow run that assetflow creates."""
+    return _register("on_run_created", listener)
+
+
+_HOOKS: Mapping[str, Listener] = {
+    hook.__name__: hook
+    for hook in (
+        on_asset_created,
+        on_asset_alias_created,
+        on_asset_changed,
+        on_asset_event_emitted,
+        on_decision,
+        on_run_created,
+    )
+}
+_registered: dict[str, list[Listener]] = {}
+
+
+class Listeners:
+    """The listeners of one evaluator, by hook."""
+
+    def __init__(self, by_hook: Mapping[str, Iterable[Listener]]) -> None:
+        self._by_hook = {hook: tuple(listeners) for hook, listeners in by_hook.items()}
+
+    def __bool__(self) -> bool:
+        return any(self._by_hook.values())
+
+    def tell(self, hook: str, value: object) -> None:
+        """Call the listeners of a hook; it never raises."""
+        for listener in self._by_hook.get(hook, ()):
+            try:
+                listener(value)
+            except BaseException:  # a listener that calls sys.exit() must not end the thread
+                logger.exception("listener %s failed", _name(listener))
+
+
+def load_listeners(modules: Iterable[str]) -> Listeners:
+    """The listeners of these modules, of installed packages, and those that are registered already.
+
+    Parameters:
+        modules: names of modules to import.
+
+    Raises:
+        InvalidSettings: a module cannot be imported. (A package's entry point that fails is logged and left out.)
+        InvalidListener: a module has a listener that cannot be called.
+    """
+    for name in modules:
+        try:
+            module = import_module(name)
+        except Exception as error:
+            raise InvalidSettings(
+                f"ASSETFLOW_LISTENERS names {name!r}, which cannot be imported: {error}",
+                where="environment",
+                fix="Name modules that the evaluator can import, separated by commas",
+            ) from error
+        _register_named(module)
+    for point in entry_points(group=GROUP):
+        _load(point)
+    return Listeners(_registered)
+
+
+def _load(point: EntryPoint) -> None:
+    try:
+        _register_named(point.load())
+    except Exception:
+        logger.exception("the listeners of entry point %s = %s cannot be loaded", point.name, point.value)
+
+
+def _register_named(holder: object) -> None:
+    """Register the functions of a module or an object that are called like hooks; an imported hook is none."""
+    for name, hook in _HOOKS.items():
+        listener = getattr(holder, name, None)
+        if listener is not None and listener is not hook:
+            _register(name, listener)
+
+
+def _register(hook: str, listener: F) -> F:
+    if not callable(listener) or inspect.iscoroutinefunction(listener):
+        raise InvalidListener(
+            f"{listener!r} cannot be a listener of {hook}", fix="Write an ordinary function with one parameter"
+        )
+    listeners = _registered.setdefault(hook, [])
+    if listener not in listeners:
+        listeners.append(listener)
+    return listener
+
+
+def _name(listener: Listener) -> str:
+    return f"{getattr(listener, '__module__', '')}.{getattr(listener, '__qualname__', repr(listener))}"

@@ -1,0 +1,149 @@
+"""Everything that can be set from outside: one flat class, read from `ASSETFLOW_*` environment variables.
+
+`get_settings()` is the only way to read them. It follows the environment: the same environment gives the same object,
+a changed one (a test, a subprocess) is read anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from assetflow.errors import InvalidSettings
+
+_PREFIX = "ASSETFLOW_"
+_MASTER = re.compile(r"local(\[.+\])?|local-cluster\[.+\]|spark://.+|yarn|k8s://.+")
+
+
+class Settings(BaseSettings):
+    """The settings of one process. A variable that is empty counts as not set."""
+
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, env_ignore_empty=True, frozen=True, extra="ignore")
+
+    home: Path = Field(default_factory=lambda: Path.home() / ".assetflow")
+    """Where assetflow keeps its own files (ledger, Spark's local server): an absolute folder, `~` allowed."""
+
+    database_url: str = ""
+    """SQLAlchemy URL of the ledger; empty is SQLite in `home`."""
+
+    emit: Literal["always", "deployed", "never"] = "always"
+    """Which task runs record updates: all, only those of deployed flows, or none."""
+
+    recording_timeout: float = Field(default=30.0, gt=0)
+    """Seconds for which a task tries to record its updates before the attempt fails."""
+
+    delivery: Literal["evaluator", "prefect"] = "evaluator"
+    """Who decides and starts runs: assetflow's evaluator, or Prefect's own automations (single assets and ORs only)."""
+
+    listeners: Annotated[tuple[str, ...], NoDecode] = ()
+    """Modules with listeners, separated by commas; the evaluator imports them when it starts."""
+
+    api_url: str = ""
+    """Address of assetflow's API, for tasks that have no ledger at hand."""
+
+    api_key: str = Field(default="", repr=False)
+    """Key for assetflow's API: that of the server, and that which tasks send."""
+
+    api_hosts: str = ""
+    """Names, separated by commas, under which the API may be called besides localhost and the address it listens on."""
+
+    spark_master: str = "local[*]"
+    """Master of the classic Spark session, or of Spark's own local Connect server (`spark_remote="local"`)."""
+
+    spark_remote: str = ""
+    """Empty: a classic session. `local`: Spark's own shared local Connect server. `sc://host:port`: that server."""
+
+    spark_conf: Annotated[dict[str, str], NoDecode] = Field(default_factory=dict[str, str])
+    """Spark configuration, a JSON object: `{"spark.driver.memory": "4g"}`."""
+
+    @field_validator("home")
+    @classmethod
+    def _absolute(cls, value: Path) -> Path:
+        path = value.expanduser()
+        if not path.is_absolute():
+            raise ValueError("an absolute path such as /var/lib/assetflow or ~/.assetflow")
+        return path
+
+    @field_validator("listeners", mode="before")
+    @classmethod
+    def _modules(cls, value: object) -> object:
+        return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
+
+    @field_validator("spark_master")
+    @classmethod
+    def _master(cls, value: str) -> str:
+        if not _MASTER.fullmatch(value):
+            raise ValueError(
+                "local, local[N], local[*], local-cluster[N,cores,MB], spark://host:port, yarn or k8s://host:port "
+                "(a Connect server, sc://, belongs in ASSETFLOW_SPARK_REMOTE)"
+            )
+        return value
+
+    @field_validator("spark_remote")
+    @classmethod
+    def _remote(cls, value: str) -> str:
+        if value and value != "local" and not re.fullmatch(r"sc://[^/\s]+(/.*)?", value):
+            raise ValueError("empty (a classic session), local (Spark's own local Connect server) or sc://host:port")
+        return value
+
+    @field_validator("spark_conf", mode="before")
+    @classmethod
+    def _conf(cls, value: object) -> dict[str, str]:
+        return _spark_conf(value)
+
+
+def _spark_conf(value: object) -> dict[str, str]:
+    expected = 'a JSON object of Spark configuration such as {"spark.driver.memory": "4g"}'
+    try:
+        conf: object = json.loads(value) if isinstance(value, str) else value
+    except json.JSONDecodeError as error:
+        raise ValueError(expected) from error
+    if not isinstance(conf, Mapping):
+        raise ValueError(expected)
+    return {str(key): spark_text(each) for key, each in cast("Mapping[Any, Any]", conf).items()}
+
+
+def spark_text(value: object) -> str:
+    """A configuration value as Spark writes it: `true`, not `True`."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def get_settings() -> Settings:
+    """The settings that the environment gives now.
+
+    Raises:
+        InvalidSettings: a variable holds something that it cannot mean; the error names it and what is allowed.
+    """
+    return _read(tuple(sorted((key, value) for key, value in os.environ.items() if _relevant(key))))
+
+
+def _relevant(key: str) -> bool:
+    return key.upper().startswith(_PREFIX) or key == "HOME"
+
+
+@lru_cache(maxsize=8)
+def _read(environment: tuple[tuple[str, str], ...]) -> Settings:  # noqa: ARG001 (the key of the cache)
+    try:
+        return Settings()
+    except ValidationError as error:
+        raise _invalid(error.errors()[0]) from error
+
+
+def _invalid(detail: ErrorDetails) -> InvalidSettings:
+    field = str(detail["loc"][0])
+    allowed = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    shown = "a value that is not shown" if "key" in field or "url" in field else repr(str(detail["input"]))
+    return InvalidSettings(
+        f"{_PREFIX}{field.upper()} is {shown}, which it cannot be",
+        where="environment",
+        fix=f"Allowed: {allowed}",
+    )

@@ -1,0 +1,98 @@
+"""For all tests: a clean environment, plain reasons for what is skipped, and nothing left running."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+from hypothesis.database import DirectoryBasedExampleDatabase
+
+from tests.environment.needs import NEEDS, in_ci, missing
+from tests.environment.prefect_server import PrefectServer, send_what_prefect_holds_back
+from tests.environment.processes import left_running, mark_session, stop_spark_gateway
+
+HOME = Path(tempfile.mkdtemp(prefix="assetflow-tests-"))
+atexit.register(shutil.rmtree, HOME, ignore_errors=True)
+
+
+def _clean_environment() -> None:
+    """What the developer's shell says about Prefect and assetflow is not for the tests."""
+    for name in [name for name in os.environ if name.startswith(("PREFECT_", "ASSETFLOW_"))]:
+        del os.environ[name]
+    os.environ |= {
+        "ASSETFLOW_HOME": str(HOME / "assetflow"),
+        "HYPOTHESIS_STORAGE_DIRECTORY": str(HOME / "hypothesis"),
+        "PREFECT_HOME": str(HOME / "prefect"),
+        "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "false",
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    }
+    mark_session()
+
+
+# Prefect reads its settings when it is imported, so this cannot wait for a fixture.
+_clean_environment()
+
+hypothesis.settings.register_profile(
+    "developer", deadline=None, database=DirectoryBasedExampleDatabase(HOME / "hypothesis" / "examples")
+)
+hypothesis.settings.register_profile("ci", deadline=None, database=None, derandomize=True, print_blob=True)
+hypothesis.settings.load_profile("ci" if in_ci() else "developer")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for marker in NEEDS:
+            if item.get_closest_marker(marker) and (reason := missing(marker)):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    _refuse_skip_in_ci(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _refuse_skip_in_ci(report)
+    return report
+
+
+def _refuse_skip_in_ci(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """In CI everything is there: a test that misses something has not been run, and nobody would see it."""
+    if in_ci() and report.skipped and isinstance(report.longrepr, tuple):
+        reason = report.longrepr[2].removeprefix("Skipped: ")
+        if reason.startswith("needs "):
+            report.outcome = "failed"
+            report.longrepr = f"{reason}, which this CI machine does not have"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_left_running() -> Iterator[None]:
+    yield
+    stop_spark_gateway()
+    processes = left_running()
+    assert not processes, "still running after the tests:\n" + "\n".join(map(str, processes))
+
+
+@pytest.fixture(scope="session")
+def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectServer]:
+    """A Prefect server that all tests of the session share; who stops or kills it starts a server of their own."""
+    with PrefectServer(tmp_path_factory.mktemp("prefect-server")) as server:
+        yield server
+        send_what_prefect_holds_back()
+
+
+@pytest.fixture
+def prefect_here(prefect_server: PrefectServer) -> Iterator[PrefectServer]:
+    """The shared server, and Prefect in this process talks to it."""
+    with prefect_server.used_here():
+        yield prefect_server

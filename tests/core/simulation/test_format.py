@@ -1,0 +1,142 @@
+"""What is not in the format of scenarios is refused, with file, scenario and step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from assetflow.core.simulation import read_scenario, simulate
+from assetflow.errors import InvalidScenario
+
+EVENT = {"event": "s3://b/a"}
+MIXED = {"upstream": "day", "window": {"kind": "segment", "segments": ["k"]}}
+
+
+def scenario(*steps: Any, **more: Any) -> dict[str, Any]:
+    return {"name": "s", "consumers": {}, "steps": list(steps)} | more
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"explode": True},
+        {},
+        {"tick": True, "pause": "c"},
+        {"tick": False},
+        {"event": {"url": "s3://b/a"}},
+        {"event": 5},
+        {"event": "s3://b/a", "partiton_key": "k"},
+        {"event": "s3://b/a", "id": 5},
+        {"task": {"outlets": [{"all": ["s3://b/a"]}]}},
+        {"task": {"outlets": ["s3://b/a"], "state": "sleeping"}},
+        {"task": {"outlets": ["s3://b/a"], "emit": [{"extra": {}}]}},
+        {"alias_event": {"alias": "x"}},
+        {"alias_event": {"asset": "s3://b/a"}},
+        {"pause": ["c"]},
+        {"redeploy": {"c": {"none": []}}},
+        {"get_queued": {}},
+        {"get_queued": {"asset": "s3://b/a", "before": "yesterday"}},
+        {"advance": "1h"},
+        {"tick": True, "at": "2025-12-31T00:00:00Z"},
+        {"advance": -1},
+        "tick",
+    ],
+    ids=repr,
+)
+def test_step_is_refused_with_its_place(step: Any) -> None:
+    with pytest.raises(InvalidScenario, match=r"^file\.json: scenario 's', step 1") as caught:
+        read_scenario(scenario(EVENT, step), "file.json")
+
+    assert caught.value.message
+
+
+@pytest.mark.parametrize(
+    "consumer",
+    [
+        5,
+        {"nor": ["s3://b/a"]},
+        {"all": "s3://b/a"},
+        {"all": [], "any": []},
+        {"all": [{"partitioned": {"assets": "s3://b/a"}}]},
+        {"alias": 5},
+        {"ref": "s3://b/a"},
+        {"asset_or_time": {"assets": "s3://b/a"}},
+        {"partitioned": {"default_mapper": "day"}},
+        {"partitioned": {"assets": "s3://b/a", "default_mapper": "fortnight"}},
+        {"partitioned": {"assets": "s3://b/a", "default_mapper": {"chain": ["day", {"moon": 1}]}}},
+        {"partitioned": {"assets": "s3://b/a", "mappers": [[{"alias": "x"}, "day"]]}},
+        {"cron": {"timezone": "UTC"}},
+        {"schedule": "s3://b/a", "paused": "yes"},
+        {"schedule": "s3://b/a", "while_paused": "dance"},
+        {"schedule": "s3://b/a", "colaesce": True},
+    ],
+    ids=repr,
+)
+def test_consumer_is_refused_with_its_name(consumer: Any) -> None:
+    with pytest.raises(InvalidScenario, match="scenario 's', consumer 'c'"):
+        read_scenario(scenario(consumers={"c": consumer}))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        [],
+        {"name": 5},
+        {},
+        scenario(start="soon"),
+        scenario(passes="often"),
+        scenario(steps={}),
+        scenario(extra=1),
+    ],
+    ids=repr,
+)
+def test_scenario_is_refused(data: Any) -> None:
+    with pytest.raises(InvalidScenario):
+        read_scenario(data)
+
+
+@pytest.mark.parametrize(
+    "consumer",
+    [
+        "s3://",
+        {"ref": {"name": "n", "uri": "s3://b/a"}},
+        {"asset": {}},
+        {"asset": {"uri": "s3://b/a", "extra": 5}},
+        {"cron": "61 * * * *"},
+        {"cron": {"cron": "@daily", "timezone": "Mars/Base"}},
+        {"partitioned": {"assets": "s3://b/a", "default_mapper": {"chain": ["day"]}}},
+        {"partitioned": {"assets": "s3://b/a", "default_mapper": {"rollup": MIXED}}},
+        "self",
+    ],
+    ids=repr,
+)
+def test_what_the_contract_refuses_is_an_error_in_the_answer(consumer: Any) -> None:
+    answer = simulate(scenario(EVENT, {"tick": True}, consumers={"c": consumer, "d": "s3://b/a"}))
+
+    errors: Any = answer["errors"]
+    assert [(error["step"], error["consumer"]) for error in errors] == [(None, "c")]
+    assert errors[0]["rule"]
+    assert len(answer["runs"]) == 1  # type: ignore[arg-type]
+
+
+def test_place_inside_an_expression_is_named() -> None:
+    with pytest.raises(InvalidScenario, match=r"consumer 'c', all\[1\], any\[0\]: unknown expression"):
+        read_scenario(scenario(consumers={"c": {"all": ["s3://b/a", {"any": [{"xor": []}]}]}}))
+
+
+def test_steps_are_a_minute_apart_unless_they_say_otherwise() -> None:
+    steps = [EVENT, EVENT, EVENT | {"at": "2026-01-01T03:00:00+02:00"}, {"advance": 5}, EVENT]
+
+    read = read_scenario(scenario(*steps, start="2026-01-01T00:00:00Z"))
+
+    assert [step.time.strftime("%H:%M:%S") for step in read.steps] == [
+        "00:01:00", "00:02:00", "01:00:00", "01:00:05", "01:01:05",
+    ]  # fmt: skip
+
+
+def test_simulating_twice_gives_the_same_answer() -> None:
+    given = scenario(EVENT, {"tick": True}, consumers={"c": "s3://b/a"}, receipts=True)
+
+    assert simulate(given) == simulate(given)

@@ -1,0 +1,202 @@
+"""Cron on the days on which clocks change, and what is said about expressions that cannot be read (contract 6.2)."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from assetflow.core.cron import Cron
+from assetflow.core.cron_words import cron_in_words
+from assetflow.errors import InvalidTimetable
+
+
+def local_times(expression: str, timezone: str, day: str, days: int = 1) -> list[str]:
+    """What the clock shows at the runs of these local days, with the offset from UTC."""
+    zone = ZoneInfo(timezone)
+    midnight = datetime.fromisoformat(day)
+    start = midnight.replace(tzinfo=zone).astimezone(UTC)
+    end = (midnight + timedelta(days=days)).replace(tzinfo=zone, fold=1).astimezone(UTC)
+    ticks = Cron(expression, timezone).between(start - timedelta(seconds=1), end - timedelta(seconds=1))
+    return [f"{tick.astimezone(zone):%d %H:%M%z}" for tick in ticks]
+
+
+NEW_YORK_SPRING = ("America/New_York", "2026-03-08")
+NEW_YORK_AUTUMN = ("America/New_York", "2026-11-01")
+
+
+def test_a_fixed_hour_moves_on_by_the_gap() -> None:
+    assert local_times("30 2 * * *", *NEW_YORK_SPRING) == ["08 03:30-0400"]
+    assert local_times("*/30 2 * * *", *NEW_YORK_SPRING) == ["08 03:00-0400", "08 03:30-0400"]
+
+
+def test_moved_times_coincide_and_stay_in_order() -> None:
+    assert local_times("0,45 2,3 * * *", *NEW_YORK_SPRING) == ["08 03:00-0400", "08 03:45-0400"]
+    assert local_times("45 2 8 3 *", *NEW_YORK_SPRING) == ["08 03:45-0400"]
+    assert local_times("10 2,3 * * *", *NEW_YORK_SPRING, days=2) == ["08 03:10-0400", "09 02:10-0400", "09 03:10-0400"]
+
+
+def test_a_fixed_hour_counts_once_when_it_is_repeated() -> None:
+    assert local_times("30 1 * * *", *NEW_YORK_AUTUMN) == ["01 01:30-0400"]
+    assert len(local_times("0 0-23 * * *", *NEW_YORK_AUTUMN)) == 24
+
+
+def test_an_hour_field_with_a_star_follows_the_real_hours() -> None:
+    assert len(local_times("0 * * * *", *NEW_YORK_SPRING)) == 23
+    assert len(local_times("0 * * * *", *NEW_YORK_AUTUMN)) == 25
+    assert local_times("30 */2 * * *", *NEW_YORK_SPRING)[:2] == ["08 00:30-0500", "08 04:30-0400"]
+    assert local_times("0 */1 * * *", *NEW_YORK_AUTUMN)[:3] == ["01 00:00-0400", "01 01:00-0400", "01 01:00-0500"]
+
+
+def test_lord_howe_changes_by_half_an_hour() -> None:
+    assert local_times("15 2 * * *", "Australia/Lord_Howe", "2026-10-04") == ["04 02:45+1100"]
+    assert local_times("45 1 * * *", "Australia/Lord_Howe", "2026-04-05") == ["05 01:45+1100"]
+    hourly = local_times("45 * * * *", "Australia/Lord_Howe", "2026-04-05")
+    assert hourly[:4] == ["05 00:45+1100", "05 01:45+1100", "05 01:45+1030", "05 02:45+1030"]
+    assert "04 02:00+1100" not in local_times("0 * * * *", "Australia/Lord_Howe", "2026-10-04")
+
+
+def test_apia_skipped_a_whole_day() -> None:
+    assert local_times("0 12 * * *", "Pacific/Apia", "2011-12-29", days=3) == ["29 12:00-1000", "31 12:00+1400"]
+    assert local_times("0 12 30 12 *", "Pacific/Apia", "2011-12-29", days=3) == ["31 12:00+1400"]
+    assert len(local_times("0 * * * *", "Pacific/Apia", "2011-12-29", days=3)) == 48
+
+
+def test_dublin_has_its_winter_time_as_the_exception() -> None:
+    assert local_times("30 1 * * *", "Europe/Dublin", "2026-03-29") == ["29 02:30+0100"]
+    assert local_times("30 1 * * *", "Europe/Dublin", "2026-10-25") == ["25 01:30+0100"]
+
+
+def test_clocks_that_change_at_midnight() -> None:
+    assert local_times("0 0 * * *", "America/Sao_Paulo", "2018-11-03", days=2) == ["03 00:00-0300", "04 01:00-0200"]
+    assert local_times("30 23 * * *", "America/Sao_Paulo", "2018-02-17", days=1) == ["17 23:30-0200"]
+    assert local_times("30 * * * *", "America/Sao_Paulo", "2018-02-17")[-2:] == ["17 23:30-0200", "17 23:30-0300"]
+
+
+def test_st_johns_went_back_across_midnight_at_one_past_twelve() -> None:
+    hourly = local_times("30 * * * *", "America/St_Johns", "2010-11-06")
+    assert hourly[-3:] == ["06 22:30-0230", "06 23:30-0230", "06 23:30-0330"]
+    assert local_times("30 23 * * *", "America/St_Johns", "2010-11-06") == ["06 23:30-0230"]
+
+
+def test_before_is_the_mirror_of_after() -> None:
+    for expression in ("30 2 * * *", "*/20 * * * *", "0 0 29 2 *", "0 4 1,15 * mon", "15 10 * jan-mar mon,wed"):
+        cron = Cron(expression, "America/New_York")
+        forward = list(islice(cron.between(datetime(2026, 3, 7, tzinfo=UTC), datetime(2050, 1, 1, tzinfo=UTC)), 200))
+        moment, backward = forward[-1], forward[-1:]
+        while len(backward) < len(forward):
+            moment = cron.previous_before(moment)
+            backward.append(moment)
+        assert backward == forward[::-1]
+
+
+def test_borders_are_strict() -> None:
+    cron = Cron("0 * * * *")
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    hour = timedelta(hours=1)
+    assert cron.next_after(noon) == noon + hour
+    assert cron.previous_before(noon) == noon - hour
+    assert list(cron.between(noon, noon + hour)) == [noon + hour]
+    assert list(cron.between(noon, noon)) == []
+
+
+def test_day_of_month_and_day_of_week_are_alternatives() -> None:
+    def days(expression: str) -> list[str]:
+        start = datetime(2026, 2, 28, 23, 59, tzinfo=UTC)
+        return [f"{tick:%d}" for tick in Cron(expression).between(start, datetime(2026, 3, 16, tzinfo=UTC))]
+
+    assert days("0 0 1,15 * 5") == ["01", "06", "13", "15"]
+    assert days("0 0 * * sun") == days("0 0 * * 7") == days("0 0 * * 0") == ["01", "08", "15"]
+    assert days("0 0 */10 * fri") == ["01", "06", "11", "13"]
+    assert days("0 0 * * fri-sun") == days("0 0 * * 5-7") == ["01", "06", "07", "08", "13", "14", "15"]
+
+
+def test_macros_and_spelling() -> None:
+    for macro, fields in (("@hourly", "0 * * * *"), ("@Weekly", "0 0 * * 0"), (" @yearly ", "0 0 1 1 *")):
+        assert Cron(macro).fields == Cron(fields).fields
+    assert Cron("0  9 * JAN Mon").fields == ("0", "9", "*", "jan", "mon")
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        ("60 * * * *", ["minute field '60'", "0-59"]),
+        ("0 24 * * *", ["hour field '24'", "0-23"]),
+        ("0 0 0 * *", ["day of month field '0'", "1-31"]),
+        ("0 0 * 13 *", ["month field '13'", "jan-dec"]),
+        ("0 0 * * 8", ["day of week field '8'", "sun-sat"]),
+        ("0 0 * foo *", ["month field 'foo'"]),
+        ("0 0 * mon *", ["month field 'mon'"]),
+        ("0 0 L * *", ["day of month field 'l'"]),
+        ("0 0 * * mon#1", ["day of week field 'mon#1'"]),
+        ("h * * * *", ["minute field 'h'"]),
+        ("*/0 * * * *", ["minute field '*/0'"]),
+        ("*/70 * * * *", ["minute field '*/70'", "steps"]),
+        ("1,,2 * * * *", ["minute field '1,,2'"]),
+        ("-1 * * * *", ["minute field '-1'"]),
+        ("* * * *", ["4 fields instead of 5"]),
+        ("0 0 * * * *", ["6 fields instead of 5"]),
+        ("@reboot", ["@hourly"]),
+        ("", ["0 fields"]),
+        ("0 0 30 2 *", ["never comes", "day 30"]),
+        ("0 0 31 4,jun *", ["never comes", "day 31"]),
+    ],
+)
+def test_a_bad_expression_names_the_field_and_what_is_allowed(expression: str, words: list[str]) -> None:
+    with pytest.raises(InvalidTimetable) as caught:
+        Cron(expression)
+    assert caught.value.rule == "6.2"
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_an_unknown_zone_names_close_ones() -> None:
+    with pytest.raises(InvalidTimetable, match="Europe/Berlin"):
+        Cron("0 0 * * *", "Europe/Berln")
+    for name in ("", "../etc/passwd", "America"):
+        with pytest.raises(InvalidTimetable, match="no time zone"):
+            Cron("0 0 * * *", name)
+
+
+def test_a_time_without_a_zone_is_refused() -> None:
+    with pytest.raises(InvalidTimetable, match="no time zone"):
+        Cron("0 0 * * *").next_after(datetime(2026, 1, 1))  # noqa: DTZ001
+
+
+def test_the_calendar_ends() -> None:
+    with pytest.raises(InvalidTimetable, match="calendar ends"):
+        Cron("0 0 29 2 *").next_after(datetime(9999, 3, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        ("0 0 * * *", "at 00:00 every day"),
+        ("0 * * * *", "every hour"),
+        ("5 * * * 1", "every hour at minute 5 on Monday"),
+        ("*/15 * * * *", "every 15 minutes"),
+        ("* * * feb *", "every minute in February"),
+        ("0 9 * * 1-5", "at 09:00 on Monday to Friday"),
+        ("30 8,17 * * mon,7", "at 08:30 and 17:30 on Monday and Sunday"),
+        ("0 0 1 * *", "at 00:00 on day 1 of every month"),
+        ("@yearly", "at 00:00 on day 1 of January"),
+        ("0 0 * jan-mar *", "at 00:00 every day in January to March"),
+        ("0 9-17/4 * * *", "at the times of the cron '0 9-17/4 * * *'"),
+        ("0 0 1 * 5", "at the times of the cron '0 0 1 * 5'"),
+    ],
+)
+def test_words(expression: str, words: str) -> None:
+    assert cron_in_words(Cron(expression, "Europe/Berlin")) == f"{words} (Europe/Berlin)"
+
+
+def test_a_thousand_hours_are_fast() -> None:
+    began = time.perf_counter()
+    moment = datetime(2031, 1, 1, tzinfo=UTC)
+    cron = Cron("0 * * * *", "Europe/Rome")
+    for _ in range(1000):
+        moment = cron.next_after(moment)
+    assert moment == datetime(2031, 1, 1, tzinfo=UTC) + timedelta(hours=1000)
+    assert time.perf_counter() - began < 1.0, "10 ms on a quiet machine"

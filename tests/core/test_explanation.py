@@ -1,0 +1,322 @@
+"""Why something ran, or did not: the facts beside each leaf, and the words."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+from typing import Any
+from uuid import UUID, uuid4, uuid5
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.conditions import AssetAll, AssetAny
+from assetflow.core.consumers import Consumer, Decision, Receipt, ReceiptStatus
+from assetflow.core.evaluation import evaluate
+from assetflow.core.events import AssetEvent, Origin, SourceFlowRun, SourceTaskRun
+from assetflow.core.explanation import (
+    ConsumerFacts,
+    DecisionFacts,
+    Names,
+    QueuedEvents,
+    RunFacts,
+    completing_event,
+    condition_rows,
+    explain_consumer,
+    explain_decision,
+    explain_event,
+    explain_partition,
+)
+from assetflow.core.explanation.facts import pending_of
+from assetflow.core.partitions import DayWindow, RollupMapper, StartOfDayMapper
+from assetflow.core.schedules import (
+    AssetOrTimeSchedule,
+    ConsumerOptions,
+    PartitionedAssetTimetable,
+    Schedule,
+    to_schedule,
+)
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+A, B, C = (Asset(f"s3://lake/{name}", name=name) for name in "abc")
+DAILY = to_schedule(
+    PartitionedAssetTimetable(
+        assets=A & B,
+        partition_mapper_config={A: RollupMapper(upstream_mapper=StartOfDayMapper(), window=DayWindow())},
+    )
+)
+
+
+def event(asset: Asset, number: int, key: str | None = None, **fields: Any) -> AssetEvent:
+    """An event with its place in the ledger, recorded `number` minutes after noon."""
+    moment = NOW + timedelta(minutes=number)
+    return AssetEvent(
+        uuid5(UUID(int=0), str(number)),
+        asset,
+        moment,
+        fields.pop("origin", Origin("api")),
+        partition_key=key,
+        sequence=number,
+        recorded=moment,
+        **fields,
+    )
+
+
+def consumer(schedule: object, **fields: Any) -> Consumer:
+    options = ConsumerOptions(to_schedule(schedule), fields.pop("while_paused", "drop"), fields.pop("coalesce", False))
+    return Consumer(1, "flow/one", UUID(int=1), options, **fields)
+
+
+def facts(schedule: object, *events: AssetEvent, names: Names | None = None, **fields: Any) -> ConsumerFacts:
+    of_consumer = {name: fields.pop(name) for name in ("paused", "held", "coalesce", "while_paused") if name in fields}
+    made = consumer(schedule, **of_consumer)
+    return ConsumerFacts(made, names or Names(), [QueuedEvents(events)] if events else [], since=NOW, **fields)
+
+
+def made(*events: AssetEvent, key: str | None = None) -> Decision:
+    return Decision(UUID(int=7), 1, UUID(int=1), key, events, NOW + timedelta(hours=1))
+
+
+def test_each_leaf_says_which_event_satisfies_it_or_what_it_waits_for() -> None:
+    first = event(A, 1)
+    rows = condition_rows(to_schedule(A & (B | C)), QueuedEvents([first, event(A, 2)]), Names(), NOW)
+
+    assert [(row.depth, row.kind, row.state) for row in rows] == [
+        (0, "all", "waiting"),
+        (1, "asset", "satisfied"),
+        (1, "any", "waiting"),
+        (2, "asset", "waiting"),
+        (2, "asset", "waiting"),
+    ]
+    assert (rows[1].satisfied_by, rows[1].since, rows[1].queued) == (first, first.recorded, 2)
+    assert (rows[0].satisfied_members, rows[0].members) == (1, 2)
+    assert rows[3].words == "waiting since 2026-01-01 12:00:00 UTC for an update"
+
+
+def test_and_holds_since_its_last_member_and_or_since_its_first() -> None:
+    queue = QueuedEvents([event(A, 1), event(B, 5)])
+
+    assert condition_rows(to_schedule(A & B), queue, Names(), NOW)[0].since == NOW + timedelta(minutes=5)
+    assert condition_rows(to_schedule(A | B), queue, Names(), NOW)[0].since == NOW + timedelta(minutes=1)
+
+
+def test_a_name_that_nobody_has_is_never_satisfied_nor_is_what_needs_it() -> None:
+    nobody = Asset.ref(name="nobody")
+
+    rows = condition_rows(to_schedule((A & nobody) | B), QueuedEvents(), Names(), NOW)
+    assert [row.state for row in rows] == ["waiting", "never", "waiting", "never", "waiting"]
+    told = explain_consumer(facts(A & nobody), NOW)
+    assert told.state == "never"
+    assert "no asset is named 'nobody'" in told.words
+
+
+def test_references_and_aliases_are_satisfied_by_the_assets_they_mean() -> None:
+    names = Names({"a": A.uri}, {"late": [B.uri]})
+    queue = QueuedEvents([event(A, 1), event(B, 2)])
+
+    rows = condition_rows(to_schedule(Asset.ref(name="a") & AssetAlias("late")), queue, names, NOW)
+
+    assert [row.satisfied_by for row in rows[1:]] == list(queue.events)
+    assert f"of {B.uri}" in rows[2].words
+
+
+def test_an_alias_says_whether_an_asset_is_linked_to_it() -> None:
+    unlinked = condition_rows(to_schedule(AssetAlias("late")), QueuedEvents(), Names(), NOW)[0]
+    linked = condition_rows(to_schedule(AssetAlias("late")), QueuedEvents(), Names({}, {"late": [B.uri]}), NOW)[0]
+
+    assert "no asset is linked to it yet" in unlinked.words
+    assert B.uri in linked.words
+
+
+@pytest.mark.parametrize("schedule", [AssetAll(), AssetAny()])
+def test_a_condition_without_leaves_never_leads_to_a_run(schedule: object) -> None:
+    told = explain_consumer(facts(schedule), NOW)
+
+    assert (told.state, told.holds) == ("never", False)
+
+
+def test_a_deep_and_a_wide_condition_are_explained_and_written_as_json() -> None:
+    deep = reduce(lambda inner, number: AssetAll(A, inner) if number % 2 else AssetAny(B, inner), range(2_000), A & B)
+    wide = AssetAny(*(Asset(f"s3://lake/{number}") for number in range(5_000)))
+
+    rows = condition_rows(to_schedule(deep), QueuedEvents([event(A, 1)]), Names(), NOW)
+    assert rows[-1].depth == 2_001
+    assert len(condition_rows(to_schedule(wide), QueuedEvents(), Names(), NOW)) == 5_001
+    json.dumps(explain_consumer(facts(deep), NOW).as_json())
+
+
+def test_a_rolled_up_leaf_says_which_keys_are_missing() -> None:
+    hours = [event(A, number, f"2026-01-01T{number:02d}:00:00") for number in range(20)]
+
+    told = explain_partition(DAILY, QueuedEvents(hours, target_key="2026-01-01"), Names())
+
+    assert told.missing == tuple(f"2026-01-01T{hour}:00:00" for hour in (20, 21, 22, 23))
+    assert told.condition[1].received == tuple(each.partition_key for each in hours)
+    assert not told.holds
+    assert "20 of 24 keys received" in told.condition[1].words
+
+
+def test_a_rolled_up_leaf_is_satisfied_by_the_event_that_completed_it() -> None:
+    hours = [event(A, number, f"2026-01-01T{number:02d}:00:00") for number in range(24)]
+    day = event(B, 30, "2026-01-01")
+
+    queue = QueuedEvents([*hours, event(A, 25, hours[0].partition_key), day], target_key="2026-01-01")
+    told = explain_partition(DAILY, queue, Names())
+
+    assert told.holds
+    assert told.condition[1].satisfied_by == hours[-1]
+    assert told.condition[2].satisfied_by == day
+
+
+def test_a_partition_without_any_update_waits_for_all_keys() -> None:
+    told = explain_partition(DAILY, QueuedEvents(target_key="2026-01-01"), Names())
+
+    assert len(told.missing) == 24
+    assert "nothing queued" in told.words
+
+
+@pytest.mark.parametrize(
+    ("given_facts", "state"),
+    [
+        (facts(A), "waiting"),
+        (facts(A, event(A, 1)), "ready"),
+        (facts(A, event(A, 1), paused=True), "paused"),
+        (facts(A, held=True), "held"),
+        (facts(A, event(A, 1), coalesce=True, running={None}), "running"),
+        (facts(A, event(A, 1), coalesce=True), "ready"),
+        (facts(A, removed=NOW), "removed"),
+        (facts(AssetOrTimeSchedule(timetable="0 0 * * *", assets=[A])), "waiting"),
+        (facts(to_schedule(AssetOrTimeSchedule(timetable="0 0 * * *", assets=[A]).timetable)), "time only"),
+        (facts(DAILY), "waiting"),
+    ],
+)
+def test_the_state_of_a_consumer(given_facts: ConsumerFacts, state: str) -> None:
+    told = explain_consumer(given_facts, NOW)
+
+    assert told.state == state
+    assert told.words.endswith(".")
+    json.dumps(told.as_json())
+
+
+def test_a_paused_consumer_says_what_happens_to_updates() -> None:
+    assert "dropped" in explain_consumer(facts(A, paused=True), NOW).words
+    assert "goes on filling" in explain_consumer(facts(A, paused=True, while_paused="keep"), NOW).words
+
+
+def test_the_next_time_based_run_is_told_unless_the_consumer_is_paused() -> None:
+    schedule = AssetOrTimeSchedule(timetable="0 0 * * *", assets=[A])
+
+    assert explain_consumer(facts(schedule), NOW).next_time == datetime(2026, 1, 2, tzinfo=UTC)
+    assert explain_consumer(facts(schedule, paused=True), NOW).next_time is None
+
+
+def test_a_loop_is_shown() -> None:
+    told = explain_consumer(facts(A, loops=[("flow/one", A.uri, "flow/one")]), NOW)
+
+    assert any(f"flow/one → {A.uri} → flow/one" in note for note in told.notes)
+
+
+def test_an_undeliverable_decision_is_told_with_the_command_that_replays_it() -> None:
+    last = DecisionFacts(made(event(A, 1)), "flow/one", RunFacts(undeliverable=True, error="404"))
+
+    told = explain_consumer(facts(A, last=last), NOW)
+
+    assert any("queue replay 00000000-0000-0000-0000-000000000007" in note for note in told.notes)
+
+
+def test_a_consumer_waits_since_its_last_decision() -> None:
+    last = DecisionFacts(made(event(A, 1)), "flow/one")
+
+    assert explain_consumer(facts(A, last=last), NOW).condition[0].since == last.decision.made
+
+
+def test_a_decision_names_the_event_that_completed_it() -> None:
+    a, again, b, later = event(A, 1), event(A, 2), event(B, 3), event(B, 4)
+
+    told = explain_decision(DecisionFacts(made(a, again, b, later), "flow/one"), to_schedule(A & B), Names())
+
+    assert told.completed_by == b
+    assert "a AND b" in told.words
+    assert json.loads(json.dumps(told.as_json()))["completed_by"] == str(b.id)
+
+
+def test_a_decision_of_a_schedule_that_changed_names_none() -> None:
+    told = explain_decision(DecisionFacts(made(event(A, 1)), "flow/one"), to_schedule(B), Names())
+    gone = explain_decision(DecisionFacts(made(event(A, 1)), "flow/one"), None, Names())
+
+    assert told.completed_by is None
+    assert "its schedule is another one now" in told.words
+    assert "no condition any more" in gone.words
+
+
+@pytest.mark.parametrize(
+    ("run", "status", "words"),
+    [
+        (RunFacts(), "waiting", "not started yet"),
+        (RunFacts(attempts=2, error="503"), "waiting", "2 attempts failed, the last with: 503"),
+        (RunFacts(UUID(int=3), launched=NOW), "launched", "started the flow run"),
+        (RunFacts(UUID(int=3), launched=NOW, ended=NOW, state="Failed"), "ended", "ended Failed"),
+        (RunFacts(undeliverable=True, error="gone", ended=NOW), "undeliverable", "has no run: gone"),
+    ],
+)
+def test_what_became_of_a_decision(run: RunFacts, status: str, words: str) -> None:
+    told = explain_decision(DecisionFacts(made(event(A, 1)), "flow/one", run), to_schedule(A), Names())
+
+    assert words in told.run_words
+    assert told.as_json()["run"]["status"] == status  # type: ignore[index]
+
+
+ASSETS = st.sampled_from([A, B, C])
+CONDITIONS = st.recursive(
+    ASSETS,
+    lambda inner: st.builds(lambda kind, of: kind(*of), st.sampled_from([AssetAll, AssetAny]), st.lists(inner)),
+    max_leaves=8,
+)
+
+
+@given(CONDITIONS, st.lists(ASSETS, min_size=1, max_size=8))
+def test_the_completing_event_ends_the_shortest_prefix_that_holds(condition: Any, updated: list[Asset]) -> None:
+    schedule = Schedule(condition)
+    events = [event(asset, number) for number, asset in enumerate(updated, 1)]
+
+    def holds(length: int) -> bool:
+        return evaluate(schedule, None, pending_of(events[:length]), Names().tokens_of)
+
+    expected = next((events[length - 1] for length in range(1, len(events) + 1) if holds(length)), None)
+    assert completing_event(made(*events), schedule, Names()) == expected
+    rows = condition_rows(schedule, QueuedEvents(events), Names(), NOW)
+    assert (rows[0].state == "satisfied") == holds(len(events))
+
+
+@pytest.mark.parametrize(
+    ("status", "fields", "words"),
+    [
+        ("queued", {}, "waits in the queue of flow/one"),
+        ("queued", {"target_key": "2026"}, "for the partition 2026"),
+        ("consumed", {"decision": UUID(int=7)}, "whose run is not started yet"),
+        ("dropped", {}, "was paused"),
+        ("removed", {"by": "ann", "why": "a test"}, "by ann: a test"),
+        ("not_for_consumer", {}, "only updates with a partition key"),
+        ("not_mapped", {"error": "no time"}, "no time"),
+        ("superseded", {}, "schedule changed"),
+        ("no_consumer", {"consumer": None}, "no consumer wanted it"),
+    ],
+)
+def test_every_receipt_has_words(status: ReceiptStatus, fields: dict[str, Any], words: str) -> None:
+    receipt = Receipt(**({"event": 1, "uri": A.uri, "consumer": 1, "status": status} | fields))
+
+    told = explain_event(event(A, 1), [receipt], {1: "flow/one"}, [DecisionFacts(made(event(A, 1)), "flow/one")])
+
+    assert words in told.receipts[0].words
+    json.dumps(told.as_json())
+
+
+def test_an_event_says_who_made_it() -> None:
+    run = SourceFlowRun(uuid4(), "calm-fox", flow_name="ingest", deployment_name="nightly")
+    by_task = event(A, 1, origin=Origin("task", SourceTaskRun(uuid4(), "load"), run))
+
+    assert "task load of flow run calm-fox (ingest/nightly)" in explain_event(by_task, [], {}).words
+    assert "the command line (ann)" in explain_event(event(A, 1, origin=Origin("cli", by="ann")), [], {}).words

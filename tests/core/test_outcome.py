@@ -1,0 +1,150 @@
+"""What a task says about its outlets, and what becomes of it (2.1, 2.3 to 2.5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.outcome import TaskOutcome
+from assetflow.errors import AssetflowError, InvalidEvent, OutletError
+from tests.core.book_of import A, B, C
+
+X, Y = AssetAlias("x"), AssetAlias("y")
+
+
+def made(outcome: TaskOutcome, key: str | None = None) -> list[tuple[Any, ...]]:
+    return [(u.asset.uri, dict(u.extra), u.partition_key, u.aliases) for u in outcome.updates(key)]
+
+
+def test_rule_2_1_one_update_for_each_outlet_with_the_runs_key() -> None:
+    assert made(TaskOutcome([A, B]), "k") == [(A.uri, {}, "k", ()), (B.uri, {}, "k", ())]
+
+
+def test_rule_2_1_same_uri_counts_once_also_through_references() -> None:
+    outcome = TaskOutcome([Asset.ref(name="a"), Asset.ref(uri=A.uri), A, Asset(A.uri, name="a")], {"a": A.uri}.get)
+
+    (update,) = outcome.updates()
+
+    assert update.asset.uri == A.uri
+
+
+def test_rule_2_1_reference_to_nothing_makes_none() -> None:
+    outcome = TaskOutcome([Asset.ref(name="nobody"), A])
+    outcome.say(Asset.ref(name="nobody"), {"n": 1})
+
+    assert made(outcome) == [(A.uri, {}, None, ())]
+
+
+def test_the_asset_that_declares_more_than_a_reference_is_kept() -> None:
+    (update,) = TaskOutcome([Asset.ref(uri=A.uri), Asset(A.uri, name="a", group="g")]).updates()
+
+    assert (update.asset.name, update.asset.group) == ("a", "g")
+
+
+def test_rule_2_3_extras_are_merged_and_assigning_replaces() -> None:
+    outcome = TaskOutcome([A])
+    outcome.say(A, {"a": 1, "b": {"x": 1}})
+    outcome.say(Asset(A.uri, name="other"), {"b": {"y": 2}})
+    assert made(outcome)[0][1] == {"a": 1, "b": {"y": 2}}
+
+    outcome.assign(A, {"c": 3})
+    outcome.extra_of(A)["d"] = 4
+    assert made(outcome)[0][1] == {"c": 3, "d": 4}
+
+
+def test_rule_2_3_reference_and_asset_share_an_extra() -> None:
+    outcome = TaskOutcome([Asset.ref(name="a"), A], {"a": A.uri}.get)
+    outcome.say(Asset.ref(name="a"), {"n": 1})
+    outcome.say(A, {"m": 2})
+
+    assert made(outcome) == [(A.uri, {"n": 1, "m": 2}, None, ())]
+
+
+@pytest.mark.parametrize(
+    "say",
+    [
+        lambda o: o.say(B),
+        lambda o: o.assign(B, {}),
+        lambda o: o.extra_of(B),
+        lambda o: o.add_partitions(B, "k"),
+        lambda o: o.check_outlet(Asset.ref(name="nobody")),
+        lambda o: o.add("y", A),
+        lambda o: o.check_alias(Y),
+    ],
+)
+def test_rule_2_3_what_is_no_outlet_is_an_error(say: Any) -> None:
+    with pytest.raises(OutletError, match="no outlet of the task"):
+        say(TaskOutcome([A, X]))
+
+
+def test_rule_2_3_what_is_not_json_is_an_error_when_said_and_when_written_in() -> None:
+    outcome = TaskOutcome([A])
+    with pytest.raises(InvalidEvent):
+        outcome.say(A, {"f": object()})
+
+    outcome.extra_of(A)["f"] = object()
+    with pytest.raises(InvalidEvent):
+        outcome.updates()
+
+
+def test_rule_2_4_same_asset_and_extra_through_several_aliases_is_one_update() -> None:
+    outcome = TaskOutcome([Y, A, X])
+    outcome.add(Y, C, {"a": 1, "b": 2})
+    outcome.add("x", B)
+    outcome.add("x", Asset(C.uri + "/"), {"b": 2, "a": 1})
+    outcome.add(X, C, {"n": 1})
+
+    assert made(outcome, "k") == [
+        (A.uri, {}, "k", ()),
+        (C.uri, {"a": 1, "b": 2}, "k", ("x", "y")),
+        (B.uri, {}, "k", ("x",)),
+        (C.uri, {"n": 1}, "k", ("x",)),
+    ]
+
+
+def test_rule_2_4_nothing_added_no_update() -> None:
+    assert made(TaskOutcome([X])) == []
+
+
+def test_rule_2_4_an_outlet_that_is_also_added_to_an_alias_makes_two_events() -> None:
+    outcome = TaskOutcome([A, X])
+    outcome.add(X, A)
+
+    assert len({update.event_id("task") for update in outcome.updates()}) == 2
+
+
+def test_rule_2_5_keys_in_order_instead_of_the_runs_key() -> None:
+    outcome = TaskOutcome([A, B])
+    outcome.add_partitions(A, ["l", "k", "l"])
+    outcome.add_partitions(A, "j")
+
+    assert [(uri, key) for uri, _, key, _ in made(outcome, "r")] == [
+        (A.uri, "l"), (A.uri, "k"), (A.uri, "j"), (B.uri, "r"),
+    ]  # fmt: skip
+
+
+def test_rule_2_5_no_partition_at_all_is_no_update() -> None:
+    outcome = TaskOutcome([A])
+    outcome.add_partitions(A, [])
+
+    assert made(outcome, "r") == []
+
+
+@pytest.mark.parametrize("keys", ["", "  ", ["ok", ""], [5], 5, "k" * 251])
+def test_rule_2_5_bad_keys_are_refused(keys: Any) -> None:
+    with pytest.raises(AssetflowError) as caught:
+        TaskOutcome([A]).add_partitions(A, keys)
+
+    assert caught.value.rule == "2.5"
+
+
+def test_ids_are_the_same_for_each_attempt_that_says_the_same() -> None:
+    def ids(extra: dict[str, object]) -> list[object]:
+        outcome = TaskOutcome([A])
+        outcome.say(A, extra)
+        return [update.event_id("task") for update in outcome.updates()]
+
+    assert ids({"a": 1, "b": 2}) == ids({"b": 2, "a": 1})
+    assert ids({"a": 1}) != ids({"a": 2})

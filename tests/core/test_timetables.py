@@ -1,0 +1,150 @@
+"""Time tables: keys of ticks, intervals and recurrence rules, and the way through JSON."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from assetflow.core.timetables import (
+    CronPartitionTimetable,
+    CronTriggerTimetable,
+    DeltaTriggerTimetable,
+    PartitionedAtRuntime,
+    RRuleTimetable,
+    Tick,
+    Timetable,
+    timetable_from_json,
+)
+from assetflow.errors import InvalidTimetable
+
+NEW_YORK = "America/New_York"
+
+
+def utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def keys(timetable: Timetable, after: str, until: str) -> list[str | None]:
+    return [tick.partition_key for tick in timetable.ticks_between(utc(after), utc(until))]
+
+
+def times(timetable: Timetable, after: str, until: str) -> list[str]:
+    return [f"{tick.time:%d %H:%M}" for tick in timetable.ticks_between(utc(after), utc(until))]
+
+
+def test_the_key_is_that_of_the_tick_in_the_zone_of_the_cron() -> None:
+    daily = CronPartitionTimetable("0 0 * * *", NEW_YORK, key_format="%Y-%m-%d")
+    assert keys(daily, "2026-03-07", "2026-03-10") == ["2026-03-07", "2026-03-08", "2026-03-09"]
+    assert daily.next_after(utc("2026-03-08")) == Tick(utc("2026-03-08T05:00"), "2026-03-08")
+    assert daily.previous_before(utc("2026-03-10")) == Tick(utc("2026-03-09T04:00"), "2026-03-09")
+
+
+def test_run_offset_counts_ticks() -> None:
+    workdays = CronPartitionTimetable("0 6 * * 1-5", run_offset=-1, key_format="%a %d")
+    assert keys(workdays, "2026-01-01", "2026-01-06") == ["Wed 31", "Thu 01", "Fri 02"]
+    ahead = CronPartitionTimetable("0 6 * * 1-5", run_offset=2, key_format="%a %d")
+    assert keys(ahead, "2026-01-01", "2026-01-03") == ["Mon 05", "Tue 06"]
+
+
+def test_a_late_run_has_the_key_of_its_own_tick() -> None:
+    hourly = CronPartitionTimetable("0 * * * *", NEW_YORK, key_format="%Y-%m-%dT%H%z")
+    assert hourly.key_of(utc("2026-11-01T05:00")) == "2026-11-01T01-0400"
+    assert hourly.key_of(utc("2026-11-01T06:00")) == "2026-11-01T01-0500"
+    assert len(set(keys(hourly, "2026-11-01T03:59", "2026-11-02T04:59"))) == 25
+
+
+@pytest.mark.parametrize("options", [{"key_format": " "}, {"key_format": "x" * 251}, {"run_offset": 1.5}])
+def test_keys_that_cannot_be(options: dict[str, object]) -> None:
+    with pytest.raises(InvalidTimetable):
+        CronPartitionTimetable("0 0 * * *", **options)  # pyright: ignore[reportArgumentType]
+
+
+def test_an_interval_does_not_depend_on_when_it_is_asked() -> None:
+    timetable = DeltaTriggerTimetable(timedelta(hours=36))
+    assert times(timetable, "2019-12-29", "2020-01-03") == ["30 12:00", "01 00:00", "02 12:00"]
+    assert times(timetable, "2019-12-31", "2020-01-03") == ["01 00:00", "02 12:00"]
+    assert timetable.previous_before(utc("2020-01-01")) == Tick(utc("2019-12-30T12:00"))
+
+
+def test_an_interval_with_a_start_begins_there() -> None:
+    timetable = DeltaTriggerTimetable(timedelta(minutes=7), utc("2026-01-01T10:00"))
+    assert times(timetable, "2026-01-01", "2026-01-01T10:10") == ["01 10:00", "01 10:07"]
+    assert timetable.previous_before(utc("2026-01-01T10:00")) is None
+    assert timetable.previous_before(utc("2026-01-01T10:01")) == Tick(utc("2026-01-01T10:00"))
+
+
+@pytest.mark.parametrize("delta", [timedelta(0), timedelta(hours=-1), timedelta(milliseconds=1), 60])
+def test_intervals_below_a_second_are_refused(delta: timedelta) -> None:
+    with pytest.raises(InvalidTimetable):
+        DeltaTriggerTimetable(delta)
+
+
+def test_a_daily_rule_keeps_6_2_on_clock_change_days() -> None:
+    rule = RRuleTimetable("FREQ=DAILY;BYHOUR=1,2;BYMINUTE=30", NEW_YORK)
+    assert times(rule, "2026-03-08", "2026-03-09") == ["08 06:30", "08 07:30"]
+    assert times(rule, "2026-11-01", "2026-11-02") == ["01 05:30", "01 07:30"]
+
+
+def test_an_hourly_rule_counts_every_real_hour() -> None:
+    rule = RRuleTimetable("FREQ=HOURLY", NEW_YORK)
+    assert len(times(rule, "2026-03-08T04:59", "2026-03-09T03:59")) == 23
+    assert len(times(rule, "2026-11-01T03:59", "2026-11-02T04:59")) == 25
+
+
+def test_a_rule_ends_and_begins() -> None:
+    rule = RRuleTimetable("DTSTART:20260101T000000\nRRULE:FREQ=YEARLY;COUNT=3")
+    assert rule.next_after(utc("2026-06-01")) == Tick(utc("2027-01-01"))
+    assert rule.next_after(utc("2028-01-01")) is None
+    assert rule.previous_before(utc("2060-01-01")) == Tick(utc("2028-01-01"))
+    assert rule.previous_before(utc("2026-01-01")) is None
+
+
+def test_a_fast_rule_goes_on_as_from_its_start() -> None:
+    rule = RRuleTimetable("DTSTART:20200101T000000\nRRULE:FREQ=MINUTELY;INTERVAL=7")
+    tick = rule.next_after(utc("2026-05-05"))
+    assert tick is not None
+    assert (tick.time - utc("2020-01-01")) % timedelta(minutes=7) == timedelta(0)
+    assert tick.time - utc("2026-05-05") <= timedelta(minutes=7)
+
+
+@pytest.mark.parametrize("rule", ["", "FREQ=SOMETIMES", "0 0 * * *", 5, "DTSTART;TZID=Europe/Rome:20260101T000000"])
+def test_rules_that_cannot_be_read(rule: str) -> None:
+    with pytest.raises(InvalidTimetable):
+        RRuleTimetable(rule, NEW_YORK)
+
+
+def test_a_runtime_partition_has_no_times() -> None:
+    timetable = PartitionedAtRuntime()
+    assert timetable.next_after(utc("2026-01-01")) is None
+    assert timetable.previous_before(utc("2026-01-01")) is None
+    assert list(timetable.ticks_between(utc("2026-01-01"), utc("2027-01-01"))) == []
+
+
+@pytest.mark.parametrize(
+    ("timetable", "words"),
+    [
+        (CronTriggerTimetable("0 0 * * *", "Europe/Berlin"), "at 00:00 every day (Europe/Berlin)"),
+        (CronPartitionTimetable("@hourly", run_offset=-1), "with the time moved by -1 ticks as partition key"),
+        (DeltaTriggerTimetable(timedelta(hours=2)), "every 2 hours"),
+        (DeltaTriggerTimetable(timedelta(days=1), utc("2026-01-01")), "every day from 2026-01-01 00:00:00 UTC on"),
+        (DeltaTriggerTimetable(timedelta(seconds=90.5)), "every 90.5 seconds"),
+        (RRuleTimetable("FREQ=DAILY"), "FREQ=DAILY"),
+        (PartitionedAtRuntime(), "partition key"),
+    ],
+)
+def test_words_and_json(timetable: Timetable, words: str) -> None:
+    assert words in timetable.describe()
+    again = timetable_from_json(json.loads(json.dumps(timetable.as_json())))
+    assert again == timetable
+    assert hash(again) == hash(timetable)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{}, {"kind": "moon"}, {"kind": "cron"}, {"kind": "cron", "cron": "x"}, {"kind": "delta", "seconds": "soon"}],
+)
+def test_json_that_is_no_timetable(value: dict[str, object]) -> None:
+    with pytest.raises(InvalidTimetable):
+        timetable_from_json(value)

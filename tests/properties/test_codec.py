@@ -1,0 +1,88 @@
+"""Every declaration of a flow survives its stored text."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.codec.schedules import FlowDeclaration, declaration_from_text, declaration_to_text
+from assetflow.core.partitions import FixedKeyMapper, IdentityMapper, StartOfDayMapper
+from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule
+from assetflow.core.simulation.expressions import read_condition
+from assetflow.core.timetables import CronPartitionTimetable, CronTriggerTimetable, PartitionedAtRuntime
+from assetflow.errors import InvalidSchedule
+from tests.properties.scenarios import expressions
+
+conditions = expressions.map(lambda written: read_condition(written, "")())
+mappers = st.sampled_from([IdentityMapper(), FixedKeyMapper("k"), StartOfDayMapper(timezone="Asia/Tokyo")])
+targets = st.sampled_from(
+    [Asset("s3://b/a"), Asset("s3://b/b", name="b"), Asset.ref(name="n"), Asset.ref(uri="s3://b/c")]
+)
+partitionings = st.builds(Partitioning, mappers, st.lists(st.tuples(targets, mappers), max_size=3).map(tuple))
+timetables = st.sampled_from(
+    [
+        CronTriggerTimetable("0 2 * * *", "Europe/Berlin"),
+        CronPartitionTimetable("@daily", run_offset=-1),
+        PartitionedAtRuntime(),
+    ]
+)
+schedules = st.builds(
+    Schedule,
+    condition=st.none() | conditions,
+    partitioning=st.none() | partitionings,
+    timetable=st.none() | timetables,
+)
+outlets = st.lists(st.one_of(targets, st.just(AssetAlias("x", group="g"))), max_size=3).map(tuple)
+declarations = st.builds(
+    FlowDeclaration,
+    st.builds(ConsumerOptions, schedules, st.sampled_from(["drop", "keep"]), st.booleans()),
+    outlets,
+    outlets,
+)
+
+
+@given(declarations)
+def test_declaration_survives_its_text(declaration: FlowDeclaration) -> None:
+    text = declaration_to_text(declaration)
+
+    assert declaration_from_text(text) == declaration
+    assert declaration_to_text(declaration_from_text(text)) == text
+
+
+@given(declarations)
+def test_text_is_flat(declaration: FlowDeclaration) -> None:
+    """Prefect loses a parameter schema that is nested too deep."""
+
+    def depth(value: Any) -> int:
+        members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        return 1 + max(map(depth, members), default=0)
+
+    assert depth(json.loads(declaration_to_text(declaration))) < 12
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nonsense",
+        "[]",
+        "{}",
+        '{"version":2}',
+        '{"version":1,"nodes":[["all",2]]}',
+        '{"version":1,"nodes":[]}',
+        '{"version":1,"nodes":[{"asset":"s3://"}]}',
+        '{"version":1,"nodes":[{"planet":"mars"}]}',
+        '{"version":1,"nodes":5}',
+        '{"version":1,"partitioning":{}}',
+        '{"version":1,"partitioning":{"default":"identity","mappers":[[{"alias":"x"},"identity"]]}}',
+        '{"version":1,"timetable":{"kind":"sundial"}}',
+        '{"version":1,"while_paused":"dance"}',
+    ],
+)
+def test_damaged_text_is_refused_with_its_place(text: str) -> None:
+    with pytest.raises(InvalidSchedule, match="deployment hello"):
+        declaration_from_text(text, where="deployment hello")

@@ -1,0 +1,140 @@
+"""Up and down agree, mappers survive JSON, and no hour falls between two days."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assetflow.core.partitions import (
+    AllowedKeyMapper,
+    ChainMapper,
+    Direction,
+    FanOutMapper,
+    FixedKeyMapper,
+    IdentityMapper,
+    MinimumCount,
+    PartitionMapper,
+    ProductMapper,
+    RollupMapper,
+    SegmentWindow,
+    StartOfDayMapper,
+    TemporalMapper,
+    WaitForAll,
+    mapper_from_json,
+)
+from assetflow.core.partitions.temporal import TEMPORAL_MAPPERS
+from assetflow.core.partitions.windows import TIME_WINDOWS
+from assetflow.errors import MappingError
+
+ZONES = ("America/New_York", "Europe/Dublin", "Australia/Lord_Howe", "America/Sao_Paulo", "Asia/Kathmandu")
+INPUTS = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%Y%m%d%H%M%S")
+
+zones = st.sampled_from(("UTC", *ZONES))
+limits = st.none() | st.integers(1, 5)
+texts = st.text(min_size=1, max_size=8).filter(str.strip)
+segments = st.lists(texts, min_size=1, max_size=4).map(SegmentWindow)
+policies = st.just(WaitForAll()) | st.integers(-9, 9).filter(bool).map(MinimumCount)
+temporals: st.SearchStrategy[TemporalMapper] = st.builds(
+    lambda kind, **options: TEMPORAL_MAPPERS[kind](**options),
+    st.sampled_from(sorted(TEMPORAL_MAPPERS)),
+    timezone=zones,
+    input_format=st.sampled_from(INPUTS),
+    max_downstream_keys=limits,
+)
+time_windows = st.builds(
+    lambda kind, direction: TIME_WINDOWS[kind](direction=direction),
+    st.sampled_from(sorted(TIME_WINDOWS)),
+    st.sampled_from(Direction),
+)
+plain: st.SearchStrategy[PartitionMapper] = st.one_of(
+    st.builds(IdentityMapper, max_downstream_keys=limits),
+    st.builds(AllowedKeyMapper, st.lists(texts, min_size=1), max_downstream_keys=limits),
+    st.builds(FixedKeyMapper, texts, max_downstream_keys=limits),
+)
+rollups = st.one_of(
+    st.builds(RollupMapper, upstream_mapper=temporals, window=time_windows, wait_policy=policies),
+    st.builds(RollupMapper, upstream_mapper=plain, window=segments, wait_policy=policies, max_downstream_keys=limits),
+)
+
+
+def combined(members: st.SearchStrategy[PartitionMapper]) -> st.SearchStrategy[PartitionMapper]:
+    several = st.lists(members, min_size=2, max_size=3)
+    return st.one_of(
+        st.builds(lambda m, d: ProductMapper(*m, delimiter=d), several, st.sampled_from(("|", "::"))),
+        st.builds(lambda m, n: ChainMapper(*m, max_downstream_keys=n), several, limits),
+        st.builds(FanOutMapper, upstream_mapper=members, window=time_windows | segments, downstream_mapper=members),
+    )
+
+
+mappers = st.recursive(st.one_of(plain, temporals, rollups), combined, max_leaves=4)
+
+
+@given(mappers)
+def test_a_mapper_survives_json(mapper: PartitionMapper) -> None:
+    again = mapper_from_json(json.loads(json.dumps(mapper.as_json())))
+    assert again == mapper
+    assert hash(again) == hash(mapper)
+    assert again.describe() == mapper.describe()
+
+
+@given(mappers, st.text(max_size=20))
+def test_a_mapper_maps_or_says_why_not(mapper: PartitionMapper, key: str) -> None:
+    try:
+        keys = mapper.to_downstream(key)
+    except MappingError:
+        return
+    assert len(set(keys)) == len(keys) >= 1
+    assert mapper.fans_out or len(keys) == 1
+
+
+@given(
+    st.sampled_from(sorted(TIME_WINDOWS)),
+    zones,
+    st.sampled_from(INPUTS),
+    st.datetimes(datetime(2005, 1, 1), datetime(2035, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001
+)
+def test_every_awaited_key_leads_to_its_target(kind: str, timezone: str, input_format: str, moment: datetime) -> None:
+    mapper = TEMPORAL_MAPPERS[kind](timezone=timezone, input_format=input_format)
+    rollup = RollupMapper(upstream_mapper=mapper, window=TIME_WINDOWS[kind]())
+    (target,) = rollup.to_downstream(moment.astimezone(ZoneInfo(timezone)).strftime(input_format))
+    awaited = rollup.awaited(target)
+    assert {rollup.to_downstream(key) for key in awaited} == {(target,)}
+    assert rollup.is_met(target, awaited)
+    assert rollup.problem() is None
+    for missing in sorted(awaited)[:3]:
+        assert not rollup.is_met(target, awaited - {missing})
+
+
+@given(segments, texts, policies)
+def test_segments_lead_to_their_target(window: SegmentWindow, target: str, policy: WaitForAll | MinimumCount) -> None:
+    rollup = RollupMapper(upstream_mapper=FixedKeyMapper(target), window=window, wait_policy=policy)
+    awaited = rollup.awaited(target)
+    assert {rollup.to_downstream(key) for key in awaited} == {(target,)}
+    assert rollup.is_met(target, awaited) == policy.is_met(len(awaited), len(awaited))
+
+
+def near_a_change(hour: datetime, zone: ZoneInfo) -> bool:
+    """Whether the clock changes within a day and a half; of quiet days every seventh hour is enough."""
+    margin = timedelta(hours=36)
+    return (hour - margin).astimezone(zone).utcoffset() != (hour + margin).astimezone(zone).utcoffset()
+
+
+@pytest.mark.parametrize("timezone", ZONES)
+def test_every_hour_of_ten_years_lies_in_exactly_one_day(timezone: str) -> None:
+    zone = ZoneInfo(timezone)
+    mapper = StartOfDayMapper(timezone=timezone, input_format="%Y-%m-%dT%H:%M%z")
+    first = datetime(2009, 1, 1, tzinfo=zone).astimezone(UTC)
+    every = [first + timedelta(hours=number) for number in range(10 * 365 * 24)]
+    hours = [hour for number, hour in enumerate(every) if number % 7 == 0 or near_a_change(hour, zone)]
+    days = [mapper.to_downstream(f"{hour:%Y-%m-%dT%H:%M%z}")[0] for hour in hours]
+    assert days == sorted(days), "a day comes once, in one piece"
+    assert days == [f"{hour.astimezone(zone):%Y-%m-%d}" for hour in hours]
+    distinct = list(dict.fromkeys(days))
+    dates = [datetime.fromisoformat(day) for day in distinct]
+    assert all(later - earlier == timedelta(days=1) for earlier, later in pairwise(dates))

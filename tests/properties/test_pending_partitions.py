@@ -1,0 +1,123 @@
+"""Pending partitions: one for each key at a time, and the order of arrival changes no run (contract 5.1 to 5.3)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+import hypothesis.strategies as st
+from hypothesis import given
+
+from assetflow.core.assets import Asset
+from assetflow.core.consumers import Decision
+from assetflow.core.events import AssetEvent
+from assetflow.core.partitions import (
+    AllowedKeyMapper,
+    DayWindow,
+    FanOutMapper,
+    FixedKeyMapper,
+    IdentityMapper,
+    MinimumCount,
+    PartitionMapper,
+    RollupMapper,
+    SegmentWindow,
+    StartOfDayMapper,
+    WaitForAll,
+)
+from assetflow.core.schedules import PartitionedAssetTimetable
+from assetflow.errors import MappingError
+from tests.core.book_of import A, B, World, event
+
+HOUR = "%Y-%m-%dT%H"
+HOURS = [f"2026-03-{day:02}T{hour:02}" for day in (14, 15) for hour in range(24)]
+SEGMENTS = ["us", "eu", "apac"]
+IDENTITY = IdentityMapper()
+BY_DAY = StartOfDayMapper(input_format=HOUR)
+COMPLETE_DAY = RollupMapper(upstream_mapper=BY_DAY, window=DayWindow())
+COMPLETE_SET = RollupMapper(upstream_mapper=FixedKeyMapper("all"), window=SegmentWindow(SEGMENTS))
+
+mappers = st.sampled_from(
+    (
+        IDENTITY,
+        BY_DAY,
+        COMPLETE_DAY,
+        RollupMapper(upstream_mapper=BY_DAY, window=DayWindow(), wait_policy=MinimumCount(2)),
+        COMPLETE_SET,
+        RollupMapper(
+            upstream_mapper=FixedKeyMapper("all"), window=SegmentWindow(SEGMENTS), wait_policy=MinimumCount(-1)
+        ),
+        AllowedKeyMapper(SEGMENTS),
+        FanOutMapper(upstream_mapper=BY_DAY, window=DayWindow()),
+    )
+)
+keys = st.sampled_from([*HOURS[:4], *HOURS[24:28], *SEGMENTS])
+
+
+@given(mappers, mappers, st.booleans(), st.lists(st.tuples(st.sampled_from([A, B]), keys), max_size=40))
+def test_a_key_has_one_pending_partition_and_an_event_is_in_one_place(
+    of_a: PartitionMapper, of_b: PartitionMapper, both: bool, updates: list[tuple[Asset, str]]
+) -> None:
+    world = World()
+    condition = A & B if both else A | B
+    config: dict[Any, PartitionMapper] = {A: of_a, B: of_b}
+    consumer = world.consumer("c", PartitionedAssetTimetable(assets=condition, partition_mapper_config=config))
+    consumed: Counter[tuple[object, str | None]] = Counter()
+
+    for asset, key in updates:
+        update = event(asset, partition_key=key)
+        decisions = world.happens(update)
+
+        assert len({decision.target_key for decision in decisions}) == len(decisions), (
+            "one decision for a key in a pass"
+        )
+        consumed.update((each.id, decision.target_key) for decision in decisions for each in decision.events)
+        pending = list(world.book.target_keys(consumer.id))
+        assert len(pending) == len(set(pending))
+        assert {decision.target_key for decision in decisions}.isdisjoint(pending), "its run has emptied it"
+        queued = Counter((each.id, target) for target in pending for each in world.book.queued(consumer.id, target))
+        assert max([*queued.values(), *consumed.values()], default=1) == 1
+        assert not queued.keys() & consumed.keys()
+        places = {target for number, target in [*queued, *consumed] if number == update.id}
+        assert places == _targets(config[asset], key)
+
+
+def _targets(mapper: PartitionMapper, key: str) -> set[str]:
+    try:
+        return set(mapper.to_downstream(key))
+    except MappingError:
+        return set()
+
+
+@given(
+    st.sampled_from(
+        [
+            (IDENTITY, IDENTITY, SEGMENTS, SEGMENTS),
+            (COMPLETE_DAY, IDENTITY, HOURS, ["2026-03-14", "2026-03-15"]),
+            (COMPLETE_SET, COMPLETE_SET, SEGMENTS, SEGMENTS),
+            (COMPLETE_DAY, COMPLETE_DAY, HOURS, HOURS),
+        ]
+    ),
+    st.randoms(use_true_random=False),
+    st.integers(0, 100),
+)
+def test_shuffling_the_events_gives_the_same_runs(
+    mapped: tuple[PartitionMapper, PartitionMapper, list[str], list[str]], random: Random, left_out: int
+) -> None:
+    of_a, of_b, keys_of_a, keys_of_b = mapped
+    events = [event(A, partition_key=key) for key in keys_of_a] + [event(B, partition_key=key) for key in keys_of_b]
+    # Also with some that never come, so that partitions stay open.
+    events = [each for number, each in enumerate(events) if number % 29 != left_out]
+    shuffled = list(events)
+    random.shuffle(shuffled)
+
+    assert _runs(of_a, of_b, events) == _runs(of_a, of_b, shuffled)
+
+
+def _runs(of_a: PartitionMapper, of_b: PartitionMapper, events: list[AssetEvent]) -> dict[object, object]:
+    assert all(not isinstance(each, RollupMapper) or isinstance(each.wait_policy, WaitForAll) for each in (of_a, of_b))
+    world = World()
+    world.consumer("c", PartitionedAssetTimetable(assets=A & B, partition_mapper_config={A: of_a, B: of_b}))
+    made: list[Decision] = [decision for each in events for decision in world.happens(each)]
+    assert len({decision.target_key for decision in made}) == len(made)
+    return {decision.id: (decision.target_key, frozenset(each.id for each in decision.events)) for decision in made}

@@ -1,0 +1,169 @@
+"""What a timer makes ahead, over ten years in five time zones, is what 6.2 says: each time once, in order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from random import Random
+from uuid import uuid4
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assetflow.core.consumers import Consumer
+from assetflow.core.schedules import ConsumerOptions, Schedule
+from assetflow.core.timers import Lead, Timer, follow, leaves_runs_behind, plan, ticks_between
+from assetflow.core.timetables import CronTriggerTimetable, DeltaTriggerTimetable, RRuleTimetable, Timetable
+
+ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Sao_Paulo", "Asia/Kolkata")
+FIRST, LAST = datetime(2016, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def made_ahead(timetable: Timetable, since: datetime, until: datetime, random: Random, lead: Lead) -> list[datetime]:
+    """The times of the runs that an evaluator makes which looks now and then, and is down for days now and then."""
+    timer, now, made = Timer(timetable, since), since, list[datetime]()
+    while True:
+        found = plan(timer, now, lead)
+        made += [tick.time for tick in found.ticks]
+        if found.ticks:
+            timer = timer.moved(found.ticks[-1].time)
+        assert found.again is not None
+        if found.again > now:
+            if now == until:
+                return [time for time in made if time <= until]
+            now = min(until, max(found.again, now + timedelta(hours=random.choice([0, 0, 1, 30, 200]))))
+
+
+def by_the_rule(wall_hours: tuple[int, ...], zone: str, since: datetime, until: datetime) -> list[datetime]:
+    """The times of `30 <hours> * * *` with fixed hours: one for each day and hour."""
+    tz, found = ZoneInfo(zone), list[datetime]()
+    day = (since - timedelta(days=2)).date()
+    while day <= (until + timedelta(days=2)).date():
+        for hour in wall_hours:
+            wall = datetime(day.year, day.month, day.day, hour, 30, tzinfo=tz)
+            # The first of a repeated time; a skipped one read by the clock before the gap is the one moved on by it.
+            found.append(wall.replace(fold=0).astimezone(UTC))
+        day += timedelta(days=1)
+    return [time for time in sorted(set(found)) if since < time <= until]
+
+
+def every_real_hour(zone: str, since: datetime, until: datetime) -> list[datetime]:
+    """The times of `30 * * * *`: every moment at which the clock shows half past, looked for by the half hour."""
+    tz, moment, found = ZoneInfo(zone), since, list[datetime]()
+    while moment < until:
+        moment += timedelta(minutes=30)
+        if moment.astimezone(tz).minute == 30:
+            found.append(moment)
+    return found
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_fixed_hours_over_ten_years(zone: str) -> None:
+    hours = (0, 1, 2, 3)
+    timetable = CronTriggerTimetable(f"30 {','.join(map(str, hours))} * * *", timezone=zone)
+    made = made_ahead(timetable, FIRST, LAST, Random(zone), Lead())
+    assert made == by_the_rule(hours, zone, FIRST, LAST)
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_every_hour_around_the_days_on_which_clocks_change(zone: str) -> None:
+    timetable = CronTriggerTimetable("30 * * * *", timezone=zone)
+    for change in changes(zone):
+        since, until = change - timedelta(days=2), change + timedelta(days=2)
+        made = made_ahead(timetable, since, until, Random(zone), Lead())
+        assert made == every_real_hour(zone, since, until)
+
+
+def changes(zone: str) -> list[datetime]:
+    """The moments at which the clock of a zone was changed in these ten years."""
+    tz, found, hour = ZoneInfo(zone), list[datetime](), timedelta(hours=12)
+    moment = FIRST
+    while moment < LAST:
+        if moment.astimezone(tz).utcoffset() != (moment + hour).astimezone(tz).utcoffset():
+            found.append(moment)
+        moment += hour
+    return found or [FIRST + timedelta(days=3)]
+
+
+TIMETABLES = st.one_of(
+    st.builds(
+        CronTriggerTimetable,
+        st.sampled_from(["*/7 * * * *", "30 2 * * *", "0 */3 * * *", "0 0 1 * *", "15 1,2,3 * * sun", "0 0 29 2 *"]),
+        st.sampled_from(ZONES),
+    ),
+    st.builds(DeltaTriggerTimetable, st.integers(20, 100_000).map(lambda minutes: timedelta(minutes=minutes))),
+    st.builds(
+        RRuleTimetable,
+        st.sampled_from(["FREQ=DAILY;BYHOUR=2;BYMINUTE=30", "FREQ=HOURLY;INTERVAL=5", "FREQ=WEEKLY;BYDAY=MO,TH"]),
+        st.sampled_from(ZONES),
+    ),
+)
+MOMENTS = st.datetimes(datetime(2016, 1, 1), datetime(2025, 12, 1), timezones=st.just(UTC))  # noqa: DTZ001
+LEADS = st.builds(
+    Lead,
+    within=st.integers(0, 72).map(lambda hours: timedelta(hours=hours)),
+    at_least=st.integers(1, 5),
+    at_most=st.integers(5, 40),
+)
+
+
+@settings(max_examples=60)
+@given(TIMETABLES, MOMENTS, LEADS, st.integers())
+def test_each_time_is_made_once_in_order_whenever_an_evaluator_looks(
+    timetable: Timetable, since: datetime, lead: Lead, seed: int
+) -> None:
+    until = since + timedelta(days=4)
+    expected = [tick.time for tick in ticks_between(timetable, since, until)]
+    assert made_ahead(timetable, since, until, Random(seed), lead) == expected
+
+
+@settings(max_examples=100)
+@given(TIMETABLES, MOMENTS, LEADS)
+def test_enough_runs_are_there_for_an_evaluator_that_goes_down(timetable: Timetable, now: datetime, lead: Lead) -> None:
+    found = plan(Timer(timetable, now), now, lead, limit=1_000)
+    times = [tick.time for tick in found.ticks]
+    next_ones = [tick.time for tick in ticks_between(timetable, now, now + lead.horizon)][: lead.at_most]
+    assert times == next_ones[: len(times)]
+    assert len(times) >= min(len(next_ones), lead.at_least)
+    assert len(times) == lead.at_most or all(time in times for time in next_ones if time <= now + lead.within)
+
+
+@settings(max_examples=60)
+@given(TIMETABLES, MOMENTS, st.lists(st.tuples(st.sampled_from("prhf-"), st.integers(1, 2_000)), max_size=8))
+def test_pauses_are_left_out_and_holds_are_made_up_for(
+    timetable: Timetable, since: datetime, steps: list[tuple[str, int]]
+) -> None:
+    """Pauses, resumes, holds, releases: what has run in the end is every time outside of the pauses, once."""
+    consumer = Consumer(1, "f/d", uuid4(), ConsumerOptions(Schedule(timetable=timetable)))
+    timer = follow(None, consumer, since)
+    assert timer is not None
+    runs, expected, now = set[datetime](), set[datetime](), since
+    for step, minutes in [*steps, ("r", 1), ("f", 1), ("-", 60)]:
+        later = now + timedelta(minutes=minutes)
+        while found := plan(timer, now, Lead(at_least=1, at_most=5_000)).ticks:
+            runs |= {tick.time for tick in found}
+            timer = timer.moved(found[-1].time)
+        if not consumer.paused:
+            begin = now - timedelta(microseconds=1) if now == since else now
+            expected |= {tick.time for tick in ticks_between(timetable, begin, later)}
+        while found := plan(timer, later, Lead(at_least=1, at_most=5_000)).ticks:
+            runs |= {tick.time for tick in found}
+            timer = timer.moved(found[-1].time)
+        now = later
+        consumer = replace(
+            consumer,
+            paused={"p": True, "r": False}.get(step, consumer.paused),
+            held={"h": True, "f": False}.get(step, consumer.held),
+        )
+        changed = follow(timer, consumer, now)
+        assert changed is not None
+        if leaves_runs_behind(timer, changed):
+            runs = {time for time in runs if time <= now}
+            changed = changed.withdrawn(now)
+        if changed.paused and not timer.paused:
+            # What a hold held back is given up when a pause follows before the release.
+            expected &= runs
+        timer = changed
+    assert {time for time in runs if time <= now} == expected
