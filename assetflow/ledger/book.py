@@ -1,0 +1,129 @@
+"""The ledger as the book of the core's fold: one unit of work in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import Connection, select, update
+
+from assetflow.core.book import Pending
+from assetflow.core.conditions import Token
+from assetflow.core.consumers import Consumer, Decision, Receipt
+from assetflow.core.events import AssetEvent, Recording
+from assetflow.ledger.foresight import foresee
+from assetflow.ledger.journal import Journal
+from assetflow.ledger.names import Names
+from assetflow.ledger.queues import Queues
+from assetflow.ledger.recent import RecentEvents
+from assetflow.ledger.roster import Roster
+from assetflow.ledger.tables import LEDGER
+from assetflow.ledger.verdicts import Verdicts
+
+
+class LedgerBook:
+    """The `Book` of one transaction; see there for what the methods promise.
+
+    What it is asked for it reads, once; what it is told it keeps, and writes all together when `flush` is called, as
+    the last thing before the commit. `load` reads beforehand, in a few statements, what recordings will ask for.
+
+    Parameters:
+        connection: in a transaction that writes.
+        now: when what is written is written.
+        recent: committed events that need not be read.
+    """
+
+    def __init__(self, connection: Connection, now: datetime, recent: RecentEvents | None = None) -> None:
+        self.connection = connection
+        columns = (LEDGER.c.last_event, LEDGER.c.last_decision, LEDGER.c.last_consumer)
+        # On Postgres this row is what writers wait for; on SQLite they have waited when the transaction began.
+        last_event, last_decision, last_consumer = connection.execute(select(*columns).with_for_update()).one()
+        self._last = (last_event, last_decision, last_consumer)
+        self._last_consumer = last_consumer
+        self.names = Names(connection, now)
+        self.journal = Journal(connection, last_event)
+        self.roster = Roster(connection, now)
+        self.queues = Queues(connection, now, last_event + 1, recent or RecentEvents())
+        self.verdicts = Verdicts(connection, last_decision)
+
+    def load(self, recordings: Sequence[Recording]) -> None:
+        """Read what the fold over these recordings will ask for, in a number of statements that they do not change."""
+        foresee(self.names, self.journal, self.roster, self.queues, self.verdicts, recordings)
+
+    def flush(self) -> None:
+        """Write everything; the book is not used any more after it."""
+        self.names.flush()
+        self.journal.flush()
+        self.verdicts.flush()
+        self.queues.flush(self.verdicts.numbers)
+        last = (self.journal.last, self.verdicts.last, self._last_consumer)
+        if last != self._last:
+            values = dict(zip(("last_event", "last_decision", "last_consumer"), last, strict=True))
+            self.connection.execute(update(LEDGER).values(values))
+
+    def next_consumer(self) -> int:
+        """The id of a new consumer."""
+        self._last_consumer += 1
+        return self._last_consumer
+
+    def owner_of(self, name: str) -> str | None:
+        return self.names.owner_of(name)
+
+    def names_of(self, uri: str) -> Collection[str]:
+        return self.names.names_of(uri)
+
+    def declare(self, name: str, uri: str) -> None:
+        self.names.declare(name, uri)
+
+    def aliases_of(self, uri: str) -> Collection[str]:
+        return self.names.aliases_of(uri)
+
+    def link(self, alias: str, uri: str) -> None:
+        self.names.link(alias, uri)
+
+    def new_events(self, recording: UUID, events: Sequence[AssetEvent]) -> Sequence[AssetEvent]:
+        return self.journal.new_events(recording, events)
+
+    def append(self, event: AssetEvent, recording: UUID, now: datetime) -> AssetEvent:
+        self.names.describe(event.asset)
+        return self.journal.append(event, recording, now)
+
+    def wanting(self, tokens: Collection[Token]) -> Sequence[Consumer]:
+        return self.roster.wanting(tokens)
+
+    def save(self, consumer: Consumer) -> None:
+        self.roster.save(consumer)
+
+    def forget(self, consumer: Consumer) -> None:
+        self.roster.forget(consumer)
+
+    def pending(self, consumer: int, target_key: str | None) -> Pending:
+        return self.queues.pending(consumer, target_key)
+
+    def target_keys(self, consumer: int) -> Collection[str | None]:
+        return self.queues.target_keys(consumer)
+
+    def queued(self, consumer: int, target_key: str | None) -> Sequence[AssetEvent]:
+        return self.queues.queued(consumer, target_key)
+
+    def receipts_of(self, consumer: int, event: int) -> Sequence[Receipt]:
+        return self.queues.receipts_of(consumer, event)
+
+    def write(self, event: AssetEvent, receipt: Receipt) -> None:
+        self.queues.write(event, receipt)
+
+    def unqueue(self, event: AssetEvent, consumer: int, target_key: str | None) -> None:
+        self.queues.unqueue(event, consumer, target_key)
+
+    def is_busy(self, consumer: int, target_key: str | None) -> bool:
+        return self.verdicts.is_busy(consumer, target_key)
+
+    def decide(self, decision: Decision) -> None:
+        self.verdicts.decide(decision)
+        for event in decision.events:
+            assert event.sequence is not None, "only recorded events are consumed"
+            receipt = Receipt(
+                event.sequence, event.uri, decision.consumer, "consumed", decision.target_key, decision.id
+            )
+            self.queues.write(event, receipt)

@@ -1,0 +1,201 @@
+"""Explanations from a ledger: what they start from is read here, for the command line, the API and the pages alike."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from assetflow.core.book import Pending
+from assetflow.core.consumers import Decision
+from assetflow.core.events import AssetEvent
+from assetflow.core.explanation import (
+    ConsumerExplanation,
+    ConsumerFacts,
+    DecisionExplanation,
+    DecisionFacts,
+    EventExplanation,
+    Names,
+    PartitionExplanation,
+    QueuedEvents,
+    RunFacts,
+    explain_consumer,
+    explain_decision,
+    explain_event,
+    explain_partition,
+)
+from assetflow.core.explanation.facts import pending_of
+from assetflow.core.schedules import Schedule
+from assetflow.errors import UnknownEvent
+from assetflow.ledger.reader import Reader
+from assetflow.ledger.records import ConsumerRecord, DecisionRecord
+
+# Of a long queue so many events are read, and the rest only if an asset or a key is not among them.
+READ_FIRST = 500
+PARTITIONS = 20
+
+
+def consumer_explanation(
+    reader: Reader,
+    record: ConsumerRecord,
+    now: datetime,
+    *,
+    loops: Sequence[Sequence[str]] = (),
+    partitions: int = PARTITIONS,
+) -> ConsumerExplanation:
+    """Why a consumer runs, or why it does not; see `explain_consumer` and `consumer_facts`."""
+    return explain_consumer(consumer_facts(reader, record, loops=loops, partitions=partitions), now)
+
+
+def partition_explanation(reader: Reader, record: ConsumerRecord, target_key: str) -> PartitionExplanation:
+    """What a target key of a partitioned consumer has, and what it waits for. One that has nothing yet has it too."""
+    consumer = record.consumer
+    pending = reader.pending(consumer.id).get(target_key, {})
+    queue = queued_events(reader, consumer.id, target_key, pending)
+    return explain_partition(consumer.schedule, queue, names_of(reader, consumer.schedule))
+
+
+def run_explanation(reader: Reader, flow_run_id: UUID) -> DecisionExplanation:
+    """Why a flow run exists.
+
+    Raises:
+        UnknownEvent: no decision started it.
+    """
+    record = reader.decision_of_run(flow_run_id)
+    if record is None:
+        raise UnknownEvent(
+            f"no decision started the flow run {flow_run_id}",
+            fix="It was started by hand, by time or by something else, or it belongs to another ledger",
+        )
+    return decision_explanation(reader, record)
+
+
+def decision_explanation(reader: Reader, record: DecisionRecord) -> DecisionExplanation:
+    """Why a decision was made, and what became of it, by the schedule that its consumer has now."""
+    consumer = reader.consumer(record.consumer_name)
+    same = consumer is not None and consumer.consumer.id == record.consumer
+    schedule = consumer.consumer.schedule if consumer is not None and same else None
+    names = Names() if schedule is None else names_of(reader, schedule)
+    return explain_decision(decision_facts(reader, [record])[0], schedule, names)
+
+
+def event_explanation(reader: Reader, event_id: UUID) -> EventExplanation:
+    """Where an event came from, and each of its receipts.
+
+    Raises:
+        UnknownEvent: there is none with this id.
+    """
+    event = reader.event(event_id)
+    if event is None:
+        raise UnknownEvent(
+            f"there is no event {event_id}", fix="`assetflow events ls` lists the events, with --refused the refused"
+        )
+    receipts = reader.receipts(event_id)
+    consumers = {each.receipt.consumer: each.consumer_name or "" for each in receipts}
+    ids = {each.receipt.decision for each in receipts}
+    made = [found for number in ids if number is not None and (found := reader.decision(number)) is not None]
+    return explain_event(
+        event,
+        [each.receipt for each in receipts],
+        {number: name for number, name in consumers.items() if number is not None},
+        [DecisionFacts(_decision(record, ()), record.consumer_name, _run(record)) for record in made],
+    )
+
+
+def consumer_facts(
+    reader: Reader, record: ConsumerRecord, *, loops: Sequence[Sequence[str]] = (), partitions: int = PARTITIONS
+) -> ConsumerFacts:
+    """A consumer with its queue and its latest decision.
+
+    Parameters:
+        loops: the ways from its own runs back to itself.
+        partitions: how many pending partitions are looked at, in the order of their keys.
+    """
+    consumer = record.consumer
+    pending = reader.pending(consumer.id)
+    keys = sorted(pending, key=lambda key: key or "")
+    size = reader.queue_sizes().get(consumer.id, 0)
+    total = None if consumer.schedule.is_partitioned else size
+    last = decision_facts(reader, reader.decisions(consumer=consumer.id, limit=1))
+    return ConsumerFacts(
+        consumer=consumer,
+        names=names_of(reader, consumer.schedule),
+        queues=[queued_events(reader, consumer.id, key, pending[key], total=total) for key in keys[:partitions]],
+        pending_keys=len(keys),
+        queued=size,
+        since=record.since,
+        last=last[0] if last else None,
+        running=_running(reader, consumer.id) if consumer.options.coalesce else frozenset(),
+        loops=loops,
+        removed=record.removed_at,
+    )
+
+
+def decision_facts(reader: Reader, records: Sequence[DecisionRecord]) -> list[DecisionFacts]:
+    """Decisions with the events that they consumed and what became of them."""
+    events = reader.events_of(records)
+    return [
+        DecisionFacts(_decision(record, events[record.id]), record.consumer_name, _run(record)) for record in records
+    ]
+
+
+def names_of(reader: Reader, schedule: Schedule) -> Names:
+    """The names and links that a schedule speaks of."""
+    tokens = schedule.judging_tokens
+    aliases = {token.value for token in tokens if token.kind == "alias"}
+    names = {token.value: reader.owner_of(token.value) for token in tokens if token.kind == "name"}
+    owners = {name: uri for name, uri in names.items() if uri is not None}
+    return Names(owners, _links(reader, aliases) if aliases else {})
+
+
+def queued_events(
+    reader: Reader, consumer: int, target_key: str | None, pending: Pending, *, total: int | None = None
+) -> QueuedEvents:
+    """What is queued for a consumer and key: of each asset and key at least the oldest event.
+
+    Parameters:
+        pending: the queue in short.
+        total: how many events it has, if that is known.
+    """
+    events = reader.queue(consumer, target_key, limit=READ_FIRST)
+    if len(events) == READ_FIRST and not _covers(events, pending):
+        events = reader.queue(consumer, target_key)
+    return QueuedEvents(events, total, target_key)
+
+
+def _covers(events: Sequence[AssetEvent], pending: Pending) -> bool:
+    found = pending_of(events)
+    return all(set(keys) <= set(found.get(uri, ())) for uri, keys in pending.items())
+
+
+def _decision(record: DecisionRecord, events: tuple[AssetEvent, ...]) -> Decision:
+    return Decision(
+        record.id, record.consumer, record.deployment_id, record.target_key, events, record.made, record.kind
+    )
+
+
+def _run(record: DecisionRecord) -> RunFacts:
+    return RunFacts(
+        flow_run_id=record.flow_run_id,
+        undeliverable=record.status == "undeliverable",
+        error=record.error,
+        attempts=record.attempts,
+        launched=record.launched,
+        ended=record.ended,
+        state=record.run_state,
+    )
+
+
+def _running(reader: Reader, consumer: int) -> frozenset[str | None]:
+    waiting = reader.decisions(consumer=consumer, status="waiting")
+    launched = reader.decisions(consumer=consumer, status="launched")
+    return frozenset(record.target_key for record in (*waiting, *launched))
+
+
+def _links(reader: Reader, aliases: Collection[str]) -> dict[str, list[str]]:
+    links: dict[str, list[str]] = {}
+    for asset in reader.assets():
+        for alias in asset.aliases:
+            if alias in aliases:
+                links.setdefault(alias, []).append(asset.uri)
+    return links

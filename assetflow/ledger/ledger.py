@@ -1,0 +1,106 @@
+"""The ledger: the durable state of assetflow in one database."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from uuid import UUID, uuid4
+
+from sqlalchemy import URL, Connection, Engine, insert, select
+
+from assetflow.errors import LedgerError
+from assetflow.ledger import schema
+from assetflow.ledger.engine import LOCK_TIMEOUT, default_place, ledger_url, open_engine, place_of, writing
+from assetflow.ledger.failures import explained
+from assetflow.ledger.reader import Reader
+from assetflow.ledger.store import Store
+from assetflow.ledger.tables import LEDGER
+from assetflow.ledger.writer import Writer
+
+
+class Ledger(Store):
+    """One ledger, open for reading and writing; thread safe.
+
+    `ledger.writer` has the operations, each of which is one transaction, and `ledger.reader` the reads.
+
+    Attributes:
+        place: the file or the address, as a person reads it.
+        id: the ledger's own id; a rebuilt one has another.
+        created: when it was made.
+    """
+
+    def __init__(self, url: URL, engine: Engine) -> None:
+        super().__init__(engine, place_of(url))
+        with engine.connect() as connection:
+            row = connection.execute(select(LEDGER.c.id, LEDGER.c.created)).one()
+        self.id: UUID = row[0]
+        self.created: datetime = row[1]
+
+    @classmethod
+    def open(
+        cls, url_or_path: str | Path | None = None, *, now: datetime | None = None, lock_timeout: float = LOCK_TIMEOUT
+    ) -> Ledger:
+        """Open a ledger; a new one is made, an older one brought up to date.
+
+        Parameters:
+            url_or_path: a file, or an SQLAlchemy URL (SQLite or Postgres); none for what the settings say.
+            now: the time at which a new ledger is made; the clock's if none is given.
+            lock_timeout: how long to wait for another writer, in seconds.
+
+        Raises:
+            LedgerError: it cannot be opened, is damaged, or was written by a newer assetflow.
+            LedgerLocked: another process held it for longer than the time limit.
+        """
+        url = ledger_url(url_or_path if url_or_path is not None else default_place())
+        _make_folder(url)
+        engine = open_engine(url, lock_timeout=lock_timeout)
+        try:
+            with explained(place_of(url)):
+                with writing(engine).begin() as connection:
+                    schema.upgrade(connection, place=place_of(url))
+                    _begin_ledger(connection, now or datetime.now(UTC))
+                return cls(url, engine)
+        except BaseException:
+            engine.dispose()
+            raise
+
+    @cached_property
+    def writer(self) -> Writer:
+        return Writer(self)
+
+    @cached_property
+    def reader(self) -> Reader:
+        return Reader(self._engine, self.place)
+
+    def close(self) -> None:
+        """Let go of the database; the ledger cannot be used any more."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _make_folder(url: URL) -> None:
+    if url.get_backend_name() != "sqlite":
+        return
+    folder = Path(str(url.database)).parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LedgerError(
+            f"the folder {folder} of the ledger cannot be made: {error.strerror}",
+            fix="Set ASSETFLOW_HOME to a folder that can be written",
+        ) from error
+
+
+def _begin_ledger(connection: Connection, now: datetime) -> None:
+    if connection.execute(select(LEDGER.c.id)).one_or_none() is None:
+        row = {"number": 1, "id": uuid4(), "created": now, "last_event": 0, "last_decision": 0, "last_consumer": 0}
+        connection.execute(insert(LEDGER), [row])

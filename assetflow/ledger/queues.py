@@ -1,0 +1,256 @@
+"""Queues and receipts in a unit of work."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, cast
+from uuid import UUID
+
+from sqlalchemy import Connection, bindparam, delete, insert, select
+
+from assetflow.core.book import Pending
+from assetflow.core.consumers import Receipt
+from assetflow.core.events import AssetEvent
+from assetflow.ledger.among import among
+from assetflow.ledger.bulk import upsert
+from assetflow.ledger.queue import Queue
+from assetflow.ledger.recent import RecentEvents
+from assetflow.ledger.rows import (
+    EVENT_COLUMNS,
+    QUEUED,
+    RECEIPT_COLUMNS,
+    RECEIPTS,
+    event_from_row,
+    key_from_column,
+    key_to_column,
+    receipt_from_row,
+)
+from assetflow.ledger.tables import EVENT, NO_CONSUMER, PENDING, RECEIPT
+
+QueueKey = tuple[int, str | None]
+ReceiptKey = tuple[int, int, str]
+
+_PENDING_KEY = (PENDING.c.consumer, PENDING.c.target_key, PENDING.c.uri, PENDING.c.source_key)
+_RECEIPT_KEY = (RECEIPT.c.sequence, RECEIPT.c.consumer, RECEIPT.c.target_key)
+_RECEIPT_VALUES = ("status", "decision", "by", "why", "error", "at")
+_DROP_PENDING = delete(PENDING).where(*(column == bindparam(f"of_{column.name}") for column in _PENDING_KEY))
+_DROP_RECEIPT = delete(RECEIPT).where(*(column == bindparam(f"of_{column.name}") for column in _RECEIPT_KEY))
+_QUEUED = select(RECEIPT.c.sequence, RECEIPT.c.consumer, RECEIPT.c.target_key).where(RECEIPT.c.status == QUEUED)
+_EVENTS = select(*EVENT_COLUMNS).where(among(EVENT.c.sequence, "sequences"))
+_PENDING = select(*_PENDING_KEY, PENDING.c.count)
+_OF_QUEUES = _PENDING.where(among(PENDING.c.consumer, "consumers"), among(PENDING.c.target_key, "keys"))
+_QUEUED_IN = _QUEUED.where(among(RECEIPT.c.consumer, "consumers"), among(RECEIPT.c.target_key, "keys"))
+
+
+class Queues:
+    """What is queued for whom, in short and in full, and the receipts: read when asked for, written by `flush`.
+
+    Parameters:
+        first: the sequence of the first event of this unit of work; older ones are in the tables.
+    """
+
+    def __init__(self, connection: Connection, now: datetime, first: int, recent: RecentEvents) -> None:
+        self._connection = connection
+        self._recent = recent
+        self._now = now
+        self._first = first
+        self._queues: dict[QueueKey, Queue] = {}
+        self._written: dict[ReceiptKey, Receipt | None] = {}
+        self._keys_of: dict[tuple[int, int], dict[str, None]] = defaultdict(dict)
+
+    def load(self, keys: Iterable[QueueKey]) -> None:
+        """Read these queues in short, as far as they are not known yet."""
+        missing = [key for key in dict.fromkeys(keys) if key not in self._queues]
+        if not missing:
+            return
+        self._queues |= {key: Queue() for key in missing}
+        wanted = set(missing)
+        for consumer, target_key, uri, source_key, count in self._connection.execute(_OF_QUEUES, _names(missing)).all():
+            key = (consumer, key_from_column(target_key))
+            if key in wanted:
+                self._queues[key].stored(uri, key_from_column(source_key), count)
+
+    def load_events(self, keys: Iterable[QueueKey]) -> None:
+        """Read the events of these queues, as far as they are not known yet."""
+        keys = list(dict.fromkeys(keys))
+        self.load(keys)
+        missing = [key for key in keys if not self._queues[key].complete]
+        if not missing:
+            return
+        self._take(_QUEUED_IN, _names(missing), set(missing))
+        for key in missing:
+            self._queues[key].complete = True
+
+    def load_all(self, consumer: int) -> None:
+        """Read all queues of a consumer, in short and in full."""
+        keys = [(consumer, key) for key in self.target_keys(consumer)]
+        found = self._connection.execute(_PENDING.where(PENDING.c.consumer == consumer)).all()
+        missing = {key for key in keys if key not in self._queues}
+        self._queues |= {key: Queue() for key in missing}
+        for _, target_key, uri, source_key, count in found:
+            key = (consumer, key_from_column(target_key))
+            if key in missing:
+                self._queues[key].stored(uri, key_from_column(source_key), count)
+        wanted = {key for key in keys if not self._queues[key].complete}
+        self._take(_QUEUED.where(RECEIPT.c.consumer == consumer), {}, wanted)
+        for key in wanted:
+            self._queues[key].complete = True
+
+    def _take(self, query: Any, parameters: dict[str, Any], wanted: Collection[QueueKey]) -> None:
+        rows = cast("Sequence[Sequence[Any]]", self._connection.execute(query, parameters).all())
+        found = [(row[0], (row[1], key_from_column(row[2]))) for row in rows]
+        places = [(sequence, key) for sequence, key in found if key in wanted]
+        events = self._events_at(dict.fromkeys(sequence for sequence, _ in places))
+        for sequence, key in places:
+            self._queues[key].events[sequence] = events[sequence]
+
+    def _events_at(self, sequences: Collection[int]) -> dict[int, AssetEvent]:
+        events = self._recent.among(sequences)
+        missing = [sequence for sequence in sequences if sequence not in events]
+        if missing:
+            read = [event_from_row(row) for row in self._connection.execute(_EVENTS, {"sequences": missing}).all()]
+            self._recent.keep(read)
+            events |= {_place(event): event for event in read}
+        return events
+
+    def _queue(self, consumer: int, target_key: str | None) -> Queue:
+        key = (consumer, target_key)
+        if key not in self._queues:
+            self.load([key])
+        return self._queues[key]
+
+    def pending(self, consumer: int, target_key: str | None) -> Pending:
+        return self._queue(consumer, target_key).pending
+
+    def size(self, consumer: int, target_key: str | None) -> int:
+        """How many events are queued."""
+        return sum(sum(keys.values()) for keys in self._queue(consumer, target_key).pending.values())
+
+    def target_keys(self, consumer: int) -> Collection[str | None]:
+        stored = select(PENDING.c.target_key).where(PENDING.c.consumer == consumer).distinct()
+        found = {key_from_column(key): None for key in self._connection.scalars(stored)}
+        for (number, key), queue in self._queues.items():
+            if number == consumer:
+                if queue.pending:
+                    found[key] = None
+                else:
+                    found.pop(key, None)
+        return list(found)
+
+    def queued(self, consumer: int, target_key: str | None) -> Sequence[AssetEvent]:
+        self.load_events([(consumer, target_key)])
+        events = self._queues[consumer, target_key].events
+        return [events[sequence] for sequence in sorted(events)]
+
+    def receipts_of(self, consumer: int, event: int) -> Sequence[Receipt]:
+        found: dict[str, Receipt] = {}
+        if event < self._first:
+            query = select(*RECEIPT_COLUMNS).select_from(RECEIPTS)
+            rows = self._connection.execute(query.where(RECEIPT.c.sequence == event, RECEIPT.c.consumer == consumer))
+            found = {key_to_column(receipt.target_key): receipt for receipt in map(receipt_from_row, rows)}
+        for key in self._keys_of.get((event, consumer), ()):
+            written = self._written[event, consumer, key]
+            if written is None:
+                found.pop(key, None)
+            else:
+                found[key] = written
+        return list(found.values())
+
+    def write(self, event: AssetEvent, receipt: Receipt) -> None:
+        consumer = receipt.consumer
+        if consumer is not None:
+            if receipt.status == "queued":
+                self._queue_of(event, consumer, receipt.target_key).add(receipt.event, event)
+            else:
+                self._take_out(event, consumer, receipt.target_key)
+        self._note(receipt.event, consumer or NO_CONSUMER, receipt.target_key, receipt)
+
+    def unqueue(self, event: AssetEvent, consumer: int, target_key: str | None) -> None:
+        self._take_out(event, consumer, target_key)
+        self._note(_place(event), consumer, target_key, None)
+
+    def _take_out(self, event: AssetEvent, consumer: int, target_key: str | None) -> None:
+        # A new event is queued at most in a queue that was read already.
+        if _place(event) < self._first or (consumer, target_key) in self._queues:
+            self._queue_of(event, consumer, target_key).discard(_place(event))
+
+    def _queue_of(self, event: AssetEvent, consumer: int, target_key: str | None) -> Queue:
+        # Whether an older event is queued can be known only when the whole queue is.
+        if _place(event) < self._first:
+            self.load_events([(consumer, target_key)])
+        return self._queue(consumer, target_key)
+
+    def _note(self, event: int, consumer: int, target_key: str | None, receipt: Receipt | None) -> None:
+        key = key_to_column(target_key)
+        self._written[event, consumer, key] = receipt
+        self._keys_of[event, consumer][key] = None
+
+    def flush(self, numbers: Mapping[UUID, int]) -> None:
+        """Write receipts and queues.
+
+        Parameters:
+            numbers: the numbers of the decisions made in this unit of work.
+        """
+        self._flush_receipts(numbers)
+        rows: list[dict[str, Any]] = []
+        gone: list[dict[str, Any]] = []
+        for (consumer, target_key), queue in self._queues.items():
+            for uri, source_key, count in queue.changes():
+                key = (consumer, key_to_column(target_key), uri, key_to_column(source_key))
+                if count:
+                    rows.append(dict(zip(("consumer", "target_key", "uri", "source_key"), key, strict=True)))
+                    rows[-1]["count"] = count
+                else:
+                    names = ("of_consumer", "of_target_key", "of_uri", "of_source_key")
+                    gone.append(dict(zip(names, key, strict=True)))
+        if gone:
+            self._connection.execute(_DROP_PENDING, gone)
+        if rows:
+            self._connection.execute(upsert(self._connection, PENDING, key=_PENDING_KEY, values=("count",)), rows)
+
+    def _flush_receipts(self, numbers: Mapping[UUID, int]) -> None:
+        new: list[dict[str, Any]] = []
+        changed: list[dict[str, Any]] = []
+        gone: list[dict[str, Any]] = []
+        for (event, consumer, key), receipt in self._written.items():
+            if receipt is not None:
+                (new if event >= self._first else changed).append(self._row(receipt, numbers))
+            elif event < self._first:
+                gone.append({"of_sequence": event, "of_consumer": consumer, "of_target_key": key})
+        if gone:
+            self._connection.execute(_DROP_RECEIPT, gone)
+        if changed:
+            self._connection.execute(
+                upsert(self._connection, RECEIPT, key=_RECEIPT_KEY, values=_RECEIPT_VALUES), changed
+            )
+        if new:
+            self._connection.execute(insert(RECEIPT), new)
+
+    def _row(self, receipt: Receipt, numbers: Mapping[UUID, int]) -> dict[str, Any]:
+        return {
+            "sequence": receipt.event,
+            "consumer": receipt.consumer or NO_CONSUMER,
+            "target_key": key_to_column(receipt.target_key),
+            "status": receipt.status,
+            "decision": None if receipt.decision is None else numbers[receipt.decision],
+            "by": receipt.by,
+            "why": receipt.why,
+            "error": receipt.error,
+            "at": self._now,
+        }
+
+
+def _names(keys: Iterable[QueueKey]) -> dict[str, Any]:
+    """The parameters that find at least these queues."""
+    keys = list(keys)
+    return {
+        "consumers": dict.fromkeys(consumer for consumer, _ in keys),
+        "keys": dict.fromkeys(key_to_column(key) for _, key in keys),
+    }
+
+
+def _place(event: AssetEvent) -> int:
+    assert event.sequence is not None, "only recorded events have receipts"
+    return event.sequence

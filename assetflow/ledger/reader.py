@@ -1,0 +1,330 @@
+"""What reads the ledger, beside a writer at work and without ever changing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from uuid import UUID
+
+from sqlalchemy import Connection, Engine, select
+
+from assetflow.core.book import Pending
+from assetflow.core.codec import FlowDeclaration
+from assetflow.core.events import AssetEvent, Recording
+from assetflow.errors import LedgerError
+from assetflow.ledger import backfills, news, queries, schema, timers
+from assetflow.ledger.catalog import Catalog
+from assetflow.ledger.catalog_events import EventCatalog
+from assetflow.ledger.engine import default_place, ledger_url, open_engine, place_of
+from assetflow.ledger.failures import explained
+from assetflow.ledger.lease import Lease, read_lease
+from assetflow.ledger.news import News, Seen
+from assetflow.ledger.overview import ConsumerOverview, overviews
+from assetflow.ledger.records import (
+    Activity,
+    AssetRecord,
+    ConsumerRecord,
+    DecisionRecord,
+    DecisionStatus,
+    Edge,
+    EventQuery,
+    KeyDecisions,
+    ReceiptRecord,
+    RefusedRecord,
+    Status,
+    TimerRecord,
+)
+from assetflow.ledger.roster import declaration_of
+from assetflow.ledger.tables import CURSOR, LEDGER
+
+
+class Reader:
+    """The reads of a ledger; thread safe. Each one sees what was committed when it was asked.
+
+    All raise `LedgerError` when the ledger cannot be read.
+
+    Attributes:
+        place: the file or the address, as a person reads it.
+    """
+
+    def __init__(self, engine: Engine, place: str) -> None:
+        self.place = place
+        self._engine = engine
+
+    @classmethod
+    def open(cls, url_or_path: str | Path | None = None) -> Reader:
+        """Open a ledger that is there, for reading only.
+
+        Parameters:
+            url_or_path: a file, or an SQLAlchemy URL; none for what the settings say.
+
+        Raises:
+            LedgerError: there is none, it is damaged, or of another version than this assetflow.
+        """
+        url = ledger_url(url_or_path if url_or_path is not None else default_place())
+        place = place_of(url)
+        if url.get_backend_name() == "sqlite" and not Path(place).exists():
+            raise LedgerError("there is no ledger", where=place, fix="Start the evaluator once, it makes one")
+        engine = open_engine(url, read_only=True)
+        try:
+            with explained(place), engine.connect() as connection:
+                schema.check(connection, place=place)
+        except BaseException:
+            engine.dispose()
+            raise
+        return cls(engine, place)
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def _reads(self) -> Generator[Connection]:
+        with explained(self.place), self._engine.connect() as connection:
+            yield connection
+
+    # The ledger
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """Pages of assets, aliases, queues and partitions."""
+        return Catalog(self._reads)
+
+    @cached_property
+    def event_catalog(self) -> EventCatalog:
+        """Pages of events by where they came from."""
+        return EventCatalog(self._reads)
+
+    @cached_property
+    def id(self) -> UUID:
+        """The ledger's own id."""
+        with self._reads() as connection:
+            return connection.execute(select(LEDGER.c.id)).scalar_one()
+
+    @cached_property
+    def created(self) -> datetime:
+        """When the ledger was made."""
+        with self._reads() as connection:
+            return connection.execute(select(LEDGER.c.created)).scalar_one()
+
+    def prefect_api_url(self) -> str | None:
+        """The Prefect API that the ledger belongs to, once an evaluator has said so."""
+        with self._reads() as connection:
+            return connection.scalar(select(LEDGER.c.prefect_api_url))
+
+    def cursor(self, name: str) -> object:
+        """How far something outside has been read; none if that was never kept."""
+        with self._reads() as connection:
+            return connection.scalar(select(CURSOR.c.value).where(CURSOR.c.name == name))
+
+    def lease(self) -> Lease | None:
+        """Who evaluates, or did last."""
+        with self._reads() as connection:
+            return read_lease(connection)
+
+    def status(self) -> Status:
+        """The ledger in numbers."""
+        with self._reads() as connection:
+            return queries.status(connection)
+
+    # Assets and events
+
+    def assets(self) -> list[AssetRecord]:
+        """All assets, by URI."""
+        with self._reads() as connection:
+            return queries.assets(connection)
+
+    def owner_of(self, name: str) -> str | None:
+        """The URI that a name belongs to (1.2)."""
+        with self._reads() as connection:
+            return queries.owner_of(connection, name)
+
+    def events(
+        self,
+        where: EventQuery | None = None,
+        *,
+        newest_first: bool = False,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> list[AssetEvent]:
+        """Events by sequence. `newest_first=True, limit=1` reads one row.
+
+        To page on, give the next sequence as `from_sequence` or `to_sequence` of the query.
+        """
+        with self._reads() as connection:
+            return queries.events(connection, where or EventQuery(), newest_first, limit, offset)
+
+    def recordings(self) -> list[Recording]:
+        """All recordings in ledger order, with their events: what the fold starts from."""
+        with self._reads() as connection:
+            return queries.recordings(connection)
+
+    def count_events(self, where: EventQuery | None = None) -> int:
+        """How many events there are."""
+        with self._reads() as connection:
+            return queries.count_events(connection, where or EventQuery())
+
+    def activity(self) -> Mapping[str, Activity]:
+        """How often and when last each asset that has events was updated, by URI."""
+        with self._reads() as connection:
+            return queries.activity(connection)
+
+    def newest(self) -> Seen:
+        """What somebody has seen who has seen all that is there."""
+        with self._reads() as connection:
+            return news.newest(connection)
+
+    def news(self, seen: Seen, *, limit: int = 100) -> News:
+        """What came after that: assets, events and decisions, each in the order in which they came."""
+        with self._reads() as connection:
+            return news.news(connection, seen, limit)
+
+    def event(self, event_id: UUID) -> AssetEvent | None:
+        """The event with this id."""
+        with self._reads() as connection:
+            return queries.event(connection, event_id)
+
+    def known_events(self, ids: Iterable[UUID]) -> set[UUID]:
+        """Those of these ids that are recorded or refused."""
+        with self._reads() as connection:
+            return queries.known_events(connection, ids)
+
+    def newest_sequences(self, uris: Iterable[str]) -> Mapping[str, int]:
+        """The sequence of the newest event of each of these assets that has one (8)."""
+        with self._reads() as connection:
+            return queries.newest_sequences(connection, uris)
+
+    def receipts(self, event_id: UUID) -> list[ReceiptRecord]:
+        """What became of an event, for each consumer."""
+        with self._reads() as connection:
+            return queries.receipts(connection, event_id)
+
+    def refused(self, *, limit: int = 100) -> list[RefusedRecord]:
+        """What was refused as an event, newest first."""
+        with self._reads() as connection:
+            return queries.refused(connection, limit)
+
+    # Consumers
+
+    def consumers(self, *, removed: bool = False) -> list[ConsumerRecord]:
+        """The consumers by id, or those that were removed."""
+        with self._reads() as connection:
+            return queries.consumers(connection, removed)
+
+    def consumer(self, name: str) -> ConsumerRecord | None:
+        """The consumer with this name, `flow/deployment`."""
+        with self._reads() as connection:
+            return queries.consumer(connection, name)
+
+    def consumers_page(
+        self, *, after: int = 0, limit: int = 100, search: str = "", paused: bool | None = None
+    ) -> list[ConsumerRecord]:
+        """Consumers by id, from the first one behind `after` on; `search` is a part of the name."""
+        with self._reads() as connection:
+            return queries.consumers_page(connection, after, limit, search, paused)
+
+    def consumer_numbered(self, number: int) -> ConsumerRecord | None:
+        """The consumer with this id."""
+        with self._reads() as connection:
+            return queries.consumer_numbered(connection, number)
+
+    def declarations(self) -> dict[str, FlowDeclaration]:
+        """What the consumers declare, by name."""
+        return {each.consumer.name: declaration_of(each.declaration) for each in self.consumers()}
+
+    def overviews(self, records: Sequence[ConsumerRecord]) -> list[ConsumerOverview]:
+        """What a list says about consumers."""
+        return overviews(self._reads, records)
+
+    def queue(self, consumer: int, target_key: str | None = None, *, limit: int | None = None) -> list[AssetEvent]:
+        """What is queued for a consumer and key, oldest first."""
+        with self._reads() as connection:
+            return queries.queue(connection, consumer, target_key, limit)
+
+    def pending(self, consumer: int) -> Mapping[str | None, Pending]:
+        """The queues of a consumer in short: target key (none for the plain queue) to URI to the events' keys."""
+        with self._reads() as connection:
+            return queries.pending(connection, consumer)
+
+    def queue_sizes(self) -> Mapping[int, int]:
+        """How many events are queued, for each consumer that has any."""
+        with self._reads() as connection:
+            return queries.queue_sizes(connection)
+
+    def edges(self) -> list[Edge]:
+        """What deployments produce and read."""
+        with self._reads() as connection:
+            return queries.edges(connection)
+
+    def consumers_with_times(self) -> list[ConsumerRecord]:
+        """The consumers that the clock starts, by id (6.1)."""
+        with self._reads() as connection:
+            return timers.with_times(connection)
+
+    def timers(self) -> list[TimerRecord]:
+        """How far the times of consumers have come; timers of consumers that were removed since are among them."""
+        with self._reads() as connection:
+            return timers.kept(connection)
+
+    # Decisions
+
+    def decisions(
+        self,
+        *,
+        consumer: int | None = None,
+        status: DecisionStatus | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> list[DecisionRecord]:
+        """Decisions, newest first; to page on, give the last one's number as `before`."""
+        with self._reads() as connection:
+            return queries.decisions(connection, consumer, status, before, limit)
+
+    def decision(self, decision_id: UUID) -> DecisionRecord | None:
+        """The decision with this id."""
+        with self._reads() as connection:
+            return queries.decision(connection, decision_id)
+
+    def decision_of_run(self, flow_run_id: UUID) -> DecisionRecord | None:
+        """The decision that led to a flow run."""
+        with self._reads() as connection:
+            return queries.decision_of_run(connection, flow_run_id)
+
+    def decisions_by_key(self, consumer: int) -> Mapping[str, KeyDecisions]:
+        """The target keys of a consumer for which decisions were made, in the order of the latest ones."""
+        with self._reads() as connection:
+            return backfills.decisions_by_key(connection, consumer)
+
+    def keys_of(self, uri: str) -> set[str]:
+        """The partition keys with which an asset was updated."""
+        with self._reads() as connection:
+            return backfills.keys_of(connection, uri)
+
+    def undelivered(self, *, limit: int = 100) -> list[tuple[DecisionRecord, tuple[AssetEvent, ...]]]:
+        """The decisions that wait for their run, oldest first, with the events that they consumed."""
+        with self._reads() as connection:
+            found = queries.in_progress(connection, "waiting", limit)
+            events = queries.events_of(connection, [each.number for each in found])
+            return [(each, events[each.number]) for each in found]
+
+    def running(self, *, limit: int | None = None) -> list[DecisionRecord]:
+        """The decisions whose run has started and not ended, oldest first."""
+        with self._reads() as connection:
+            return queries.in_progress(connection, "launched", limit)
+
+    def events_of(self, decisions: Sequence[DecisionRecord]) -> dict[UUID, tuple[AssetEvent, ...]]:
+        """The events that decisions consumed, oldest first, by the decisions' ids."""
+        with self._reads() as connection:
+            events = queries.events_of(connection, [each.number for each in decisions])
+            return {each.id: events[each.number] for each in decisions}

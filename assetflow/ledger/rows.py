@@ -1,0 +1,129 @@
+"""Events, receipts and decisions as rows, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, literal_column
+
+from assetflow.core.assets import Asset
+from assetflow.core.codec.events import origin_from_json, origin_to_json
+from assetflow.core.consumers import Receipt
+from assetflow.core.events import AssetEvent
+from assetflow.ledger.tables import DECISION, EVENT, NO_CONSUMER, NO_KEY, RECEIPT
+
+# In the text of a statement, not as a parameter: only so do SQLite's partial indexes count.
+QUEUED: ColumnElement[str] = literal_column("'queued'")
+
+EVENT_COLUMNS = (
+    EVENT.c.sequence,
+    EVENT.c.id,
+    EVENT.c.uri,
+    EVENT.c.asset_name,
+    EVENT.c.asset_group,
+    EVENT.c.asset_extra,
+    EVENT.c.occurred,
+    EVENT.c.recorded,
+    EVENT.c.origin,
+    EVENT.c.extra,
+    EVENT.c.partition_key,
+    EVENT.c.aliases,
+    EVENT.c.metrics,
+    EVENT.c.code_version,
+    EVENT.c.data_version,
+    EVENT.c.inputs,
+)
+RECEIPT_COLUMNS = (
+    RECEIPT.c.sequence,
+    RECEIPT.c.consumer,
+    RECEIPT.c.target_key,
+    RECEIPT.c.status,
+    RECEIPT.c.by,
+    RECEIPT.c.why,
+    RECEIPT.c.error,
+    DECISION.c.id.label("decision_id"),
+    EVENT.c.uri,
+)
+RECEIPTS = RECEIPT.join(EVENT, EVENT.c.sequence == RECEIPT.c.sequence).outerjoin(
+    DECISION, DECISION.c.number == RECEIPT.c.decision
+)
+
+
+def event_to_row(event: AssetEvent, recording: UUID) -> dict[str, Any]:
+    """An event with its place in the ledger, as the row of it."""
+    asset, origin = event.asset, event.origin
+    return {
+        "sequence": event.sequence,
+        "id": event.id,
+        "recording": recording,
+        "uri": asset.uri,
+        "partition_key": event.partition_key,
+        "occurred": event.occurred,
+        "recorded": event.recorded,
+        "extra": event.extra,
+        "metrics": event.metrics,
+        "aliases": event.aliases,
+        "origin": origin_to_json(origin),
+        "task_run_id": None if origin.task_run is None else origin.task_run.id,
+        "flow_run_id": None if origin.flow_run is None else origin.flow_run.id,
+        "code_version": event.code_version,
+        "data_version": event.data_version,
+        "inputs": event.inputs,
+        "asset_name": asset.name,
+        "asset_group": asset.group,
+        "asset_extra": asset.extra,
+    }
+
+
+def event_from_row(row: Sequence[Any]) -> AssetEvent:
+    """The event in a row that begins with `EVENT_COLUMNS`."""
+    sequence, number, uri, name, group, asset_extra, occurred, recorded, origin, extra, key, aliases = row[:12]
+    metrics, code_version, data_version, inputs = row[12:16]
+    return AssetEvent(
+        id=number,
+        asset=_stored_asset(uri, name, group, asset_extra),
+        occurred=occurred,
+        origin=origin_from_json(origin),
+        extra=extra,
+        partition_key=key,
+        aliases=tuple(aliases),
+        metrics=metrics,
+        code_version=code_version,
+        data_version=data_version,
+        inputs=inputs,
+        sequence=sequence,
+        recorded=recorded,
+    )
+
+
+def _stored_asset(uri: str, name: str, group: str, extra: Mapping[str, object]) -> Asset:
+    """An asset as it was recorded: its URI is not normalised again, this process may know other schemes (1.4)."""
+    asset = Asset.__new__(Asset)
+    asset.uri, asset.name, asset.group, asset.extra = uri, name, group, extra
+    return asset
+
+
+def receipt_from_row(row: Sequence[Any]) -> Receipt:
+    """The receipt in a row that begins with `RECEIPT_COLUMNS`."""
+    sequence, consumer, target_key, status, by, why, error, decision, uri = row[:9]
+    return Receipt(
+        event=cast(int, sequence),
+        uri=uri,
+        consumer=None if consumer == NO_CONSUMER else consumer,
+        status=status,
+        target_key=key_from_column(target_key),
+        decision=decision,
+        by=by,
+        why=why,
+        error=error,
+    )
+
+
+def key_to_column(key: str | None) -> str:
+    return NO_KEY if key is None else key
+
+
+def key_from_column(key: str) -> str | None:
+    return None if key == NO_KEY else key

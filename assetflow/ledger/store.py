@@ -1,0 +1,54 @@
+"""A database that holds a ledger: its transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import datetime
+from threading import Lock
+
+from sqlalchemy import Connection, Engine
+
+from assetflow.ledger.book import LedgerBook
+from assetflow.ledger.engine import writing
+from assetflow.ledger.failures import explained
+from assetflow.ledger.recent import RecentEvents
+
+
+class Store:
+    """The transactions that write to a ledger: one at a time, whichever threads and processes they come from.
+
+    Attributes:
+        place: the file or the address, as a person reads it.
+    """
+
+    def __init__(self, engine: Engine, place: str) -> None:
+        self.place = place
+        self._engine = engine
+        self._writing = writing(engine)
+        self._lock = Lock()
+        self._recent = RecentEvents()
+
+    @contextmanager
+    def transaction(self, now: datetime) -> Generator[LedgerBook]:
+        """A unit of work: what is written to the book is committed at the end, or, after an exception, not at all.
+
+        Parameters:
+            now: the time that is written with receipts and changes.
+
+        Raises:
+            LedgerLocked: another process held the ledger for longer than the time limit.
+            LedgerError: it cannot be written.
+        """
+        with self._lock, explained(self.place):
+            with self._writing.begin() as connection:
+                book = LedgerBook(connection, now, self._recent)
+                yield book
+                book.flush()
+            self._recent.keep(book.journal.appended)
+
+    @contextmanager
+    def writes(self) -> Generator[Connection]:
+        """A connection in a transaction that writes, for what needs no book. Errors are those of `transaction`."""
+        with self._lock, explained(self.place), self._writing.begin() as connection:
+            yield connection

@@ -1,0 +1,87 @@
+"""Column types that mean the same on SQLite and on Postgres."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, cast
+from uuid import UUID
+
+from sqlalchemy import BigInteger, Dialect, Integer
+from sqlalchemy.types import TypeDecorator, TypeEngine, UserDefinedType
+
+
+class Number(TypeDecorator[int]):
+    """A 64-bit number; on SQLite the kind that can be a table's own row number."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(Integer() if dialect.name == "sqlite" else BigInteger())
+
+
+# The next two convert in plain functions, not as `TypeDecorator` does: they are called for most columns of each row.
+class Moment(UserDefinedType[datetime]):
+    """A time in UTC as text of fixed width, so that text order is time order."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **kw: Any) -> str:  # noqa: ARG002
+        return "VARCHAR(32)"
+
+    def bind_processor(self, dialect: Dialect) -> Any:  # noqa: ARG002
+        return _moment_to_text
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Any:  # noqa: ARG002
+        return _moment_from_text
+
+
+class JsonText(UserDefinedType[object]):
+    """JSON data as ASCII text: every text that JSON can hold fits, NUL and lone surrogates too."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **kw: Any) -> str:  # noqa: ARG002
+        return "TEXT"
+
+    def bind_processor(self, dialect: Dialect) -> Any:  # noqa: ARG002
+        return _json_to_text
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Any:  # noqa: ARG002
+        return _json_from_text
+
+
+def json_text(value: object) -> str:
+    """A value as JSON text without white space."""
+    return _ENCODER.encode(value)
+
+
+def _moment_to_text(value: datetime | None) -> str | None:
+    return None if value is None else value.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def _moment_from_text(value: str | None) -> datetime | None:
+    return None if value is None else datetime.fromisoformat(value)
+
+
+def _json_to_text(value: object) -> str:
+    return "{}" if value == {} else json_text(value)
+
+
+def _json_from_text(value: str | None) -> object:
+    if value == "{}":
+        return {}
+    return [] if value == "[]" else json.loads(value or "null")
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[object, object]", value))
+    if isinstance(value, UUID):
+        return value.hex
+    raise TypeError(f"{value!r} is no JSON data")
+
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"), default=_plain)

@@ -1,0 +1,41 @@
+"""Short forms of what goes into a ledger."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from assetflow.core.assets import Asset
+from assetflow.core.codec import FlowDeclaration, declaration_to_text
+from assetflow.core.consumers import Consumer
+from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.schedules import ConsumerOptions, to_schedule
+from assetflow.ledger import Ledger
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+A, B, C = (Asset(f"s3://lake/{name}") for name in "abc")
+
+
+def event(asset: Asset = A, **fields: Any) -> AssetEvent:
+    return AssetEvent(**({"id": uuid4(), "asset": asset, "occurred": NOW, "origin": Origin("api")} | fields))
+
+
+def recording(*events: AssetEvent) -> Recording:
+    return Recording(uuid4(), events)
+
+
+def update(*assets: Asset, **fields: Any) -> Recording:
+    """One recording with an event for each asset."""
+    return recording(*(event(asset, **fields) for asset in assets))
+
+
+def declared(schedule: object, **options: Any) -> str:
+    return declaration_to_text(FlowDeclaration(ConsumerOptions(to_schedule(schedule), **options)))
+
+
+def deploy(
+    ledger: Ledger, schedule: object, name: str = "flow/one", deployment_id: UUID | None = None, **options: Any
+) -> Consumer:
+    text = declared(schedule, **options)
+    return ledger.writer.deploy(name, deployment_id or uuid4(), uuid4(), text, False, False, NOW)[0]

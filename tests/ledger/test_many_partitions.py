@@ -1,0 +1,61 @@
+"""Many pending partitions of one consumer cost nothing where another one is concerned (contract 5.5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from assetflow.core.schedules import PartitionedAssetTimetable
+from assetflow.ledger import Ledger
+from tests.ledger.making import NOW, A, B, C, deploy, event, recording, update
+from tests.ledger.test_plans import scans, statements
+
+
+def keyed(count: int, asset: Any = A) -> Any:
+    return recording(*(event(asset, partition_key=f"k{number}") for number in range(count)))
+
+
+def test_the_statements_for_one_consumer_do_not_depend_on_the_partitions_of_another(sqlite_ledger: Ledger) -> None:
+    writer = sqlite_ledger.writer
+    deploy(sqlite_ledger, PartitionedAssetTimetable(assets=A & B), "waits/one")
+    deploy(sqlite_ledger, PartitionedAssetTimetable(assets=C), "other/one")
+    sent: list[list[tuple[str, Any]]] = []
+    for pending in (1, 3_000):
+        writer.record([keyed(pending)], NOW)
+        with statements(sqlite_ledger) as now_sent:
+            ((_, decisions),) = writer.record([update(C, partition_key=f"c{pending}")], NOW)
+        assert [decision.target_key for decision in decisions] == [f"c{pending}"]
+        sent.append(list(now_sent))
+
+    few, many = ([statement for statement, _ in each] for each in sent)
+
+    assert few == many
+    assert scans(sqlite_ledger, sent[1]) == []
+    assert len(sqlite_ledger.reader.pending(1)) == 3_000
+
+
+def test_one_more_event_of_a_key_reads_that_key_only(sqlite_ledger: Ledger) -> None:
+    deploy(sqlite_ledger, PartitionedAssetTimetable(assets=A & B), "waits/one")
+    sqlite_ledger.writer.record([keyed(3_000)], NOW)
+    with statements(sqlite_ledger) as sent:
+        ((_, decisions),) = sqlite_ledger.writer.record([update(B, partition_key="k7")], NOW)
+
+    assert [decision.target_key for decision in decisions] == ["k7"]
+    assert len(sent) < 40
+    assert scans(sqlite_ledger, sent) == []
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_backfill_scans_nothing_and_makes_each_decision_once(sqlite_ledger: Ledger, times: int) -> None:
+    consumer = deploy(sqlite_ledger, PartitionedAssetTimetable(assets=A))
+    attempts = {f"k{number}": 0 for number in range(5)}
+    with statements(sqlite_ledger) as sent:
+        for _ in range(times):
+            sqlite_ledger.writer.backfill(consumer.id, attempts, at_once=3, now=NOW)
+        decided = sqlite_ledger.reader.decisions_by_key(consumer.id)
+        sqlite_ledger.reader.keys_of(A.uri)
+
+    assert list(decided) == ["k0", "k1", "k2"]
+    assert {each.state for each in decided.values()} == {"Waiting"}
+    assert scans(sqlite_ledger, sent) == []

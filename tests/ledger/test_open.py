@@ -1,0 +1,261 @@
+"""Opening a ledger: a new one is made, an older one brought up to date, and what cannot be opened says what to do."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine, text
+
+from assetflow.core.fold import record_and_pass
+from assetflow.errors import LedgerError, LedgerLocked
+from assetflow.ledger import Ledger, Reader, schema
+from assetflow.ledger.tables import Base
+from tests.ledger.conftest import START, NewLedger
+from tests.ledger.making import NOW, A, B, deploy, event, update
+
+
+def place_of(ledger: Ledger) -> Path:
+    return Path(ledger.place)
+
+
+def test_new_ledger_is_made_with_its_folder(tmp_path: Path) -> None:
+    place = tmp_path / "far" / "away" / "ledger.db"
+    with Ledger.open(place, now=START) as ledger:
+        assert ledger.created == START
+        number = ledger.id
+    with Ledger.open(place) as again:
+        assert (again.id, again.created) == (number, START)
+
+
+def test_settings_say_where_the_ledger_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSETFLOW_HOME", str(tmp_path / "home"))
+    with Ledger.open() as ledger:
+        assert ledger.place == str(tmp_path / "home" / "ledger.db")
+    monkeypatch.setenv("ASSETFLOW_DATABASE_URL", f"sqlite:///{tmp_path}/other.db")
+    with Ledger.open() as ledger:
+        assert ledger.place == str(tmp_path / "other.db")
+
+
+def test_sqlite_is_durable(sqlite_ledger: Ledger) -> None:
+    with sqlite_ledger.writes() as connection:
+        pragmas = {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("journal_mode", "synchronous", "foreign_keys")
+        }
+    assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
+
+
+def test_migrations_make_the_tables_that_the_code_uses(ledger: Ledger) -> None:
+    with ledger.writes() as connection:
+        context = MigrationContext.configure(connection, opts={"version_table": schema.VERSION_TABLE})
+        assert compare_metadata(context, Base.metadata) == []
+
+
+def test_the_version_is_the_newest_migration() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
+    assert ScriptDirectory.from_config(config).get_current_head() == schema.VERSION
+
+
+def set_version(ledger: Ledger, version: str) -> None:
+    with ledger.writes() as connection:
+        connection.execute(text(f"UPDATE {schema.VERSION_TABLE} SET version_num = '{version}'"))
+
+
+@pytest.mark.parametrize("opening", [Ledger.open, Reader.open])
+def test_newer_ledger_is_refused(opening: type, sqlite_ledger: Ledger) -> None:
+    set_version(sqlite_ledger, "0042")
+    with pytest.raises(LedgerError, match=r"0042.*0002.*Update assetflow"):
+        opening(sqlite_ledger.place)
+
+
+def test_reader_refuses_an_older_ledger(sqlite_ledger: Ledger) -> None:
+    set_version(sqlite_ledger, "0000")
+    with pytest.raises(LedgerError, match=r"version 0000.*version 0002.*Start the evaluator"):
+        Reader.open(sqlite_ledger.place)
+
+
+def test_damaged_file_says_what_to_do(tmp_path: Path) -> None:
+    place = tmp_path / "ledger.db"
+    place.write_bytes(b"this is no database at all, but long enough to be taken for one" * 20)
+    for opening in (Ledger.open, Reader.open):
+        with pytest.raises(LedgerError, match="--since") as raised:
+            opening(place)
+        assert raised.value.where == str(place)
+    place.write_bytes(b"")
+
+
+def test_damaged_pages_say_what_to_do(new_sqlite: NewLedger) -> None:
+    ledger = new_sqlite()
+    ledger.writer.record([update(A, extra={"x": "y" * 3000}) for _ in range(50)], NOW)
+    ledger.close()
+    place = place_of(ledger)
+    size = place.stat().st_size
+    with place.open("r+b") as file:
+        file.seek(4096 * 8)
+        file.write(b"\xff" * (size - 4096 * 8))
+
+    def use() -> None:
+        with Ledger.open(place) as broken:
+            broken.reader.events()
+            broken.writer.record([update(A)], NOW)
+
+    with pytest.raises(LedgerError, match=r"damaged.*--since"):
+        use()
+
+
+def test_reader_of_nothing_says_so(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match=r"there is no ledger.*Start the evaluator"):
+        Reader.open(tmp_path / "ledger.db")
+    sqlite3.connect(tmp_path / "empty.db").executescript("CREATE TABLE x (y)").connection.close()
+    with pytest.raises(LedgerError, match="holds no ledger"):
+        Reader.open(tmp_path / "empty.db")
+
+
+def test_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LedgerError, match="ASSETFLOW_HOME"):
+        Ledger.open(tmp_path / "file" / "ledger.db")
+
+
+@pytest.mark.parametrize("address", ["mysql://host/x", "sqlite://", "not://a url at all"])
+def test_other_databases_are_refused(address: str) -> None:
+    with pytest.raises(LedgerError):
+        Ledger.open(address)
+
+
+def test_locked_ledger(new_sqlite: NewLedger) -> None:
+    holder = new_sqlite()
+    other = Ledger.open(holder.place, lock_timeout=0.1)
+    with other, holder.writes(), pytest.raises(LedgerLocked, match="another process holds the ledger"):
+        other.writer.record([update(A)], NOW)
+
+
+@pytest.mark.postgres
+def test_locked_ledger_on_postgres(new_postgres: NewLedger, postgres_url: str) -> None:
+    holder = new_postgres()
+    other = Ledger.open(postgres_url, lock_timeout=0.1)
+    with other, holder.transaction(NOW), pytest.raises(LedgerLocked):
+        other.writer.record([update(A)], NOW)
+
+
+def test_read_only_ledger(sqlite_ledger: Ledger) -> None:
+    sqlite_ledger.writer.record([update(A)], NOW)
+    with Reader.open(sqlite_ledger.place) as reader:
+        assert reader.count_events() == 1
+        with pytest.raises(LedgerError, match="read-only"), reader._reads() as connection:
+            connection.exec_driver_sql("DELETE FROM event")
+
+
+def test_full_disk(sqlite_ledger: Ledger) -> None:
+    with sqlite_ledger.writes() as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(LedgerError, match="disk of the ledger is full"):
+        sqlite_ledger.writer.record([update(A, extra={"x": "y" * 100_000})], NOW)
+    assert sqlite_ledger.reader.count_events() == 0
+
+
+OPEN = """
+import sys
+from assetflow.ledger import Ledger
+Ledger.open(sys.argv[1]).close()
+"""
+
+
+def test_two_programs_make_one_ledger(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", OPEN, str(tmp_path / "ledger.db")]
+    programs = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    for program in programs:
+        _, said = program.communicate(timeout=60)
+        assert program.returncode == 0, said
+
+
+KILLED = """
+import os, signal, sys
+from sqlalchemy import Connection
+from assetflow.ledger import Ledger
+from tests.ledger.making import A, B, NOW, update
+
+ledger = Ledger.open(sys.argv[1])
+ledger.writer.record([update(A)], NOW)
+try:
+    from assetflow.core.fold import record_and_pass
+    with ledger.transaction(NOW) as book:
+        assert record_and_pass(book, update(A, B), NOW)[1]
+        book.flush()
+        assert book.connection.exec_driver_sql("SELECT count(*) FROM event").scalar() == 3
+        os.kill(os.getpid(), signal.SIGKILL)
+finally:
+    raise SystemExit("still alive")
+"""
+
+
+def test_killed_between_flush_and_commit_leaves_nothing(new_sqlite: NewLedger) -> None:
+    ledger = new_sqlite()
+    consumer = deploy(ledger, A & event().asset)
+    ended = subprocess.run([sys.executable, "-c", KILLED, ledger.place], cwd=Path.cwd(), check=False, timeout=60)
+    assert ended.returncode == -9
+    reader = ledger.reader
+    assert reader.count_events() == 1
+    assert len(reader.decisions()) == 1
+    assert reader.queue(consumer.id) == []
+    [(recorded, _)] = ledger.writer.record([update(A)], NOW)
+    assert [e.sequence for e in recorded.events] == [2]
+
+
+def test_error_in_a_transaction_leaves_nothing(ledger: Ledger) -> None:
+    deploy(ledger, A)
+
+    def fail() -> None:
+        with ledger.transaction(NOW) as book:
+            book.declare("name", A.uri)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert ledger.reader.owner_of("name") is None
+
+
+def test_what_was_rolled_back_is_forgotten(ledger: Ledger) -> None:
+    deploy(ledger, A & B)
+
+    def fail() -> None:
+        with ledger.transaction(NOW) as book:
+            record_and_pass(book, update(A, extra={"gone": True}), NOW)
+            book.flush()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    ledger.writer.record([update(A, extra={"gone": False})], NOW)
+    [(_, [decision])] = ledger.writer.record([update(B)], NOW)
+    assert [dict(e.extra) for e in decision.events] == [{"gone": False}, {}]
+
+
+def test_numbers_are_never_used_again(ledger: Ledger) -> None:
+    ledger.writer.record([update(A)], NOW)
+    with ledger.writes() as connection:
+        connection.execute(text("DELETE FROM receipt"))
+        connection.execute(text("DELETE FROM event"))
+    [(recorded, _)] = ledger.writer.record([update(A)], NOW)
+    assert [e.sequence for e in recorded.events] == [2]
+
+
+def test_users_tables_of_the_same_name_do_not_disturb() -> None:
+    from sqlmodel import Field, SQLModel
+
+    class Event(SQLModel, table=True):
+        id: int = Field(primary_key=True)
+
+    assert "event" in SQLModel.metadata.tables
+    assert SQLModel.metadata is not Base.metadata
+    create_engine("sqlite://").dispose()

@@ -1,0 +1,138 @@
+"""The statements of the hot road find what they want by an index, whatever a ledger holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import event as sqlalchemy_event
+
+from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.events import Recording
+from assetflow.core.partitions import IdentityMapper
+from assetflow.core.schedules import PartitionedAssetTimetable
+from assetflow.ledger import Ledger
+from assetflow.ledger.records import EventQuery
+from tests.ledger.making import NOW, A, B, C, declared, deploy, event, update
+
+LARGE = ("event", "receipt", "consumer_token", "pending", "decision", "event_alias")
+
+
+@contextmanager
+def statements(ledger: Ledger) -> Iterator[list[tuple[str, Any]]]:
+    """What is sent to the database meanwhile."""
+    sent: list[tuple[str, Any]] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, many: bool) -> None:
+        sent.append((statement, parameters[0] if many else parameters))
+
+    sqlalchemy_event.listen(ledger._engine, "before_cursor_execute", note)
+    yield sent
+    sqlalchemy_event.remove(ledger._engine, "before_cursor_execute", note)
+
+
+def scans(ledger: Ledger, sent: list[tuple[str, Any]]) -> list[str]:
+    """The statements that read a large table from end to end."""
+    found: list[str] = []
+    with ledger.writes() as connection:
+        for statement, parameters in sent:
+            if statement.lstrip().upper().startswith(("SELECT", "UPDATE", "DELETE")):
+                plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+                steps = [row[3] for row in plan]
+                found += [f"{step}: {statement}" for step in steps if is_scan(step)]
+    return found
+
+
+def is_scan(step: str) -> bool:
+    # This index holds only the few decisions that were given up.
+    if step == "SCAN decision USING INDEX decision_undeliverable":
+        return False
+    return any(step == f"SCAN {table}" or step.startswith(f"SCAN {table} ") for table in LARGE)
+
+
+@pytest.fixture
+def filled(sqlite_ledger: Ledger) -> Ledger:
+    deploy(sqlite_ledger, A & B, "f/plain")
+    deploy(sqlite_ledger, A & AssetAlias("x"), "f/alias", coalesce=True)
+    partitioned = PartitionedAssetTimetable(assets=A & C, default_partition_mapper=IdentityMapper())
+    deploy(sqlite_ledger, partitioned, "f/keys")
+    for asset in (A, A, C, B, A):
+        sqlite_ledger.writer.record([update(asset), update(asset, partition_key="k", aliases=("x",))], NOW)
+    return sqlite_ledger
+
+
+def test_recording_scans_nothing(filled: Ledger) -> None:
+    batch = [update(A), update(B, aliases=("x",)), update(C, partition_key="k"), update(Asset("s3://lake/new"))]
+    with statements(filled) as sent:
+        written = filled.writer.record(batch, NOW)
+    assert sum(len(decisions) for _, decisions in written) >= 2
+    assert len(sent) > 10
+    assert scans(filled, sent) == []
+
+
+def test_work_on_decisions_and_consumers_scans_nothing(filled: Ledger) -> None:
+    [(waiting, _), *_] = filled.reader.undelivered()
+    consumer = filled.reader.consumers()[0].consumer.id
+    run = uuid4()
+    with statements(filled) as sent:
+        filled.writer.launched(waiting.id, run, NOW)
+        filled.writer.ended("Completed", NOW, flow_run_id=run)
+        filled.writer.switch(consumer, paused=True, now=NOW)
+        filled.writer.switch(consumer, paused=False, now=NOW)
+        filled.writer.change(consumer, declared(A & C), NOW)
+        filled.writer.remove(consumer, NOW)
+    assert scans(filled, sent) == []
+
+
+def test_reading_scans_nothing(filled: Ledger) -> None:
+    reader = filled.reader
+    stored = reader.events()
+    decision = reader.decisions()[0]
+    with statements(filled) as sent:
+        reader.events(EventQuery(uri=A.uri), newest_first=True, limit=1)
+        reader.events(EventQuery(alias="x"), newest_first=True, limit=1)
+        reader.events(EventQuery(from_sequence=3), limit=1)
+        reader.events(EventQuery(flow_run_id=uuid4()))
+        reader.count_events(EventQuery(uri=A.uri))
+        reader.event(stored[0].id)
+        reader.known_events([stored[0].id])
+        reader.newest_sequences([A.uri])
+        reader.receipts(stored[0].id)
+        reader.queue(decision.consumer, None)
+        reader.pending(decision.consumer)
+        reader.undelivered()
+        reader.running()
+        reader.decisions(consumer=decision.consumer)
+        reader.decisions(status="waiting")
+        reader.decisions(status="undeliverable")
+        reader.decision(decision.id)
+        reader.decision_of_run(uuid4())
+        reader.events_of([decision])
+    assert scans(filled, sent) == []
+
+
+def test_a_scan_would_be_found(filled: Ledger) -> None:
+    with statements(filled) as sent, filled.writes() as connection:
+        connection.exec_driver_sql("SELECT * FROM event WHERE asset_group = 'x'")
+    assert len(scans(filled, sent)) == 1
+
+
+def test_statements_do_not_grow_with_the_batch(filled: Ledger) -> None:
+    counts: list[int] = []
+    for size in (1, 10, 100):
+        with statements(filled) as sent:
+            filled.writer.record([Recording(uuid4(), (event(A), event(B))) for _ in range(size)], NOW)
+        counts.append(len(sent))
+    assert counts[1] == counts[2] < 30
+
+
+def test_a_long_queue_is_read_only_when_it_is_consumed(filled: Ledger) -> None:
+    filled.writer.record([update(B) for _ in range(50)], NOW)
+    with statements(filled) as sent:
+        filled.writer.record([update(B)], NOW)
+    assert not any("asset_extra" in statement and "receipt" in statement for statement, _ in sent)
+    [(_, decisions)] = filled.writer.record([update(A)], NOW)
+    assert max(len(decision.events) for decision in decisions) > 50
