@@ -1,0 +1,17 @@
+"""Text of users inside the Markdown that Prefect's UI renders, raw HTML included."""
+
+from __future__ import annotations
+
+import re
+
+
+def code_span(text: str) -> str:
+    """The text as inline code: shown as it is, whatever Markdown or HTML it holds.
+
+    The fence is longer than any run of backticks inside, and the text stays on one line, so that nothing in it can end
+    the span.
+    """
+    line = re.sub(r"[\x00-\x20\x7f\u0085\u2028\u2029]+", " ", text).strip()
+    fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
+    pad = " " if "`" in line or not line else ""
+    return f"{fence}{pad}{line}{pad}{fence}"

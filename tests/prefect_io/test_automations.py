@@ -1,0 +1,149 @@
+"""The automation of a deployment: what it shows, what it says, and what Prefect may decide."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from prefect.events.schemas.automations import CompoundTrigger, EventTrigger
+
+from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.conditions import AssetAll, AssetAny, Condition
+from assetflow.core.schedules import AssetOrTimeSchedule, ConsumerOptions, PartitionedAssetTimetable, to_schedule
+from assetflow.errors import UnsupportedDelivery
+from assetflow.prefect_io.automations import Automations, automation_for, in_step, to_shown
+from assetflow.prefect_io.names import CONDITION_SHOWN, SCHEDULE_SATISFIED
+from assetflow.prefect_io.wording import automation_description, automation_name
+
+DEPLOYMENT = UUID(int=7)
+A, B, C = (Asset(f"s3://lake/raw/{letter}") for letter in "abc")
+
+
+def options(schedule: object, **given: Any) -> ConsumerOptions:
+    return ConsumerOptions(to_schedule(schedule), **given)
+
+
+def test_it_starts_the_deployment_on_its_own_event_and_shows_the_condition_on_one_that_nobody_emits() -> None:
+    automation = automation_for(DEPLOYMENT, "report/daily", options(A & B))
+
+    trigger = automation.trigger
+    assert isinstance(trigger, CompoundTrigger)
+    assert trigger.require == "any"
+    start, shown = trigger.triggers
+    assert isinstance(start, EventTrigger)
+    assert start.expect == {SCHEDULE_SATISFIED}
+    assert start.match.root == {"prefect.resource.id": f"prefect.deployment.{DEPLOYMENT}"}  # type: ignore[union-attr]
+    assert isinstance(shown, CompoundTrigger)
+    assert {name for leaf in shown.triggers for name in leaf.expect} == {CONDITION_SHOWN}  # type: ignore[union-attr]
+    assert automation.owner_resource is None
+    assert [action.deployment_id for action in automation.actions] == [DEPLOYMENT]  # type: ignore[union-attr]
+
+
+def test_a_condition_too_deep_for_prefect_still_shows_its_assets() -> None:
+    condition: Condition = A
+    for number in range(40):
+        other = Asset(f"s3://lake/{number}")
+        condition = AssetAll(condition, other) if number % 2 else AssetAny(condition, other)
+    trigger = automation_for(DEPLOYMENT, "report/daily", options(condition)).trigger.model_dump(mode="json")
+    assert len(trigger["triggers"][1]["match"]["prefect.resource.id"]) == 41
+
+
+def test_it_is_in_step_with_itself_as_prefect_stores_it_whatever_its_switch_says() -> None:
+    wanted = automation_for(DEPLOYMENT, "report/daily", options(A | (B & C)))
+    stored = {**wanted.model_dump(mode="json"), "id": str(uuid4()), "updated": "2026-11-20T12:00:00Z"}
+
+    shown = to_shown(stored | {"enabled": False, "tags": [*wanted.tags, "mine"]})
+
+    assert in_step(shown, wanted)
+    assert shown.deployment_id == DEPLOYMENT
+    assert shown.updated == datetime(2026, 11, 20, 12, tzinfo=UTC)
+    assert not in_step(to_shown(stored | {"tags": []}), wanted)
+    assert not in_step(to_shown(stored | {"name": "renamed"}), wanted)
+    assert not in_step(shown, automation_for(DEPLOYMENT, "report/daily", options(A & B)))
+
+
+async def test_an_update_does_not_send_the_switch_and_keeps_tags_of_others() -> None:
+    wanted = automation_for(DEPLOYMENT, "report/daily", options(A))
+    stored = {**wanted.model_dump(mode="json"), "id": str(uuid4()), "tags": ["mine"], "enabled": False}
+    sent: list[tuple[str, Any]] = []
+
+    class Api:
+        async def put(self, path: str, body: object) -> None:
+            sent.append((path, body))
+
+    await Automations(Api()).update(to_shown(stored), wanted)  # type: ignore[arg-type]
+
+    ((path, body),) = sent
+    assert path == f"/automations/{stored['id']}"
+    assert "enabled" not in body
+    assert body["tags"] == ["mine", *wanted.tags]
+
+
+@pytest.mark.parametrize("schedule", [A, A | B, [A], Asset.ref(uri=A.uri), AssetAny(A, AssetAny(B, C)), []])
+def test_prefect_may_deliver_single_assets_and_flat_ors(schedule: object) -> None:
+    automation = automation_for(DEPLOYMENT, "report/daily", options(schedule), delivery="prefect")
+    assert isinstance(automation.trigger, EventTrigger)
+
+
+@pytest.mark.parametrize(
+    ("refused", "example"),
+    [
+        (options(A & B), "a, a, b"),
+        (options([A, B]), "a, a, b"),
+        (options(A | (B & C)), "b, a, c start two runs"),
+        (options((A | B) & C), "a, a, b"),
+        (options(AssetAlias("x")), "linked to the alias"),
+        (options(A | AssetAlias("x")), "linked to the alias"),
+        (options(Asset.ref(name="orders")), "another name"),
+        (options(PartitionedAssetTimetable(assets=A)), "per partition"),
+        (options(AssetOrTimeSchedule(timetable="0 0 * * *", assets=A)), "02:30"),
+        (options(A, coalesce=True), "coalesce"),
+        (options(A, while_paused="keep"), "while_paused"),
+    ],
+)
+def test_prefect_may_not_deliver_the_rest_and_the_error_has_the_example(refused: ConsumerOptions, example: str) -> None:
+    with pytest.raises(UnsupportedDelivery) as caught:
+        automation_for(DEPLOYMENT, "report/daily", refused, delivery="prefect")
+    assert example in str(caught.value)
+    assert "report/daily" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "words"),
+    [
+        (A, "runs when s3://…/a was updated"),
+        (A & B, "runs when s3://…/a AND s3://…/b were updated"),
+        (A | B, "runs when s3://…/a OR s3://…/b was updated"),
+        ([A], "runs when s3://…/a was updated"),
+        (A | (B & C), "runs when s3://…/a OR (s3://…/b AND s3://…/c) was updated"),
+        (Asset("s3://lake/raw/x", name="orders"), "runs when orders was updated"),
+        (Asset("s3://one/a") & Asset("s3://two/a"), "runs when s3://one/a AND s3://two/a were updated"),
+        (Asset("s3://one/x/a") & Asset("s3://two/x/a"), "runs when s3://one/x/a AND s3://two/x/a were updated"),
+        (AssetAlias("regions"), "runs when alias regions was updated"),
+        (Asset("plain name"), "runs when plain name was updated"),
+        (Asset("postgres://h/db/public/t"), "runs when postgres://…/t was updated"),
+        (PartitionedAssetTimetable(assets=A), "runs for each partition key when s3://…/a was updated"),
+        ([], "never runs by itself: its list of assets is empty"),
+    ],
+)
+def test_its_name_says_when_the_deployment_runs(schedule: object, words: str) -> None:
+    assert automation_name("report/daily", to_schedule(schedule)) == f"report/daily {words}"
+
+
+def test_a_long_name_is_cut_between_words_and_says_how_much_is_missing() -> None:
+    name = automation_name("report/daily", to_schedule([Asset(f"s3://lake/raw/table-{n}") for n in range(100)]))
+    assert len(name) <= 160
+    assert name.startswith("report/daily runs when s3://…/table-0 AND s3://…/table-1")
+    assert name.endswith(" …, of 100 assets, were updated")
+
+
+def test_the_description_has_every_uri() -> None:
+    text = automation_description(to_schedule(Asset("s3://lake/raw/x", name="orders") & A), who_decides="Prefect")
+    assert text.startswith("Runs when s3://lake/raw/x AND s3://lake/raw/a were updated. Prefect decides this.")
+
+
+def test_what_cannot_be_seen_does_not_get_into_names() -> None:
+    name = automation_name("report/daily", to_schedule(Asset("s3://lake/x", name="or\u202ed\ners\x1b[31m")))
+    assert name == "report/daily runs when or d ers [31m was updated"

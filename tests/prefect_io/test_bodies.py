@@ -1,0 +1,87 @@
+"""The exact bodies that Prefect gets for each kind of schedule: the automation, and the run of a decision.
+
+The golden files are written anew by `WRITE_GOLDEN=1 pytest tests/prefect_io/test_bodies.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.codec import RunContext
+from assetflow.core.consumers import Decision, decision_id
+from assetflow.core.events import AssetEvent, Origin
+from assetflow.core.partitions import StartOfDayMapper
+from assetflow.core.schedules import AssetOrTimeSchedule, ConsumerOptions, PartitionedAssetTimetable, to_schedule
+from assetflow.prefect_io.automations import automation_for
+from assetflow.prefect_io.flow_runs import run_request
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+DEPLOYMENT = UUID("11111111-1111-4111-8111-111111111111")
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+ORDERS = Asset("s3://shop/orders", name="orders")
+CUSTOMERS = Asset("s3://shop/customers")
+PARTITIONED = PartitionedAssetTimetable(assets=ORDERS, default_partition_mapper=StartOfDayMapper())
+SCHEDULES: dict[str, object] = {
+    "asset": ORDERS,
+    "or": ORDERS | CUSTOMERS,
+    "and": ORDERS & CUSTOMERS,
+    "nested": ORDERS | (CUSTOMERS & Asset("s3://shop/returns")),
+    "alias": AssetAlias("outputs"),
+    "asset_or_time": AssetOrTimeSchedule(timetable="0 0 * * *", assets=ORDERS),
+    "partitioned": PARTITIONED,
+}
+
+
+def agrees(name: str, found: Any) -> None:
+    file = GOLDEN / f"{name}.json"
+    text = json.dumps(found, indent=2, sort_keys=True) + "\n"
+    if os.environ.get("WRITE_GOLDEN"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+    assert text == file.read_text()
+
+
+def ordered(value: Any) -> Any:
+    """Prefect's sets come in any order, and each trigger gets an id of its own."""
+    if isinstance(value, dict):
+        sets = ("expect", "after", "for_each")
+        return {key: sorted(each) if key in sets else ordered(each) for key, each in value.items() if key != "id"}
+    return [*map(ordered, value)] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_the_automation_of_each_kind_of_schedule(name: str) -> None:
+    wanted = automation_for(DEPLOYMENT, "report/prod", ConsumerOptions(to_schedule(SCHEDULES[name])))
+    agrees(f"automations/{name}", ordered(wanted.model_dump(mode="json", exclude_unset=True)))
+
+
+@pytest.mark.parametrize("name", ["asset", "and", "alias", "partitioned"])
+def test_the_run_of_a_decision(name: str) -> None:
+    agrees(f"flow_runs/{name}", run_of(name))
+
+
+def run_of(name: str) -> dict[str, Any]:
+    events = {
+        "asset": (update(ORDERS, 1),),
+        "and": (update(ORDERS, 1, extra={"__prefect_kind": "jinja", "template": "{{ 1 }}"}), update(CUSTOMERS, 2)),
+        "alias": (update(CUSTOMERS, 1, aliases=("outputs",)),),
+        "partitioned": (update(ORDERS, 1, partition_key="2026-01-01T05:00:00"),),
+    }[name]
+    key = "2026-01-01" if name == "partitioned" else None
+    number = decision_id(DEPLOYMENT, key, (event.id for event in events))
+    decision = Decision(number, 1, DEPLOYMENT, key, events, NOW)
+    return run_request(decision, RunContext(number, "report/prod", key, events))
+
+
+def update(asset: Asset, number: int, **about: Any) -> AssetEvent:
+    event = AssetEvent(UUID(int=number), asset, NOW, Origin("api"), **about)
+    return event.in_ledger(number, NOW)

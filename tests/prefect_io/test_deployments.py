@@ -1,0 +1,214 @@
+"""What a deployment declares, and what changed among many of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from prefect.client.schemas.responses import DeploymentResponse
+
+from assetflow.core.assets import Asset
+from assetflow.core.codec import FlowDeclaration, declaration_to_text
+from assetflow.core.partitions import RollupMapper, StartOfDayMapper, WeekWindow
+from assetflow.core.schedules import ConsumerOptions, PartitionedAssetTimetable, to_schedule
+from assetflow.errors import InvalidSchedule, PrefectUnreachable
+from assetflow.prefect_io.deployments import Deployments, declaration_of, to_deployed
+from assetflow.prefect_io.latest import FIRST_PAGE, LOOKS_UNTIL_ALL, PAGE
+from assetflow.prefect_io.names import EVENTS_PARAMETER, OFF_TAG, SCHEMA_EXTENSION
+
+ORDERS = Asset("s3://shop/orders")
+DECLARATION = FlowDeclaration(ConsumerOptions(to_schedule(ORDERS)), produces=(Asset("s3://shop/report"),))
+TEXT = declaration_to_text(DECLARATION)
+FLOW = str(uuid4())
+START = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+def schema(extension: object = TEXT, **more: Any) -> dict[str, Any]:
+    return {
+        "title": "Parameters",
+        "type": "object",
+        "properties": {EVENTS_PARAMETER: {"default": None, SCHEMA_EXTENSION: extension}},
+        **more,
+    }
+
+
+def row(number: int = 1, updated: int = 0, **given: Any) -> dict[str, Any]:
+    moment = (START + timedelta(seconds=updated)).isoformat()
+    made = {"id": str(UUID(int=number)), "name": f"d{number}", "flow_id": FLOW, "created": moment, "updated": moment}
+    return made | {"parameter_openapi_schema": schema()} | given
+
+
+def deployment(**given: Any) -> DeploymentResponse:
+    return DeploymentResponse.model_validate(row(**given))
+
+
+def test_the_schedule_is_read_from_the_parameter_schema() -> None:
+    assert declaration_of(deployment()) == DECLARATION
+
+
+def test_a_roll_up_that_can_never_be_complete_is_a_problem_with_both_formats() -> None:
+    mapper = RollupMapper(upstream_mapper=StartOfDayMapper(input_format="%Y-%m-%dT%H"), window=WeekWindow())
+    schedule = to_schedule(PartitionedAssetTimetable(assets=ORDERS, default_partition_mapper=mapper))
+    text = declaration_to_text(FlowDeclaration(ConsumerOptions(schedule)))
+
+    deployed = to_deployed(deployment(parameter_openapi_schema=schema(text)), "weekly")
+
+    assert isinstance(deployed.problem, InvalidSchedule)
+    assert deployed.problem.rule == "5.2"
+    assert "'%Y-%m-%dT%H' to '%Y-%m-%d'" in str(deployed.problem)
+
+
+def test_the_tag_off_leaves_what_is_produced() -> None:
+    declaration = declaration_of(deployment(tags=["x", OFF_TAG]))
+    assert declaration is not None
+    assert declaration.options == ConsumerOptions()
+    assert declaration.produces == DECLARATION.produces
+
+
+@pytest.mark.parametrize("foreign", [None, {}, {"properties": {}}, {"properties": {"day": {"type": "string"}}}])
+def test_a_flow_that_is_not_ours_declares_nothing(foreign: object) -> None:
+    assert declaration_of(deployment(parameter_openapi_schema=foreign)) is None
+
+
+@pytest.mark.parametrize("lost", [None, 7, {"version": 1}, "", "{", '{"version": 99}', '{"version": 1, "nodes": 3}'])
+def test_a_schedule_that_got_lost_or_damaged_is_an_error_that_names_the_deployment(lost: object) -> None:
+    with pytest.raises(InvalidSchedule) as caught:
+        declaration_of(deployment(parameter_openapi_schema=schema(lost)), where="deployment 'report/daily'")
+    assert "deployment 'report/daily'" in str(caught.value)
+    assert caught.value.fix
+
+
+def test_a_required_parameter_needs_a_value_from_the_deployment() -> None:
+    needs = schema(required=["day"])
+    with pytest.raises(InvalidSchedule, match="'day'"):
+        declaration_of(deployment(parameter_openapi_schema=needs))
+    assert declaration_of(deployment(parameter_openapi_schema=needs, parameters={"day": "today"})) == DECLARATION
+
+
+def test_a_problem_does_not_hide_the_deployment() -> None:
+    deployed = to_deployed(deployment(parameter_openapi_schema=schema(None), paused=True), "report")
+    assert deployed.name == "report/d1"
+    assert isinstance(deployed.problem, InvalidSchedule)
+    assert deployed.held
+    assert not deployed.is_scheduled
+
+
+class FakeApi:
+    """Deployments of a server, as JSON, and how often it was asked for what."""
+
+    def __init__(self, *rows: Mapping[str, Any]) -> None:
+        self.rows = {each["id"]: dict(each) for each in rows}
+        self.asked: list[tuple[str, int]] = []
+        self.hidden: set[str] = set()
+        self.fails: list[str] = []
+
+    async def post(self, path: str, body: Any) -> Any:
+        if path in self.fails:
+            self.fails.remove(path)
+            raise PrefectUnreachable("no answer")
+        if path == "/flows/filter":
+            return [{"id": FLOW, "name": "report"}]
+        if path.endswith("/count"):
+            self.asked.append(("count", 1))
+            return len(self.rows)
+        listed = [each for each in self.rows.values() if each["id"] not in self.hidden]
+        listed.sort(key=lambda each: each["updated"], reverse=True)
+        page = listed[body["offset"] : body["offset"] + body["limit"]]
+        self.asked.append(("page", len(page)))
+        return page
+
+    async def get(self, path: str) -> Any:
+        self.asked.append(("get", 1))
+        return self.rows.get(path.rpartition("/")[2])
+
+    def put(self, *rows: Mapping[str, Any]) -> None:
+        self.rows.update({each["id"]: dict(each) for each in rows})
+
+
+def many(number: int) -> FakeApi:
+    return FakeApi(*(row(each, updated=each) for each in range(1, number + 1)))
+
+
+async def names(deployments: Deployments) -> tuple[list[str], list[int]]:
+    changes = await deployments.changes()
+    return [each.name for each in changes.changed], [each.int for each in changes.gone]
+
+
+def deployments_of(api: FakeApi) -> Deployments:
+    return Deployments(api)  # type: ignore[arg-type]
+
+
+async def test_the_first_look_tells_of_all_in_the_order_of_their_changes() -> None:
+    api = many(PAGE + 50)
+    assert await names(deployments_of(api)) == ([f"report/d{each}" for each in range(1, PAGE + 51)], [])
+
+
+async def test_a_look_at_which_nothing_changed_costs_a_page_and_a_count() -> None:
+    api = many(500)
+    deployments = deployments_of(api)
+    await deployments.changes()
+    api.asked.clear()
+    assert not await deployments.changes()
+    assert api.asked == [("page", FIRST_PAGE), ("count", 1)]
+
+
+async def test_many_changes_are_read_as_far_as_they_go() -> None:
+    api = many(1_000)
+    deployments = deployments_of(api)
+    await deployments.changes()
+    api.put(*(row(each, updated=5_000 + each) for each in range(1, 101)), row(2_000, updated=6_000))
+    api.asked.clear()
+    found, gone = await names(deployments)
+    assert found == [*(f"report/d{each}" for each in range(1, 101)), "report/d2000"]
+    assert gone == []
+    assert sum(rows for what, rows in api.asked if what == "page") < 500
+
+
+async def test_gone_is_what_has_no_answer_of_its_own_not_what_a_list_lacks() -> None:
+    api = many(300)
+    deployments = deployments_of(api)
+    await deployments.changes()
+    api.hidden = {str(UUID(int=5))}
+    del api.rows[str(UUID(int=7))]
+    assert await names(deployments) == ([], [7])
+    assert await names(deployments) == ([], [])
+
+
+async def test_one_deleted_and_one_made_between_two_looks_are_both_seen() -> None:
+    api = many(300)
+    deployments = deployments_of(api)
+    await deployments.changes()
+    del api.rows[str(UUID(int=7))]
+    api.put(row(900, updated=900))
+    assert await names(deployments) == (["report/d900"], [7])
+
+
+async def test_what_could_not_be_told_is_told_at_the_next_look() -> None:
+    api = many(3)
+    api.fails = ["/flows/filter"]
+    deployments = deployments_of(api)
+    with pytest.raises(PrefectUnreachable):
+        await deployments.changes()
+    assert await names(deployments) == (["report/d1", "report/d2", "report/d3"], [])
+
+
+async def test_now_and_then_everything_is_read() -> None:
+    api = many(100)
+    deployments = deployments_of(api)
+    await deployments.changes()
+    # A change that became visible late, behind the first page.
+    api.put(row(1, updated=2))
+    looks = 0
+    while not await deployments.changes():
+        looks += 1
+    assert looks == LOOKS_UNTIL_ALL
+
+
+async def test_whether_one_is_gone_is_asked_for_its_id() -> None:
+    api = many(1)
+    deployments = deployments_of(api)
+    assert not await deployments.is_gone(UUID(int=1))
+    assert await deployments.is_gone(UUID(int=2))

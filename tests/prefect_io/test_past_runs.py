@@ -1,0 +1,55 @@
+"""Decisions are read back from the flow runs that they led to."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+import respx
+from prefect.settings import PREFECT_API_URL, temporary_settings
+
+from assetflow.core.adoption import Decided
+from assetflow.core.assets import Asset
+from assetflow.core.codec import RunContext, event_to_json, run_context_to_json
+from assetflow.core.events import AssetEvent, Origin
+from assetflow.prefect_io.names import DECISION_LABEL
+from assetflow.prefect_io.past_runs import past_decisions
+from assetflow.prefect_io.rest import prefect_api
+
+URL = "http://prefect.test/api"
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+DEPLOYMENT = UUID("00000000-0000-4000-8000-000000000001")
+
+
+def event() -> AssetEvent:
+    return AssetEvent(uuid4(), Asset("s3://shop/orders"), NOON, Origin("api"))
+
+
+def run(ours: RunContext, **changed: Any) -> dict[str, Any]:
+    labels = {DECISION_LABEL: str(ours.decision)}
+    given = {"id": str(uuid4()), "deployment_id": str(DEPLOYMENT), "created": NOON.isoformat(), "labels": labels}
+    return given | {"context": run_context_to_json(ours)} | changed
+
+
+@respx.mock
+async def test_decisions_are_read_with_what_they_consumed() -> None:
+    orders, small, large = event(), uuid4(), uuid4()
+    artifact = uuid4()
+    runs = [
+        run(RunContext(small, "report/daily", "monday", (orders,))),
+        run(RunContext(large, "report/daily", None, None, artifact)),
+        run(RunContext(uuid4(), "report/daily", "a backfill consumes nothing", ())),
+        run(RunContext(uuid4(), "of a deployment that is gone", None, (orders,)), deployment_id=None),
+        run(RunContext(uuid4(), "damaged", None, (orders,)), context={"assetflow": 7}),
+        run(RunContext(None, "time run"), labels={}),
+    ]
+    respx.post(f"{URL}/flow_runs/filter").respond(200, json=runs)
+    respx.get(f"{URL}/artifacts/{artifact}").respond(200, json={"data": [event_to_json(orders)]})
+    respx.get(f"{URL}/csrf-token").respond(422, json={"detail": "CSRF protection is disabled."})
+    with temporary_settings(updates={PREFECT_API_URL: URL}):
+        async with prefect_api() as api:
+            assert await past_decisions(api) == [
+                Decided(small, DEPLOYMENT, "monday", frozenset([orders.id]), NOON),
+                Decided(large, DEPLOYMENT, None, frozenset([orders.id]), NOON),
+            ]

@@ -1,0 +1,186 @@
+"""Schedules as Prefect's triggers: the exact JSON of each kind, and what Prefect's own matching makes of it.
+
+The golden files are written anew by `WRITE_GOLDEN=1 pytest tests/prefect_io/test_triggers.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prefect import flow
+from prefect.events.schemas.automations import AutomationCore, CompoundTrigger, EventTrigger
+from prefect.server.events.schemas.automations import AutomationCreate
+from prefect.server.events.schemas.automations import EventTrigger as ServerEventTrigger
+from prefect.server.events.schemas.events import ReceivedEvent, Resource, matches
+
+from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.conditions import AssetAll, AssetAny, Condition
+from assetflow.core.schedules import AssetOrTimeSchedule, PartitionedAssetTimetable
+from assetflow.errors import InvalidSchedule
+from assetflow.prefect_io.triggers import MAX_DEPTH, condition_triggers, deployment_triggers, escaped
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "triggers"
+
+A, B, C, D = (Asset(f"s3://lake/raw/{letter}") for letter in "abcd")
+CASES: dict[str, object] = {
+    "asset": A,
+    "asset_with_wildcards": Asset("x-files:[a]/*/b?c"),
+    "asset_with_exclamation_mark": Asset("!important"),
+    "asset_by_uri": Asset.ref(uri="s3://lake/raw/a"),
+    "asset_by_name": Asset.ref(name="orders"),
+    "alias": AssetAlias("regions"),
+    "list": [A, B],
+    "or": A | B | C,
+    "and": A & B,
+    "or_of_and": A | (B & C),
+    "and_of_or": (A | B) & (C | D),
+    "same_kind_nested": AssetAll(A, AssetAll(B, AssetAll(C, A))),
+    "or_of_everything": A | Asset.ref(name="orders") | AssetAlias("x") | AssetAlias("y") | (B & C),
+    "partitioned": PartitionedAssetTimetable(assets=A & B),
+    "asset_or_time": AssetOrTimeSchedule(timetable="0 0 * * *", assets=A),
+    "always_true_beside_an_asset": [A, []],
+    "true_by_itself": AssetAny(A, AssetAll()),
+    "nothing": [],
+    "never": AssetAll(A, AssetAny()),
+}
+
+
+def as_json(schedule: object) -> list[dict[str, Any]]:
+    """The triggers of the automation that a deployment makes of them."""
+    return [_sorted(each.trigger.model_dump(mode="json")) for each in automations(schedule)]
+
+
+def automations(schedule: object) -> list[AutomationCore]:
+    triggers = deployment_triggers(schedule)
+    for trigger in triggers:
+        trigger.set_deployment_id(uuid4())
+    return [trigger.as_automation() for trigger in triggers]
+
+
+def _sorted(value: Any) -> Any:
+    """Prefect's sets come in any order."""
+    if isinstance(value, dict):
+        sets = ("expect", "after", "for_each")
+        return {key: sorted(each) if key in sets else _sorted(each) for key, each in value.items()}
+    return [*map(_sorted, value)] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_kind_of_schedule_compiles_to_these_triggers(name: str) -> None:
+    file = GOLDEN / f"{name}.json"
+    if os.environ.get("WRITE_GOLDEN"):
+        file.write_text(json.dumps(as_json(CASES[name]), indent=2) + "\n")
+    assert as_json(CASES[name]) == json.loads(file.read_text())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_server_takes_them(name: str) -> None:
+    for automation in automations(CASES[name]):
+        assert AutomationCreate.model_validate(automation.model_dump(mode="json"))
+
+
+@given(st.text(alphabet="ab*?[]!\\-^/:.", min_size=1, max_size=12), st.text(alphabet="ab*?[]!\\-^/:.", max_size=12))
+def test_an_escaped_text_matches_itself_and_nothing_else(text: str, other: str) -> None:
+    assert matches(escaped(text), text)
+    assert matches(escaped(text), other) == (text == other)
+
+
+def test_an_alias_matches_events_that_came_through_it() -> None:
+    (trigger,) = deployment_triggers(AssetAlias("a*") | AssetAlias("b"))
+    server = ServerEventTrigger.model_validate(trigger.model_dump(mode="json"))
+
+    def through(*aliases: str) -> bool:
+        related = [
+            {"prefect.resource.id": f"assetflow.alias.{alias}", "prefect.resource.role": "alias"} for alias in aliases
+        ]
+        flow = {"prefect.resource.id": "prefect.flow.1", "prefect.resource.role": "flow"}
+        return server.covers(event("s3://x", related=[flow, *related]))
+
+    assert through("a*")
+    assert through("c", "b")
+    assert not through("c")
+    assert not through("ab")
+    assert not through()
+
+
+def test_a_reference_by_name_matches_the_name_of_the_asset() -> None:
+    (trigger,) = deployment_triggers(Asset.ref(name="orders"))
+    server = ServerEventTrigger.model_validate(trigger.model_dump(mode="json"))
+    assert server.covers(event("s3://x", name="orders"))
+    assert not server.covers(event("orders"))
+
+
+def test_updates_that_prefect_itself_tells_of_count() -> None:
+    (trigger,) = deployment_triggers(A)
+    server = ServerEventTrigger.model_validate(trigger.model_dump(mode="json"))
+    assert server.covers(event(A.uri, kind="prefect.asset.materialization.succeeded"))
+    assert not server.covers(event(A.uri, kind="prefect.asset.materialization.failed"))
+
+
+async def test_a_deployment_takes_them_and_names_its_automation_in_words() -> None:
+    @flow
+    def report() -> None: ...
+
+    deployment = await report.ato_deployment("daily", triggers=deployment_triggers(A & B))
+
+    (trigger,) = deployment.triggers
+    trigger.set_deployment_id(uuid4())
+    assert trigger.as_automation().name == "runs when s3://…/a AND s3://…/b were updated"
+
+
+def test_wide_conditions_are_one_trigger() -> None:
+    (trigger,) = deployment_triggers(AssetAny(*(Asset(f"s3://lake/{number}") for number in range(5_000))))
+    assert isinstance(trigger, EventTrigger)
+
+
+def test_depth_of_one_kind_is_no_depth() -> None:
+    condition: Condition = A
+    for number in range(3_000):
+        condition = AssetAll(Asset(f"s3://lake/{number}"), condition)
+    (trigger,) = deployment_triggers(condition)
+    assert isinstance(trigger, CompoundTrigger)
+    assert len(trigger.triggers) == 3_001
+
+
+def test_what_would_block_prefects_server_is_refused() -> None:
+    assert condition_triggers(alternating(MAX_DEPTH), {"x"})
+    with pytest.raises(InvalidSchedule, match="between AND and OR"):
+        condition_triggers(alternating(MAX_DEPTH + 1), {"x"})
+
+
+@pytest.mark.parametrize("schedule", ["s3://lake/raw/a", 7])
+def test_what_is_no_schedule_is_refused(schedule: object) -> None:
+    with pytest.raises(InvalidSchedule):
+        deployment_triggers(schedule)
+
+
+def alternating(depth: int) -> Condition:
+    condition: Condition = A
+    for number in range(1, depth):
+        other = Asset(f"s3://deep/{number}")
+        condition = AssetAll(condition, other) if number % 2 else AssetAny(condition, other)
+    return condition
+
+
+def event(
+    uri: str, *, name: str = "x", kind: str = "assetflow.asset.updated", related: list[dict[str, str]] | None = None
+) -> ReceivedEvent:
+    resource = Resource({"prefect.resource.id": uri, "prefect.resource.name": name})
+    return ReceivedEvent.model_validate(
+        {
+            "id": uuid4(),
+            "occurred": datetime(2026, 11, 20, tzinfo=UTC),
+            "event": kind,
+            "resource": resource,
+            "related": related or [],
+            "payload": {},
+        }
+    )
