@@ -1,0 +1,313 @@
+"""Keeps three things in step: what is deployed, the consumers in the ledger, and the automations that show them.
+
+Deployments say what is scheduled, automations say what is paused; the ledger and the automations follow. Every
+deployment is brought in step on its own, by comparing what should be with what is: a step that fails is made again at
+the next look, and a deployment that cannot be used holds nobody up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Literal
+from uuid import UUID
+
+from prefect.events.schemas.automations import AutomationCore
+
+from assetflow.errors import AssetflowError, InvalidSchedule, LedgerError, PrefectUnreachable
+from assetflow.evaluator.consumer_ledger import ConsumerLedger, KnownConsumer
+from assetflow.evaluator.cycles import Cycle, find_cycles
+from assetflow.prefect_io.automations import Automations, Delivery, Shown, automation_for, in_step
+from assetflow.prefect_io.deployments import Deployed, Deployments
+from assetflow.prefect_io.rest import PrefectApi
+from assetflow.prefect_io.websocket import subscribe
+
+logger = logging.getLogger("assetflow.evaluator")
+
+SECONDS_BETWEEN_LOOKS = 5.0
+CHANGES = ("prefect.deployment.", "prefect.automation.")
+UNREACHABLE_IN_A_ROW = 3
+LONGEST_REPORT = 50_000
+
+What = Literal["deployed", "changed", "removed", "paused", "resumed", "held", "released", "shown", "reshown", "hidden"]
+
+
+@dataclass(frozen=True)
+class Done:
+    """A step: with a consumer, or (shown, reshown, hidden) with the automation of a deployment."""
+
+    what: What
+    name: str
+
+
+@dataclass
+class Report:
+    """What the looks at the deployments led to.
+
+    Attributes:
+        done: the steps that were made, the last ones if there are very many.
+        scheduled: the deployments that updates of assets, or the clock, start.
+        problems: those that cannot be used as they are, or not be brought in step now; consumers stay as they were.
+        cycles: ways on which consumers may start each other for ever.
+    """
+
+    done: deque[Done] = field(default_factory=lambda: deque[Done](maxlen=LONGEST_REPORT))
+    scheduled: dict[UUID, Deployed] = field(default_factory=dict[UUID, Deployed])
+    problems: dict[UUID, AssetflowError] = field(default_factory=dict[UUID, AssetflowError])
+    cycles: list[Cycle] = field(default_factory=list[Cycle])
+
+
+class Registry:
+    """The consumers of one Prefect server.
+
+    Parameters:
+        delivery: who decides: the evaluator, or Prefect by the automations (`ASSETFLOW_DELIVERY`).
+        seconds: the longest time between two looks at Prefect.
+
+    Attributes:
+        report: what was done since the start, and what cannot be done now.
+    """
+
+    def __init__(
+        self,
+        api: PrefectApi,
+        ledger: ConsumerLedger,
+        *,
+        delivery: Delivery = "evaluator",
+        seconds: float = SECONDS_BETWEEN_LOOKS,
+    ) -> None:
+        self._url = api.url
+        self._ledger = ledger
+        self._delivery: Delivery = delivery
+        self._seconds = seconds
+        self._deployments = Deployments(api)
+        self._automations = Automations(api)
+        self._deployed: dict[UUID, Deployed] = {}
+        self._shown: dict[UUID, Shown] = {}
+        # Deployments to bring in step, in the order in which their changes were seen.
+        self._waiting: dict[UUID, None] = {}
+        self._knows_ledger = False
+        self._declarations_changed = False
+        self._nudged = asyncio.Event()
+        self._looking = asyncio.Lock()
+        self.report = Report()
+
+    def nudge(self) -> None:
+        """Look at Prefect now: something has changed there."""
+        self._nudged.set()
+
+    def inherited(self, deployment_id: UUID) -> str:
+        """What runs of a deployment take over when they are made; empty while that is not known."""
+        deployed = self.report.scheduled.get(deployment_id)
+        return "" if deployed is None else deployed.inherited
+
+    async def run(self) -> None:
+        """Keep in step until cancelled: whenever Prefect tells of a change, and every few seconds.
+
+        Raises:
+            PrefectUnreachable, LedgerError: run it again, nothing is lost.
+        """
+        listening = asyncio.create_task(self._listen())
+        try:
+            while True:
+                self._nudged.clear()
+                await self.sync()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._nudged.wait(), self._seconds)
+        finally:
+            listening.cancel()
+
+    async def sync(self) -> None:
+        """Look at Prefect once, and bring in step what changed since the last look.
+
+        Raises:
+            PrefectUnreachable, LedgerError: what was not done is done at the next call.
+        """
+        async with self._looking:
+            await self._sync()
+
+    async def _sync(self) -> None:
+        await self._look()
+        if not self._waiting:
+            return
+        known = {each.consumer.deployment_id: each for each in await self._ledger.consumers()}
+        shown = self._shown_by_deployment()
+        unreachable = 0
+        for deployment_id in list(self._waiting):
+            try:
+                await self._follow(deployment_id, known.get(deployment_id), shown.get(deployment_id, []))
+            except PrefectUnreachable as error:
+                # It may be this one only, and then it must not hold up the others.
+                self._object(deployment_id, error)
+                unreachable += 1
+                if unreachable == UNREACHABLE_IN_A_ROW:
+                    raise
+            else:
+                unreachable = 0
+                del self._waiting[deployment_id]
+        if self._declarations_changed:
+            self._warn_of_cycles()
+            self._declarations_changed = False
+
+    async def _listen(self) -> None:
+        """Hear that something changed; without that, looking every few seconds has to do."""
+        while True:
+            with suppress(PrefectUnreachable):
+                async with subscribe(self._url, prefixes=CHANGES) as events:
+                    async for _ in events:
+                        self.nudge()
+            await asyncio.sleep(self._seconds)
+
+    async def _look(self) -> None:
+        """Note what changed in Prefect. Whatever is noted stays so until it is brought in step."""
+        if not self._knows_ledger:
+            self._waiting.update({each.consumer.deployment_id: None for each in await self._ledger.consumers()})
+            self._knows_ledger = True
+        deployments = await self._deployments.changes()
+        self._declarations_changed |= bool(deployments)
+        for deployed in deployments.changed:
+            self._deployed[deployed.id] = deployed
+            self._waiting[deployed.id] = None
+        for deployment_id in deployments.gone:
+            self._deployed.pop(deployment_id, None)
+            self._waiting[deployment_id] = None
+        automations = await self._automations.changes()
+        for shown in automations.changed:
+            self._note(self._shown.get(shown.id))
+            self._shown[shown.id] = shown
+            self._note(shown)
+        for automation_id in automations.gone:
+            self._note(self._shown.pop(automation_id, None))
+
+    def _note(self, shown: Shown | None) -> None:
+        if shown is not None and shown.deployment_id is not None:
+            self._waiting[shown.deployment_id] = None
+
+    def _shown_by_deployment(self) -> dict[UUID, list[Shown]]:
+        found: dict[UUID, list[Shown]] = {}
+        for shown in self._shown.values():
+            if shown.deployment_id is not None:
+                found.setdefault(shown.deployment_id, []).append(shown)
+        return found
+
+    async def _follow(self, deployment_id: UUID, known: KnownConsumer | None, shown: Sequence[Shown]) -> None:
+        """Bring one deployment in step."""
+        deployed = self._deployed.get(deployment_id)
+        if deployed is None:
+            if await self._deployments.is_gone(deployment_id):
+                await self._take_away(deployment_id, known, shown)
+                await self._ledger.drop_edges(deployment_id)
+            return
+        try:
+            if problem := _problem(deployed, known):
+                raise problem
+            if not deployed.is_scheduled:
+                await self._take_away(deployment_id, known, shown)
+                if deployed.text:
+                    await self._ledger.set_edges(deployed)
+                return
+            await self._bring_in_step(deployed, known, shown)
+        except (PrefectUnreachable, LedgerError):
+            raise
+        except AssetflowError as error:
+            self._object(deployment_id, error if deployed.name in error.where else error.at(deployed.where))
+        else:
+            self.report.problems.pop(deployment_id, None)
+
+    async def _take_away(self, deployment_id: UUID, known: KnownConsumer | None, shown: Sequence[Shown]) -> None:
+        self.report.scheduled.pop(deployment_id, None)
+        self.report.problems.pop(deployment_id, None)
+        if known is not None:
+            await self._ledger.remove(known.consumer.id)
+            self._tell("removed", known.consumer.name)
+        for each in shown:
+            await self._hide(each)
+
+    async def _bring_in_step(self, deployed: Deployed, known: KnownConsumer | None, shown: Sequence[Shown]) -> None:
+        wanted = automation_for(deployed.id, deployed.name, deployed.options, delivery=self._delivery)
+        kept = await self._keep(known, shown)
+        # The automation's switch says what is paused; one that was deleted comes back as the ledger remembers it.
+        paused = not kept.enabled if kept is not None else known is not None and known.consumer.paused
+        if known is None:
+            consumer = await self._ledger.deploy(deployed, paused=paused)
+            self._tell("deployed", deployed.name)
+        else:
+            consumer = known.consumer
+            await self._change(known, deployed, paused)
+        self.report.scheduled[deployed.id] = deployed
+        automation_id = await self._show(deployed, wanted, kept, enabled=not paused)
+        if known is None or known.automation_id != automation_id:
+            await self._ledger.set_automation(consumer.id, automation_id)
+        for each in shown:
+            if each.id != automation_id:
+                await self._hide(each)
+
+    async def _keep(self, known: KnownConsumer | None, shown: Sequence[Shown]) -> Shown | None:
+        """The one automation to keep: the ledger's; of several, one that is switched off."""
+        automation_id = known.automation_id if known is not None else None
+        if not shown and automation_id is not None:
+            return await self._automations.find(automation_id)
+        return min(shown, key=lambda each: (each.id != automation_id, each.enabled, each.id), default=None)
+
+    async def _change(self, known: KnownConsumer, deployed: Deployed, paused: bool) -> None:
+        consumer = known.consumer
+        if known.text != deployed.text:
+            await self._ledger.change(consumer.id, deployed)
+            self._tell("changed", deployed.name)
+        if consumer.paused != paused:
+            await self._ledger.switch(consumer.id, paused=paused)
+            self._tell("paused" if paused else "resumed", deployed.name)
+        if consumer.held != deployed.held:
+            await self._ledger.switch(consumer.id, held=deployed.held)
+            self._tell("held" if deployed.held else "released", deployed.name)
+
+    async def _show(self, deployed: Deployed, wanted: AutomationCore, kept: Shown | None, *, enabled: bool) -> UUID:
+        if kept is None:
+            automation_id = await self._automations.create(wanted, enabled=enabled)
+            self._tell("shown", deployed.name)
+            self._shown[automation_id] = Shown(automation_id, None, deployed.id, enabled, wanted)
+            return automation_id
+        if not in_step(kept, wanted):
+            await self._automations.update(kept, wanted)
+            self._tell("reshown", deployed.name)
+        self._shown.setdefault(kept.id, kept)
+        return kept.id
+
+    async def _hide(self, shown: Shown) -> None:
+        await self._automations.delete(shown.id)
+        self._shown.pop(shown.id, None)
+        self._tell("hidden", shown.name)
+
+    def _tell(self, what: What, name: str) -> None:
+        self.report.done.append(Done(what, name))
+        logger.info("%s %s", what, name)
+
+    def _object(self, deployment_id: UUID, error: AssetflowError) -> None:
+        """Keep why a deployment is not in step, and log it once."""
+        before = self.report.problems.get(deployment_id)
+        self.report.problems[deployment_id] = error
+        if str(before) != str(error):
+            logger.error("%s", error)
+
+    def _warn_of_cycles(self) -> None:
+        cycles = find_cycles({each.name: each.declaration for each in self._deployed.values() if each.declaration})
+        for cycle in cycles:
+            if cycle not in self.report.cycles:
+                logger.warning("%s", cycle)
+        self.report.cycles = cycles
+
+
+def _problem(deployed: Deployed, known: KnownConsumer | None) -> AssetflowError | None:
+    if deployed.problem is not None:
+        return deployed.problem
+    if known is not None and deployed.bare:
+        return InvalidSchedule(
+            "Prefect lost its parameter schema, and its asset schedule with it",
+            where=deployed.where,
+            fix="Deploy it again; the consumer stays as it was until then",
+        )
+    return None

@@ -1,0 +1,185 @@
+"""Simple stand-ins for what the evaluator's loops talk to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from assetflow.core.assets import Asset
+from assetflow.core.codec import RunContext
+from assetflow.core.consumers import Consumer, Decision
+from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.fold import record_and_pass
+from assetflow.core.memory_book import MemoryBook
+from assetflow.core.registry import deploy
+from assetflow.core.schedules import ConsumerOptions, to_schedule
+from assetflow.evaluator.ports import Launch, Refused, Running, Written
+from assetflow.prefect_io.flow_runs import Automation
+
+START = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def pass_(self, **by: float) -> None:
+        self.now += timedelta(**by)
+
+
+class FakeLedger:
+    """A ledger in memory, with faults to order: each name in `fails` raises its errors first, one per call."""
+
+    def __init__(self) -> None:
+        self.book = MemoryBook()
+        self.refused: list[Refused] = []
+        self.batches: list[list[Recording]] = []
+        self.runs: dict[UUID, UUID] = {}
+        self.dead: dict[UUID, str] = {}
+        self.attempts: list[tuple[UUID, str]] = []
+        self.states: dict[UUID, str] = {}
+        self.cursors: dict[str, datetime] = {}
+        self.fails: dict[str, list[Exception]] = {}
+
+    def consumer(self, name: str, schedule: object, **options: Any) -> Consumer:
+        consumer = Consumer(
+            len(self.book.consumers) + 1, name, uuid4(), ConsumerOptions(to_schedule(schedule), **options)
+        )
+        deploy(self.book, consumer)
+        return consumer
+
+    @property
+    def uris(self) -> list[str]:
+        return [event.uri for event in self.book.events]
+
+    async def record(self, recordings: Sequence[Recording]) -> Written:
+        self._maybe_fail("record")
+        self.batches.append(list(recordings))
+        results = [record_and_pass(self.book, recording, START) for recording in recordings]
+        return Written(sum(len(r.events) for r, _ in results), sum(len(d) for _, d in results))
+
+    async def refuse(self, refused: Refused) -> None:
+        self._maybe_fail("refuse")
+        self.refused.append(refused)
+
+    async def waiting(self, limit: int) -> Sequence[Launch]:
+        self._maybe_fail("waiting")
+        return [
+            Launch(decision, self.book.consumers[decision.consumer].name, Automation(uuid4(), "runs when …"))
+            for decision in self.book.decisions
+            if decision.id not in self.runs and decision.id not in self.dead
+        ][:limit]
+
+    async def launched(self, decision: UUID, flow_run: UUID) -> None:
+        self._maybe_fail("launched")
+        self.runs[decision] = flow_run
+
+    async def attempt_failed(self, decision: UUID, reason: str) -> None:
+        self.attempts.append((decision, reason))
+
+    async def undeliverable(self, decision: UUID, reason: str) -> None:
+        self.dead[decision] = reason
+
+    async def running(self, limit: int) -> Sequence[Running]:
+        return [Running(d, r) for d, r in self.runs.items() if r not in self.states][:limit]
+
+    async def ended(self, flow_run: UUID, state: str) -> bool:
+        if flow_run not in self.runs.values() or flow_run in self.states:
+            return False
+        self.states[flow_run] = state
+        return True
+
+    async def renew_lease(self) -> None:
+        self._maybe_fail("renew_lease")
+
+    async def cursor(self, name: str) -> datetime | None:
+        return self.cursors.get(name)
+
+    async def set_cursor(self, name: str, moment: datetime) -> None:
+        self.cursors[name] = moment
+
+    def _maybe_fail(self, name: str) -> None:
+        if self.fails.get(name):
+            raise self.fails[name].pop(0)
+
+
+class FakeRuns:
+    """Prefect's flow runs: idempotent, with answers to order."""
+
+    def __init__(self) -> None:
+        self.created: dict[UUID, UUID] = {}
+        self.contexts: dict[UUID, RunContext] = {}
+        self.order: list[UUID] = []
+        self.fails: dict[UUID, list[Exception]] = {}
+        self.over: dict[UUID, str] = {}
+        self.most_at_once = 0
+        self._at_once = 0
+
+    async def create(self, decision: Decision, context: RunContext, automation: Automation | None) -> UUID:  # noqa: ARG002
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
+        await asyncio.sleep(0)
+        self._at_once -= 1
+        if self.fails.get(decision.id):
+            raise self.fails[decision.id].pop(0)
+        if decision.id not in self.created:
+            self.created[decision.id] = uuid4()
+            self.order.append(decision.id)
+        self.contexts[decision.id] = context
+        return self.created[decision.id]
+
+    async def ended(self, runs: Sequence[UUID]) -> dict[UUID, str]:
+        return {run: self.over[run] for run in runs if run in self.over}
+
+
+class FakeLogs:
+    """Prefect's artifacts and events."""
+
+    def __init__(self) -> None:
+        self.artifacts: list[dict[str, Any]] = []
+        self.events: list[dict[str, Any]] = []
+        self.published: list[Mapping[str, Any]] = []
+        self.kept: list[Decision] = []
+        self.asked: list[tuple[datetime, datetime]] = []
+        self.fails: list[Exception] = []
+
+    async def updates_since(self, moment: datetime) -> AsyncIterator[Mapping[str, Any]]:
+        if self.fails:
+            raise self.fails.pop(0)
+        for artifact in sorted(self.artifacts, key=lambda each: each["created"], reverse=True):
+            if datetime.fromisoformat(artifact["created"]) >= moment:
+                yield artifact
+
+    async def keep_events(self, decision: Decision) -> str:
+        self.kept.append(decision)
+        return str(uuid4())
+
+    async def between(self, since: datetime, until: datetime, names: Sequence[str]) -> AsyncIterator[Mapping[str, Any]]:
+        self.asked.append((since, until))
+        for event in sorted(self.events, key=lambda each: each["occurred"]):
+            if since <= datetime.fromisoformat(event["occurred"]) <= until and event["event"] in names:
+                yield event
+
+    async def publish(self, events: Sequence[Mapping[str, Any]]) -> None:
+        self.published += events
+
+
+def update(uri: str, occurred: datetime = START, **more: Any) -> AssetEvent:
+    return AssetEvent(uuid4(), Asset(uri), occurred, Origin("task"), **more)
+
+
+def recording(*uris: str, occurred: datetime = START) -> Recording:
+    return Recording(uuid4(), tuple(update(uri, occurred) for uri in uris))
+
+
+async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
+    """Return when the condition holds; it has a time limit."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 (anything may make it true)
+            await asyncio.sleep(0.005)

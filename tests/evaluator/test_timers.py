@@ -1,0 +1,347 @@
+"""Each time of a time table gets one run, made ahead, whatever happens to consumer, Prefect and evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from assetflow.core.assets import Asset
+from assetflow.core.consumers import Consumer
+from assetflow.core.schedules import AssetOrTimeSchedule, ConsumerOptions, to_schedule
+from assetflow.core.timers import Lead, tick_id
+from assetflow.core.timetables import CronPartitionTimetable, CronTriggerTimetable, PartitionedAtRuntime, Tick
+from assetflow.errors import PrefectRefused, PrefectUnreachable
+from assetflow.evaluator import timers as timers_module
+from assetflow.evaluator.health import Health
+from assetflow.evaluator.timers import Timed, Timers
+from assetflow.ledger.records import TimerRecord
+from assetflow.prefect_io.flow_runs import Automation
+from tests.evaluator.fakes import START, Clock
+
+HOURLY = CronTriggerTimetable("0 * * * *")
+LEAD = Lead(within=timedelta(hours=3), at_least=2, at_most=5)
+
+
+class MemoryTimers:
+    """The timers' part of a ledger; it outlives the evaluators of a test."""
+
+    def __init__(self) -> None:
+        self.deployed: dict[int, Consumer] = {}
+        self.kept: dict[int, TimerRecord] = {}
+        self._last = 0
+
+    def deploy(self, schedule: object, deployment: UUID | None = None) -> Consumer:
+        self._last += 1
+        options = ConsumerOptions(to_schedule(schedule))
+        consumer = Consumer(self._last, f"flow/d{self._last}", deployment or uuid4(), options)
+        self.deployed[self._last] = consumer
+        return consumer
+
+    def change(self, consumer: Consumer, **changes: Any) -> None:
+        self.deployed[consumer.id] = replace(self.deployed[consumer.id], **changes)
+
+    def reschedule(self, consumer: Consumer, schedule: object) -> None:
+        self.change(consumer, options=ConsumerOptions(to_schedule(schedule)))
+
+    async def consumers(self) -> Sequence[Timed]:
+        return [Timed(each) for each in self.deployed.values() if each.schedule.has_times]
+
+    async def timers(self) -> Sequence[TimerRecord]:
+        return list(self.kept.values())
+
+    async def keep(self, timers: Sequence[TimerRecord]) -> None:
+        self.kept |= {each.consumer: each for each in timers}
+
+    async def drop(self, consumers: Sequence[int]) -> None:
+        for number in consumers:
+            del self.kept[number]
+
+
+class MemoryRuns:
+    """Prefect's flow runs by idempotency key; those that are over or at work are not taken away."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.made: dict[UUID, tuple[UUID, Tick]] = {}
+        self.order: list[Tick] = []
+        self.calls = 0
+        self.fails: list[Exception] = []
+        self.broken: dict[UUID, Exception] = {}
+
+    async def create(self, consumer: Consumer, tick: Tick, automation: Automation | None) -> UUID:  # noqa: ARG002
+        self.calls += 1
+        if self.fails:
+            raise self.fails.pop(0)
+        if consumer.deployment_id in self.broken:
+            raise self.broken[consumer.deployment_id]
+        number = tick_id(consumer.deployment_id, tick.time)
+        if number not in self.made:
+            self.made[number] = (consumer.deployment_id, tick)
+            self.order.append(tick)
+        return number
+
+    async def withdraw(self, deployment_id: UUID, now: datetime) -> int:
+        gone = [key for key, (deployment, tick) in self.made.items() if deployment == deployment_id and tick.time > now]
+        for key in gone:
+            del self.made[key]
+        return len(gone)
+
+    def of(self, consumer: Consumer) -> list[str]:
+        """The times of day of a consumer's runs."""
+        times = [tick.time for deployment, tick in self.made.values() if deployment == consumer.deployment_id]
+        return sorted(f"{time:%H:%M}" for time in times)
+
+
+class Works:
+    """An evaluator's timers on a ledger and a Prefect in memory."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.clock.now = START + timedelta(minutes=30)
+        self.ledger = MemoryTimers()
+        self.runs = MemoryRuns(self.clock)
+        self.health = Health()
+        self.inherited: dict[UUID, str] = {}
+        self.told: list[datetime] = []
+        self.restart()
+
+    def restart(self) -> None:
+        """Another evaluator process on the same ledger."""
+        self.timers = Timers(
+            self.ledger,
+            self.runs,
+            lambda deployment: self.inherited.get(deployment, ""),
+            self.health,
+            self.clock,
+            self._tell,
+            LEAD,
+        )
+
+    def _tell(self, consumer: Consumer, tick: Tick, run: UUID) -> None:  # noqa: ARG002
+        self.told.append(tick.time)
+
+    async def look(self, **later: float) -> None:
+        self.clock.pass_(**later)
+        await self.timers.look()
+
+
+@pytest.fixture
+def works() -> Works:
+    return Works()
+
+
+async def test_runs_are_made_ahead_and_topped_up(works: Works) -> None:
+    consumer = works.ledger.deploy(HOURLY)
+    await works.look()
+    assert works.runs.of(consumer) == ["13:00", "14:00", "15:00"]
+    await works.look()
+    assert works.runs.calls == 3
+    await works.look(hours=1)
+    assert works.runs.of(consumer) == ["13:00", "14:00", "15:00", "16:00"]
+    assert works.told == [tick.time for tick in works.runs.order]
+
+
+async def test_rare_times_are_there_too_and_frequent_ones_are_limited(works: Works) -> None:
+    weekly = works.ledger.deploy(CronTriggerTimetable("0 0 * * 1"))
+    often = works.ledger.deploy(CronTriggerTimetable("* * * * *"))
+    await works.look(seconds=10)
+    assert works.runs.of(weekly) == ["00:00"] * LEAD.at_least
+    assert len(works.runs.of(often)) == LEAD.at_most
+
+
+async def test_what_has_no_times_has_no_runs(works: Works) -> None:
+    works.ledger.deploy(Asset("a"))
+    works.ledger.deploy(PartitionedAtRuntime())
+    await works.look()
+    assert works.runs.made == works.ledger.kept == {}
+
+
+async def test_the_moment_of_the_deploy_counts(works: Works) -> None:
+    works.clock.now = START
+    consumer = works.ledger.deploy(HOURLY)
+    await works.look()
+    assert works.runs.of(consumer)[0] == "12:00"
+
+
+async def test_an_evaluator_that_was_down_makes_up_for_every_time_oldest_first(works: Works) -> None:
+    first, second = works.ledger.deploy(HOURLY), works.ledger.deploy(CronTriggerTimetable("15 * * * *"))
+    await works.look()
+    works.restart()
+    works.runs.order.clear()
+    await works.look(hours=10)
+    times = [tick.time for tick in works.runs.order]
+    assert times == sorted(times)
+    assert works.runs.of(first) == sorted(f"{hour % 24:02}:00" for hour in range(13, 26))
+    assert works.runs.of(second) == sorted(f"{hour % 24:02}:15" for hour in range(13, 26))
+
+
+async def test_a_long_backlog_is_worked_off_in_portions(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timers_module, "MADE_PER_LOOK", 10)
+    works.ledger.deploy(HOURLY)
+    await works.look()
+    works.restart()
+    works.runs.calls = 0
+    await works.look(days=2)
+    assert works.runs.calls == 10
+    for _ in range(10):
+        await works.look()
+    assert len(works.runs.made) == 48 + 3
+
+
+async def test_a_crash_after_a_run_was_made_makes_no_second_one(works: Works) -> None:
+    consumer = works.ledger.deploy(HOURLY)
+    await works.look()
+    (record,) = works.ledger.kept.values()
+    works.ledger.kept[consumer.id] = replace(record, timer=record.timer.moved(works.clock.now))
+    works.restart()
+    await works.look()
+    assert works.runs.calls == 6
+    assert works.runs.of(consumer) == ["13:00", "14:00", "15:00"]
+
+
+async def test_runs_that_a_lost_ledger_left_behind_are_replaced(works: Works) -> None:
+    consumer = works.ledger.deploy(HOURLY)
+    await works.look()
+    works.ledger.kept.clear()
+    works.ledger.reschedule(consumer, CronTriggerTimetable("15 * * * *"))
+    works.restart()
+    await works.look()
+    assert works.runs.of(consumer) == ["13:15", "14:15", "15:15"]
+
+
+async def test_a_pause_takes_upcoming_runs_away_and_is_not_made_up_for(works: Works) -> None:
+    consumer = works.ledger.deploy(HOURLY)
+    await works.look()
+    works.ledger.change(consumer, paused=True)
+    await works.look(hours=1)
+    assert works.runs.of(consumer) == ["13:00"]
+    await works.look(hours=5)
+    works.ledger.change(consumer, paused=False)
+    works.restart()
+    await works.look()
+    assert works.runs.of(consumer) == ["13:00", "19:00", "20:00", "21:00"]
+
+
+async def test_a_hold_takes_upcoming_runs_away_and_is_made_up_for(works: Works) -> None:
+    consumer = works.ledger.deploy(HOURLY)
+    await works.look()
+    works.ledger.change(consumer, held=True)
+    await works.look(hours=1)
+    assert works.runs.of(consumer) == ["13:00"]
+    works.restart()
+    await works.look(hours=2)
+    works.ledger.change(consumer, held=False)
+    await works.look()
+    assert works.runs.of(consumer) == ["13:00", "14:00", "15:00", "16:00", "17:00", "18:00"]
+
+
+async def test_another_time_part_starts_anew(works: Works) -> None:
+    consumer = works.ledger.deploy(HOURLY)
+    await works.look()
+    works.ledger.reschedule(consumer, CronTriggerTimetable("15 * * * *"))
+    await works.look(hours=1)
+    assert works.runs.of(consumer) == ["13:00", "14:15", "15:15", "16:15"]
+
+
+async def test_another_asset_part_leaves_the_times_alone(works: Works) -> None:
+    consumer = works.ledger.deploy(AssetOrTimeSchedule(timetable=HOURLY, assets=Asset("a")))
+    await works.look()
+    works.ledger.reschedule(consumer, AssetOrTimeSchedule(timetable=HOURLY, assets=Asset("b")))
+    await works.look()
+    assert works.runs.calls == 3
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_a_time_part_that_goes_takes_its_runs_along(works: Works, restarts: bool) -> None:
+    consumer = works.ledger.deploy(AssetOrTimeSchedule(timetable=HOURLY, assets=Asset("a")))
+    other = works.ledger.deploy(HOURLY)
+    await works.look()
+    works.ledger.reschedule(consumer, Asset("a"))
+    if restarts:
+        works.restart()
+    await works.look()
+    assert works.runs.of(consumer) == []
+    assert works.runs.of(other) == ["13:00", "14:00", "15:00"]
+    assert list(works.ledger.kept) == [other.id]
+
+
+async def test_a_removed_consumer_takes_its_runs_along(works: Works) -> None:
+    consumer = works.ledger.deploy(HOURLY)
+    await works.look()
+    del works.ledger.deployed[consumer.id]
+    await works.look()
+    assert works.runs.made == works.ledger.kept == {}
+
+
+async def test_runs_that_a_redeploy_would_make_differently_are_made_anew(works: Works) -> None:
+    consumer = works.ledger.deploy(HOURLY)
+    works.inherited[consumer.deployment_id] = "parameters of today"
+    await works.look()
+    works.inherited[consumer.deployment_id] = "parameters of tomorrow"
+    await works.look(hours=1)
+    assert works.runs.calls == 6
+    assert works.runs.of(consumer) == ["13:00", "14:00", "15:00", "16:00"]
+
+
+async def test_what_a_deployment_hands_over_may_be_known_later(works: Works) -> None:
+    consumer = works.ledger.deploy(HOURLY)
+    await works.look()
+    works.inherited[consumer.deployment_id] = "parameters"
+    await works.look()
+    assert works.runs.calls == 3
+
+
+async def test_keys_are_those_of_the_ticks_not_of_now(works: Works) -> None:
+    works.ledger.deploy(CronPartitionTimetable("0 * * * *", key_format="%Y-%m-%dT%H"))
+    await works.look()
+    works.restart()
+    await works.look(hours=6)
+    assert [tick.partition_key for tick in works.runs.order] == [
+        f"{tick.time:%Y-%m-%dT%H}" for tick in works.runs.order
+    ]
+    assert len(works.runs.order) == 9
+
+
+async def test_a_prefect_that_is_down_costs_no_time(works: Works) -> None:
+    consumer = works.ledger.deploy(HOURLY)
+    works.runs.fails = [PrefectUnreachable("503")]
+    await works.look()
+    assert works.runs.of(consumer) == []
+    await works.look(seconds=10)
+    assert works.runs.of(consumer) == ["13:00", "14:00", "15:00"]
+
+
+async def test_a_prefect_that_is_down_is_not_asked_for_each_consumer(works: Works) -> None:
+    for _ in range(10):
+        works.ledger.deploy(HOURLY)
+    works.runs.fails = [PrefectUnreachable("down")] * 10
+    with pytest.raises(PrefectUnreachable):
+        await works.look()
+    assert works.runs.calls == 3
+
+
+async def test_a_deployment_that_cannot_run_holds_up_nobody_and_loses_no_time(works: Works) -> None:
+    broken, whole = works.ledger.deploy(HOURLY), works.ledger.deploy(HOURLY)
+    works.runs.broken[broken.deployment_id] = PrefectRefused("409: parameters")
+    await works.look()
+    assert works.runs.of(whole) == ["13:00", "14:00", "15:00"]
+    assert "409" in str(works.health.troubles)
+    works.runs.broken.clear()
+    await works.look(hours=4)
+    await works.look()
+    assert works.runs.of(broken)[:4] == ["13:00", "14:00", "15:00", "16:00"]
+    assert works.health.troubles == {}
+
+
+async def test_what_was_made_before_a_failure_is_kept(works: Works) -> None:
+    consumer = works.ledger.deploy(HOURLY)
+    works.runs.fails = []
+    await works.look()
+    works.runs.fails = [PrefectUnreachable("down")]
+    await works.look(hours=1)
+    assert works.ledger.kept[consumer.id].timer.after == datetime(2026, 11, 20, 15, tzinfo=UTC)
