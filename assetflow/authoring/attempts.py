@@ -1,0 +1,236 @@
+"""The function that Prefect runs for a task: the user's, and as its last act the recording (2.1, 2.3).
+
+Sync, async, generator and async generator functions differ only in how they are run to their end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextlib import aclosing, closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+from prefect.context import TaskRunContext
+from prefect.states import Completed
+
+from assetflow.authoring.delivery import deliver, run_logger
+from assetflow.authoring.metadata import Metadata, Skip
+from assetflow.authoring.origin import is_deployed
+from assetflow.authoring.outlet_events import OutletEvents
+from assetflow.authoring.reading import InletEvents
+from assetflow.authoring.recording import TaskRecording
+from assetflow.authoring.signature import PublicSignature
+from assetflow.authoring.sources import newest_sequences, open_source, resolve_name
+from assetflow.authoring.triggering import triggering_asset_events
+from assetflow.core.assets import Outlet
+from assetflow.core.events import Recording
+from assetflow.crash_points import reach
+from assetflow.errors import AssetflowError, InvalidEvent
+from assetflow.prefect_io.internals import ends_completed, in_user_transaction, on_commit_of_task
+from assetflow.prefect_io.names import EVENTS_PARAMETER
+from assetflow.settings import get_settings
+
+DECLARED = "__assetflow_task__"
+FILLED = ("outlet_events", "inlet_events", EVENTS_PARAMETER)
+
+
+@dataclass(frozen=True)
+class TaskDeclaration:
+    """What a task says about assets, kept on the function that Prefect runs."""
+
+    outlets: tuple[Outlet, ...] = ()
+    inlets: tuple[Outlet, ...] = ()
+
+
+def task_function(fn: Callable[..., Any], declaration: TaskDeclaration) -> Callable[..., Any]:
+    """The function of the Prefect task for the user's function.
+
+    A generator function with outlets becomes an ordinary one that is run to its end.
+    """
+    public = PublicSignature(fn, filled=FILLED)
+    start = _Start(fn, declaration, public)
+    wrapper = _wrapper(fn, start, records=bool(declaration.outlets))
+    start.wrapper = wrapper
+    wrapper.__signature__ = public.signature
+    setattr(wrapper, DECLARED, declaration)
+    return wrapper
+
+
+def _wrapper(fn: Callable[..., Any], start: _Start, *, records: bool) -> Any:
+    if inspect.isasyncgenfunction(fn):
+        return _async_generator_to_its_end(fn, start) if records else _async_generator(fn, start)
+    if inspect.isgeneratorfunction(fn):
+        return _generator_to_its_end(fn, start) if records else _generator(fn, start)
+    return _async_function(fn, start) if inspect.iscoroutinefunction(fn) else _function(fn, start)
+
+
+def _function(fn: Callable[..., Any], start: _Start) -> Callable[..., Any]:
+    @wraps(fn)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with start(args, kwargs) as attempt:
+            attempt.result = fn(*attempt.args, **attempt.kwargs)
+        return attempt.finish()
+
+    return run
+
+
+def _async_function(fn: Callable[..., Any], start: _Start) -> Callable[..., Any]:
+    @wraps(fn)
+    async def run(*args: Any, **kwargs: Any) -> Any:
+        with start(args, kwargs) as attempt:
+            attempt.result = await fn(*attempt.args, **attempt.kwargs)
+        return await asyncio.to_thread(attempt.finish)
+
+    return run
+
+
+def _generator_to_its_end(fn: Callable[..., Any], start: _Start) -> Callable[..., Any]:
+    @wraps(fn)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with start(args, kwargs) as attempt, closing(fn(*attempt.args, **attempt.kwargs)) as items:
+            attempt.result = _told(items, attempt)
+        return attempt.finish()
+
+    return run
+
+
+def _told(items: Generator[Any, None, Any], attempt: Attempt) -> Any:
+    """What a generator returns, after all that it yields was taken."""
+    while True:
+        try:
+            item = next(items)
+        except StopIteration as end:
+            return end.value
+        attempt.tell(item)
+
+
+def _async_generator_to_its_end(fn: Callable[..., Any], start: _Start) -> Callable[..., Any]:
+    @wraps(fn)
+    async def run(*args: Any, **kwargs: Any) -> Any:
+        with start(args, kwargs) as attempt:
+            async with aclosing(fn(*attempt.args, **attempt.kwargs)) as items:
+                async for item in items:
+                    attempt.tell(item)
+        return await asyncio.to_thread(attempt.finish)
+
+    return run
+
+
+def _generator(fn: Callable[..., Any], start: _Start) -> Callable[..., Any]:
+    @wraps(fn)
+    def run(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        with start(args, kwargs) as attempt:
+            attempt.result = yield from fn(*attempt.args, **attempt.kwargs)
+        return attempt.finish()
+
+    return run
+
+
+def _async_generator(fn: Callable[..., Any], start: _Start) -> Callable[..., Any]:
+    @wraps(fn)
+    async def run(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        with start(args, kwargs) as attempt:
+            async for item in fn(*attempt.args, **attempt.kwargs):
+                yield item
+
+    return run
+
+
+class Attempt:
+    """One attempt of a task: its arguments, what it said, and how it ended."""
+
+    def __init__(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], recording: TaskRecording, *, in_run: bool
+    ) -> None:
+        self.args = args
+        self.kwargs = kwargs
+        self.result: Any = None
+        self._recording = recording
+        self._in_run = in_run
+
+    def tell(self, item: object) -> None:
+        """Take what a task yielded."""
+        if not isinstance(item, Metadata):
+            raise InvalidEvent(
+                f"a task with outlets yielded {item!r}",
+                rule="2.3",
+                fix="Yield Metadata(asset, {...}) only, and return the result",
+            )
+        item.tell(self._recording.outcome)
+
+    def finish(self) -> Any:
+        """Record, if the attempt completed; the task's result."""
+        if not self._recording.outlets or not ends_completed(self.result):
+            return self.result
+        recording = self._recording.complete()
+        reach("between-publish-and-record")
+        if not self._in_run or not recording.events:
+            return self.result
+        if not _is_wanted():
+            run_logger().info("ASSETFLOW_EMIT=%s: the update is not recorded", get_settings().emit)
+        elif in_user_transaction():
+            on_commit_of_task(_delivery_of(recording))
+        else:
+            deliver(recording)
+        return self.result
+
+
+class _Start:
+    """Begins an attempt each time the task's function is called."""
+
+    def __init__(self, fn: Callable[..., Any], declaration: TaskDeclaration, public: PublicSignature) -> None:
+        self._where = f"task {getattr(fn, '__qualname__', fn)}"
+        self._declaration = declaration
+        self._public = public
+        self.wrapper: object = None
+
+    @contextmanager
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Generator[Attempt]:
+        context = TaskRunContext.get()
+        # Called as a plain function, in a unit test or by another task, it makes no events.
+        in_run = context is not None and context.task.fn is self.wrapper
+        task_run, number = (str(context.task_run.id), context.task_run.run_count) if in_run and context else ("", 1)
+        recording = self._recording(task_run, number, in_run=in_run)
+        inlets = InletEvents(self._declaration.inlets, open_source)
+        attempt = Attempt(*self._public.arguments(args, kwargs), recording, in_run=in_run)
+        self._fill(attempt.kwargs, recording, inlets)
+        with recording.active() if recording.outlets else nullcontext():
+            try:
+                yield attempt
+            except Skip as skip:
+                attempt.result = Completed(name="Skipped", message=skip.reason or None)
+            except AssetflowError as error:
+                # The same error with its place, and not a second time without it.
+                raise error.at(self._where).with_traceback(error.__traceback__) from error.__cause__
+
+    def _recording(self, task_run: str, number: int, *, in_run: bool) -> TaskRecording:
+        outlets = self._declaration.outlets
+        if not in_run or not outlets:
+            return TaskRecording(outlets, task_run, number)
+        known = newest_sequences((*self._declaration.inlets, *triggering_asset_events()))
+        return TaskRecording(outlets, task_run, number, inputs=known, resolve_name=resolve_name)
+
+    def _fill(self, kwargs: dict[str, Any], recording: TaskRecording, inlets: InletEvents) -> None:
+        values: dict[str, Callable[[], object]] = {
+            "outlet_events": lambda: OutletEvents(recording.outcome),
+            "inlet_events": lambda: inlets,
+            EVENTS_PARAMETER: triggering_asset_events,
+        }
+        for name in self._public.wanted:
+            if kwargs.get(name) is None:
+                kwargs[name] = values[name]()
+
+
+def _is_wanted() -> bool:
+    emit = get_settings().emit
+    return emit == "always" or (emit == "deployed" and is_deployed())
+
+
+def _delivery_of(recording: Recording) -> Callable[[Any], None]:
+    def record_asset_events(_: Any) -> None:
+        deliver(recording)
+
+    return record_asset_events

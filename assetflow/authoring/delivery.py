@@ -1,0 +1,84 @@
+"""The way of a recording to Prefect: first the artifact, which is durable, then the events, which are fast."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from prefect.exceptions import MissingContextError
+from prefect.logging import get_logger, get_run_logger
+
+from assetflow.core.events import Recording
+from assetflow.crash_points import reach
+from assetflow.errors import AssetflowError, RecordingFailed
+from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
+from assetflow.prefect_io.task_api import TaskApi
+from assetflow.settings import get_settings
+
+# The artifact has everything: a server too busy for the events only makes the update known later.
+SECONDS_FOR_EVENTS = 5.0
+_EVENTS_A_POST = 100
+
+
+def deliver(recording: Recording) -> None:
+    """Record updates durably and announce them.
+
+    The same recording may be delivered several times. An announcement that fails is a warning in the run's log: the
+    evaluator reads the artifacts too.
+
+    Raises:
+        RecordingFailed: the artifact could not be written within ASSETFLOW_RECORDING_TIMEOUT, or Prefect refused it.
+    """
+    if not recording.events:
+        return
+    try:
+        api = TaskApi.connect(patience=get_settings().recording_timeout)
+    except AssetflowError as error:
+        raise _failed(recording, error) from error
+    with api:
+        _write_artifact(api, recording)
+        reach("between-record-and-event")
+        _announce(api, recording)
+
+
+class Logger(Protocol):
+    """What is used of a logger."""
+
+    def info(self, msg: object, *args: object) -> None: ...
+    def warning(self, msg: object, *args: object) -> None: ...
+
+
+def run_logger() -> Logger:
+    """The logger of the run around this code, whose lines show in Prefect; outside of one, assetflow's own."""
+    try:
+        return get_run_logger()
+    except MissingContextError:
+        return get_logger("assetflow")
+
+
+def _write_artifact(api: TaskApi, recording: Recording) -> None:
+    try:
+        api.post("/artifacts/", recording_to_artifact(recording))
+    except AssetflowError as error:
+        raise _failed(recording, error) from error
+
+
+def _announce(api: TaskApi, recording: Recording) -> None:
+    events = recording_to_prefect_events(recording)
+    try:
+        for start in range(0, len(events), _EVENTS_A_POST):
+            api.post("/events", events[start : start + _EVENTS_A_POST], patience=SECONDS_FOR_EVENTS)
+    except AssetflowError as error:
+        run_logger().warning(
+            "The update is recorded, but could not be announced; flows that wait for it start "
+            "when the evaluator reads the record. %s",
+            error,
+        )
+
+
+def _failed(recording: Recording, error: AssetflowError) -> RecordingFailed:
+    uris = list(dict.fromkeys(event.uri for event in recording.events))
+    named = ", ".join(uris[:3]) + (f" and {len(uris) - 3} more" if len(uris) > 3 else "")
+    return RecordingFailed(
+        f"the update of {named} could not be recorded. The data is written, and a retry of the task is safe. {error}",
+        fix="Retry the task when Prefect's API answers again",
+    )

@@ -1,0 +1,97 @@
+"""Which assets a flow's tasks update and read: found through the names in its code.
+
+Only what the code names is seen: tasks and flows in globals, closures, modules and plain containers, and those that
+functions of the same package name in turn. `@flow(produces=…, reads=…)` adds the rest, and recorded events complete it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, cast
+
+from prefect import Flow, Task
+
+from assetflow.core.assets import Outlet
+
+_LARGEST_CONTAINER = 200
+
+
+@dataclass
+class Found:
+    """Outlets and inlets, each once, in the order in which the code names them."""
+
+    produces: dict[Outlet, None] = field(default_factory=dict[Outlet, None])
+    reads: dict[Outlet, None] = field(default_factory=dict[Outlet, None])
+
+
+def discover(fn: Callable[..., object]) -> Found:
+    """What the tasks update and read that a function's code names."""
+    found = Found()
+    root = cast(object, inspect.unwrap(fn))
+    package = (getattr(root, "__module__", None) or "").partition(".")[0]
+    seen: set[int] = set()
+    # A stack that is worked off in the order of the code.
+    waiting: list[object] = [root]
+    while waiting:
+        item = waiting.pop()
+        if id(item) in seen:
+            continue
+        seen.add(id(item))
+        if isinstance(item, Task | Flow):
+            made = cast("Task[..., Any] | Flow[..., Any]", item)
+            # A flow's own `inlets` are what is discovered here, and may lead back to the flow.
+            names = ("outlets", "inlets") if isinstance(item, Task) else ("produces", "reads")
+            found.produces.update(dict.fromkeys(_told(made, names[0])))
+            found.reads.update(dict.fromkeys(_told(made, names[1])))
+            waiting.append(inspect.unwrap(made.fn))
+        elif isinstance(item, FunctionType) and (item.__module__ or "").partition(".")[0] == package:
+            waiting.extend(reversed(list(_named(item))))
+        elif isinstance(item, list | tuple | set | frozenset | dict):
+            waiting.extend(reversed(_members(cast("Iterable[object]", item))))
+    return found
+
+
+def _told(made: object, attribute: str) -> Iterable[Outlet]:
+    """The outlets or inlets that a task, or the options of a flow, tell; those of Prefect's own tell none."""
+    return cast("tuple[Outlet, ...]", getattr(made, attribute, None) or ())
+
+
+def _named(fn: FunctionType) -> Iterator[object]:
+    """The objects that the names in a function's code stand for, in order."""
+    names = list(_names(fn.__code__))
+    closure = _closure(fn)
+    for name in names:
+        value = closure[name] if name in closure else fn.__globals__.get(name)
+        if isinstance(value, ModuleType):
+            # `tasks.ingest()` names the module and the attribute apart.
+            attributes = (getattr(value, each, None) for each in names)
+            yield from (each for each in attributes if isinstance(each, Task | Flow))
+        elif value is not None:
+            yield value
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    yield from code.co_freevars
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _closure(fn: FunctionType) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=False):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:
+            # Assigned later in the enclosing function.
+            continue
+    return found
+
+
+def _members(container: Iterable[object]) -> list[object]:
+    items = list(cast("Mapping[object, object]", container).values() if isinstance(container, Mapping) else container)
+    return items if len(items) <= _LARGEST_CONTAINER else []

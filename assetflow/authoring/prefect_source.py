@@ -1,0 +1,149 @@
+"""Past events from Prefect itself: artifacts (what tasks recorded) and the event log (what others posted).
+
+Both are read newest first and a page at a time, so that the last event costs one page of each, and an event is there as
+soon as its task has committed it, with no evaluator running.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import cast
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from assetflow.authoring.reading import EventQuery
+from assetflow.core.codec.events import Json
+from assetflow.core.conditions import Token
+from assetflow.core.events import AssetEvent
+from assetflow.errors import AssetflowError
+from assetflow.prefect_io.names import ASSET_UPDATED, MATERIALIZATION_SUCCEEDED, UPDATE_ARTIFACT
+from assetflow.prefect_io.recordings import recording_from_artifact, recording_from_prefect_event
+from assetflow.prefect_io.task_api import TaskApi
+
+ARTIFACT_PAGE = 200
+EVENT_PAGE = 50
+
+Dated = tuple[datetime, AssetEvent]
+
+
+class PrefectLog:
+    """Updates as Prefect holds them, in pages, newest first; pages are not filtered, but for the URI where Prefect can.
+
+    Parameters:
+        since: older ones are left out.
+    """
+
+    def __init__(self, since: datetime | None = None) -> None:
+        self._since = since
+
+    def artifact_pages(self) -> Iterator[list[Dated]]:
+        """What tasks recorded, with the time at which Prefect stored it."""
+        for offset in itertools.count(0, ARTIFACT_PAGE):
+            body = {
+                "artifacts": {"type": {"any_": [UPDATE_ARTIFACT]}},
+                "sort": "CREATED_DESC",
+                "limit": ARTIFACT_PAGE,
+                "offset": offset,
+            }
+            page = cast("list[Json]", _post("/artifacts/filter", body))
+            stored = [(datetime.fromisoformat(str(artifact["created"])), artifact) for artifact in page]
+            wanted = [each for each in stored if self._since is None or each[0] >= self._since]
+            yield [(moment, event) for moment, artifact in wanted for event in reversed(_events_of(artifact))]
+            if len(wanted) < ARTIFACT_PAGE:
+                return
+
+    def event_pages(self, token: Token) -> Iterator[list[Dated]]:
+        """What the event log holds, with the time at which it occurred."""
+        wanted: dict[str, object] = {"event": {"name": [ASSET_UPDATED, MATERIALIZATION_SUCCEEDED]}, "order": "DESC"}
+        if token.kind == "uri":
+            wanted["resource"] = {"id": [token.value]}
+        if self._since is not None:
+            wanted["occurred"] = {"since": self._since.isoformat()}
+        page = cast(Json, _post("/events/filter", {"filter": wanted, "limit": EVENT_PAGE}))
+        while True:
+            posted = cast("list[Json]", page["events"])
+            yield [
+                (datetime.fromisoformat(str(each["occurred"])), event) for each in posted for event in _event_of(each)
+            ]
+            following = page.get("next_page")
+            if not following:
+                return
+            with TaskApi.connect() as api:
+                page = cast(Json, api.get(f"/events/filter/next?{urlsplit(str(following)).query}"))
+
+
+class PrefectSource:
+    """Reads past events of a Prefect server; what was read once is not read again."""
+
+    def __init__(self) -> None:
+        self._cached: dict[Token, _Lazy] = {}
+
+    def count(self, query: EventQuery) -> int:
+        return sum(1 for _ in self._matching(query))
+
+    def newest(self, query: EventQuery, skip: int, take: int) -> Sequence[AssetEvent]:
+        return list(itertools.islice(self._matching(query), skip, skip + take))
+
+    def oldest(self, query: EventQuery, skip: int, take: int) -> Sequence[AssetEvent]:
+        return list(self._matching(query))[::-1][skip : skip + take]
+
+    def _matching(self, query: EventQuery) -> Iterator[AssetEvent]:
+        if query.token not in self._cached:
+            self._cached[query.token] = _Lazy(_newest_first(query.token))
+        return (event for event in self._cached[query.token] if query.wants(event))
+
+
+class _Lazy:
+    """An iterator that can be read again from its beginning."""
+
+    def __init__(self, items: Iterator[AssetEvent]) -> None:
+        self._items = items
+        self._read: list[AssetEvent] = []
+
+    def __iter__(self) -> Iterator[AssetEvent]:
+        position = 0
+        while True:
+            if position == len(self._read):
+                following = next(self._items, None)
+                if following is None:
+                    return
+                self._read.append(following)
+            yield self._read[position]
+            position += 1
+
+
+def _newest_first(token: Token) -> Iterator[AssetEvent]:
+    """All events that a token finds, each once."""
+    log = PrefectLog()
+    everything = EventQuery(token)
+    streams = (itertools.chain.from_iterable(pages) for pages in (log.artifact_pages(), log.event_pages(token)))
+    seen: set[UUID] = set()
+    for _, event in heapq.merge(*streams, key=lambda dated: dated[0], reverse=True):
+        if event.id not in seen and everything.wants(event):
+            seen.add(event.id)
+            yield event
+
+
+def _post(path: str, body: object) -> object:
+    # A connection for each page: whoever stops reading leaves none open.
+    with TaskApi.connect() as api:
+        return api.post(path, body)
+
+
+def _events_of(artifact: Json) -> Sequence[AssetEvent]:
+    try:
+        return recording_from_artifact(artifact).events
+    except AssetflowError:
+        # Refused updates are the evaluator's to keep and show (2.6); they are no past events.
+        return ()
+
+
+def _event_of(posted: Json) -> Sequence[AssetEvent]:
+    try:
+        recording = recording_from_prefect_event(posted)
+    except AssetflowError:
+        return ()
+    return () if recording is None else recording.events

@@ -1,0 +1,83 @@
+"""Past events from a ledger, and behind them what is committed but not yet recorded there (7.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from assetflow.authoring.prefect_source import Dated, PrefectLog
+from assetflow.authoring.reading import EventQuery
+from assetflow.core.events import AssetEvent
+
+
+class Recorded(Protocol):
+    """A ledger as it is read here: the file on this machine, or one behind assetflow's API."""
+
+    def created(self) -> datetime: ...
+    def count(self, query: EventQuery) -> int: ...
+    def events(self, query: EventQuery, skip: int, take: int, *, newest_first: bool) -> Sequence[AssetEvent]: ...
+    def known(self, ids: Sequence[UUID]) -> Collection[UUID]:
+        """Those of these ids that are recorded or refused."""
+        ...
+
+    def newest_sequences(self, uris: Iterable[str]) -> dict[str, int]: ...
+    def owner_of(self, name: str) -> str | None: ...
+
+
+class RecordedSource:
+    """An `EventSource` on a ledger."""
+
+    def __init__(self, recorded: Recorded) -> None:
+        self._recorded = recorded
+        self._pending: dict[EventQuery, list[AssetEvent]] = {}
+
+    def count(self, query: EventQuery) -> int:
+        return self._recorded.count(query) + len(self._not_yet_recorded(query))
+
+    def newest(self, query: EventQuery, skip: int, take: int) -> Sequence[AssetEvent]:
+        pending = self._not_yet_recorded(query)
+        found = pending[skip : skip + take]
+        if len(found) < take:
+            past = max(0, skip - len(pending))
+            found = [*found, *self._recorded.events(query, past, take - len(found), newest_first=True)]
+        return found
+
+    def oldest(self, query: EventQuery, skip: int, take: int) -> Sequence[AssetEvent]:
+        found = self._recorded.events(query, skip, take, newest_first=False)
+        if len(found) == take:
+            return found
+        return [*found, *self._behind(query, skip, take, len(found))]
+
+    def newest_sequences(self, uris: Iterable[str]) -> dict[str, int]:
+        """URI to the newest sequence that the ledger knows."""
+        return self._recorded.newest_sequences(uris)
+
+    def owner_of(self, name: str) -> str | None:
+        """The URI that a name belongs to."""
+        return self._recorded.owner_of(name)
+
+    def _behind(self, query: EventQuery, skip: int, take: int, found: int) -> list[AssetEvent]:
+        pending = self._not_yet_recorded(query)[::-1]
+        skip = max(0, skip - self._recorded.count(query)) if found == 0 and skip else 0
+        return pending[skip : skip + take - found]
+
+    def _not_yet_recorded(self, query: EventQuery) -> list[AssetEvent]:
+        """What is committed and the evaluator has not read yet, newest first."""
+        if query not in self._pending:
+            dated = sorted(self._unknown(query), key=lambda each: each[0], reverse=True)
+            once = {event.id: event for _, event in dated}
+            self._pending[query] = [event for event in once.values() if query.wants(event)]
+        return self._pending[query]
+
+    def _unknown(self, query: EventQuery) -> Iterator[Dated]:
+        log = PrefectLog(since=self._recorded.created())
+        for pages in (log.artifact_pages(), log.event_pages(query.token)):
+            for page in pages:
+                known = self._recorded.known([event.id for _, event in page])
+                unknown = [dated for dated in page if dated[1].id not in known]
+                yield from unknown
+                # The evaluator reads in order: what is older than a page that it knows, it knows too.
+                if not unknown:
+                    break

@@ -1,0 +1,272 @@
+"""How a published dataset lies on disk, so that nobody ever sees half of it.
+
+    /lake/orders                      a link to the current version: what readers read
+    /lake/orders.versions/
+        000007-<task run id>/         versions, whole from the moment they have this name; the last 3 are kept
+        000008-<task run id>/
+        .lock                         held for the moment of a swap, and while staging is set up or cleaned
+        .staging/<attempt>/           an attempt at work: `data`, and `lock`, held as long as its process lives
+
+A new version is written in staging, renamed to its final name, and becomes current by one rename of a link. A process
+may be killed at any line: until the last rename readers see the old version, afterwards the new one. What a dead
+attempt leaves is cleaned by the next publish; the kernel frees the locks of a dead process, so a live one is never
+touched.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+from uuid import uuid4
+
+from assetflow.errors import PublishFailed
+from assetflow.spark.exchange import exchange
+
+KEPT_VERSIONS = 3
+_VERSION = re.compile(r"(?:_version=)?(\d{6,})-(.+)")
+_BEFORE = "before-assetflow"
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """The place of one attempt: unique, and locked as long as the process lives."""
+
+    folder: Path
+    lock: IO[bytes]
+
+    @property
+    def data(self) -> Path:
+        """Where Spark writes; it does not exist yet."""
+        return self.folder / "data"
+
+    def discard(self) -> None:
+        """Remove what is left of the attempt."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.lock.close()
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetLayout:
+    """The directory layout of one dataset, or of one partition of it (`partitioned.py`).
+
+    Parameters:
+        path: the absolute path of the dataset, the one that readers use.
+        store: where the versions lie; beside the path, unless given.
+        prefix: what the names of versions begin with.
+    """
+
+    path: Path
+    store: Path | None = None
+    prefix: str = ""
+
+    @property
+    def versions_folder(self) -> Path:
+        return self.store or self.path.with_name(self.path.name + ".versions")
+
+    def current(self) -> Path | None:
+        """The directory that the dataset is at this moment, or none if there is no dataset."""
+        return self.path.resolve() if self.path.exists() else None
+
+    def versions(self) -> list[Path]:
+        """The versions that are kept, oldest first."""
+        if not self.versions_folder.is_dir():
+            return []
+        return sorted((each for each in self.versions_folder.iterdir() if _is_version(each)), key=_number)
+
+    @contextmanager
+    def stage(self, attempt: str) -> Generator[Staging]:
+        """A fresh place to write to; what dead attempts left is cleaned, and this one cleans up behind itself.
+
+        Parameters:
+            attempt: what the attempt is called in the file system, for people who look there.
+
+        Raises:
+            PublishFailed: the dataset's path is taken by something that is no dataset.
+        """
+        self._check_path()
+        folder = self.versions_folder / ".staging" / f"{attempt}-{uuid4().hex[:8]}"
+        with self.lock():
+            self._adopt()
+            self._clean()
+            folder.mkdir(parents=True)
+            lock = (folder / "lock").open("wb")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        staging = Staging(folder, lock)
+        try:
+            yield staging
+        finally:
+            staging.discard()
+
+    @contextmanager
+    def lock(self) -> Generator[None]:
+        """Keep every other publisher of this dataset, in this process and in others, out for a moment."""
+        self.versions_folder.mkdir(parents=True, exist_ok=True)
+        with (self.versions_folder / ".lock").open("wb") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+
+    def commit(self, staging: Staging, task_run: str) -> Path:
+        """Make the staged data the current version. Call it inside `lock()`.
+
+        Parameters:
+            staging: the attempt, its data complete and flushed.
+            task_run: names the version; the versions of one task run replace each other in the count of those kept.
+
+        Returns:
+            The directory of the version.
+        """
+        self._drop_unpublished(staging)
+        version = self._next_version(task_run)
+        staging.data.rename(version)
+        sync_folder(self.versions_folder)
+        self.point_to(version, staging)
+        self._prune(staging)
+        return version
+
+    def point_to(self, version: Path, staging: Staging) -> None:
+        """Let readers see `version`: one atomic rename of a link."""
+        link = staging.folder / "link"
+        link.symlink_to(self._target(version))
+        link.replace(self.path)
+        sync_folder(self.path.parent)
+
+    def _target(self, version: Path) -> Path:
+        # Relative, so that a lake can be moved or mounted elsewhere as a whole.
+        return Path(os.path.relpath(version, self.path.parent))
+
+    def _next_version(self, task_run: str) -> Path:
+        versions = self.versions()
+        number = _number(versions[-1]) + 1 if versions else 1
+        return self.versions_folder / f"{self.prefix}{number:06d}-{task_run}"
+
+    def _clean(self) -> None:
+        folder = self.versions_folder / ".staging"
+        for attempt in folder.iterdir() if folder.is_dir() else ():
+            if not _is_alive(attempt):
+                shutil.rmtree(attempt, ignore_errors=True)
+
+    def _drop_unpublished(self, staging: Staging) -> None:
+        """Throw away versions of attempts that died before their swap: nobody has ever seen them."""
+        current = self.current()
+        if current is not None:
+            _bury((each for each in self.versions() if _number(each) > _number(current)), staging)
+
+    def _prune(self, staging: Staging) -> None:
+        """Keep the versions of the last task runs, for readers at work and for looking back.
+
+        What a retry replaced does not count, or three retries would push out all that is older; it stays until
+        another task run publishes, since a reader may be at it.
+        """
+        newest_first = self.versions()[::-1]
+        current_run = _task_run(newest_first[0])
+        kept: dict[str, Path] = {}
+        for version in newest_first:
+            kept.setdefault(_task_run(version), version)
+        keep = set(list(kept.values())[:KEPT_VERSIONS])
+        _bury((each for each in newest_first if each not in keep and _task_run(each) != current_run), staging)
+
+    def _check_path(self) -> None:
+        if self.path.is_symlink():
+            target = self.path.readlink()
+            if target.parent != self._target(self.versions_folder):
+                raise _not_a_dataset(self.path, f"is a link to {target} that assetflow did not make")
+        elif self.path.is_dir():
+            strange = [each.name for each in self.path.iterdir() if not _looks_like_data(each)]
+            if strange:
+                raise _not_a_dataset(self.path, f"is a folder that also holds {sorted(strange)[0]!r}")
+        elif self.path.exists():
+            raise _not_a_dataset(self.path, "is a file")
+
+    def _adopt(self) -> None:
+        """Turn data from before assetflow (a real directory) into the first version.
+
+        With Linux's exchange of names this is one step. Elsewhere it takes two renames, and between them the path
+        does not exist for some microseconds; if the process is killed just there, the data is whole in the versions
+        folder and the next publish puts it back.
+        """
+        if not self.path.exists():
+            self._put_back()
+        if self.path.is_symlink() or not self.path.is_dir():
+            return
+        before = self._next_version(_BEFORE)
+        before.unlink(missing_ok=True)
+        before.symlink_to(self._target(before))
+        if not exchange(self.path, before):
+            before.unlink()
+            self.path.rename(before)
+            self.path.symlink_to(self._target(before))
+
+    def _put_back(self) -> None:
+        versions = self.versions()
+        if versions and _task_run(versions[-1]) == _BEFORE:
+            self.path.symlink_to(self._target(versions[-1]))
+
+
+def sync_tree(folder: Path) -> None:
+    """Have a folder with all that is in it survive a power failure."""
+    for place, _, files in os.walk(folder):
+        for name in files:
+            _sync(Path(place, name))
+        sync_folder(Path(place))
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder survive a power failure."""
+    _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _is_version(entry: Path) -> bool:
+    return _VERSION.fullmatch(entry.name) is not None and entry.is_dir() and not entry.is_symlink()
+
+
+def _number(version: Path) -> int:
+    found = _VERSION.fullmatch(version.name)
+    return int(found[1]) if found else -1
+
+
+def _task_run(version: Path) -> str:
+    found = _VERSION.fullmatch(version.name)
+    return found[2] if found else version.name
+
+
+def _is_alive(attempt: Path) -> bool:
+    try:
+        with (attempt / "lock").open("rb") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def _bury(versions: Iterable[Path], staging: Staging) -> None:
+    """Remove versions: out of sight by a rename first, so that a half-removed one never looks like a version."""
+    for version in list(versions):
+        version.rename(staging.folder / version.name)
+
+
+def _looks_like_data(entry: Path) -> bool:
+    return entry.name.startswith(("_", ".", "part-")) or entry.suffix == ".parquet" or "=" in entry.name
+
+
+def _not_a_dataset(path: Path, what: str) -> PublishFailed:
+    return PublishFailed(
+        f"{path} {what}, so it cannot become a published dataset",
+        fix="Move it away, or give the asset a path of its own",
+    )

@@ -1,0 +1,51 @@
+"""What a write amounted to, without a second pass over the data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def observe_rows(df: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
+    """Have Spark count the rows of `df` while it writes them.
+
+    Returns:
+        The DataFrame to write, once and as the last step, and a function that tells the rows. Call it only after the
+        write succeeded: it waits for the write.
+    """
+    from pyspark.sql import Observation
+    from pyspark.sql.functions import count, lit
+
+    observation = Observation()
+    observed = df.observe(observation, count(lit(1)).alias("rows"))
+    return observed, lambda: int(observation.get.get("rows") or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The data files under a directory.
+
+    Parameters:
+        bytes: their size together.
+        files: their number.
+    """
+
+    bytes: int
+    files: int
+
+
+def measure_folder(folder: Path) -> Written:
+    """Count the data files in a directory that Spark wrote; its markers and checksums do not count."""
+    sizes = [
+        Path(place, name).stat().st_size
+        for place, _, names in os.walk(folder)
+        for name in names
+        if not name.startswith(("_", "."))
+    ]
+    return Written(bytes=sum(sizes), files=len(sizes))

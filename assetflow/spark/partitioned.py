@@ -1,0 +1,163 @@
+"""How a dataset with partitions lies on disk: each partition is published on its own, as a dataset is.
+
+    /lake/weather                                 a link to the folder of partitions: what readers read
+    /lake/weather.versions/
+        partitions/key=2026-11-20T05              a link to the current version of this partition
+        store/key=2026-11-20T05/                  what `layout.py` says of a dataset: versions, lock, staging
+            _version=000002-<task run id>/
+
+A partition becomes visible by one rename of its link; no other one is touched, locked or waited for. Spark, and
+whatever else knows Hive's directories, sees the key as the column `key`. Behind the links the directory of a version is
+named like a column too, so that Spark finds `key` above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+from uuid import uuid4
+
+from assetflow.core.partitions import check_key
+from assetflow.errors import PublishFailed, UnknownAsset
+from assetflow.spark.layout import DatasetLayout, sync_folder
+
+KEY_COLUMN = "key"
+VERSION_COLUMN = "_version"
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_LONGEST_NAME = 255
+_PLAIN = frozenset(" -_.~+,@")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionedLayout:
+    """The directory layout of one dataset with partitions.
+
+    Parameters:
+        path: the absolute path of the dataset, the one that readers use.
+    """
+
+    path: Path
+
+    @property
+    def partitions_folder(self) -> Path:
+        return _folder(self.path) / "partitions"
+
+    @property
+    def store(self) -> Path:
+        return _folder(self.path) / "store"
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the dataset has partitions."""
+        return self.path.is_symlink() and self.path.readlink() == _target(self.path)
+
+    def check(self) -> None:
+        """Refuse a path where something else is.
+
+        Raises:
+            PublishFailed: there is data already that is not in partitions.
+        """
+        if not self.is_there and (self.path.is_symlink() or self.path.exists()):
+            raise PublishFailed(
+                f"{self.path} holds data that is not in partitions, it cannot get the partition of a key",
+                fix="Move it away, or give the asset a path of its own",
+            )
+
+    def show(self) -> None:
+        """Let readers find the partitions under the dataset's path, from the first one on. Raises as `check`."""
+        if self.is_there:
+            return
+        with DatasetLayout(self.path).lock():
+            self.check()
+            link = _folder(self.path) / f".link-{uuid4().hex[:8]}"
+            link.symlink_to(_target(self.path))
+            link.replace(self.path)
+            sync_folder(self.path.parent)
+
+    def of(self, key: str) -> DatasetLayout:
+        """The layout of one partition.
+
+        Raises:
+            InvalidEvent: the text can be no partition key (2.5).
+            PublishFailed: it does not fit into the name of a directory.
+        """
+        name = directory_of(key)
+        self.partitions_folder.mkdir(parents=True, exist_ok=True)
+        return DatasetLayout(self.partitions_folder / name, self.store / name, f"{VERSION_COLUMN}=")
+
+    def keys(self) -> list[str]:
+        """The keys that have data now, sorted."""
+        with suppress(FileNotFoundError):
+            names = [each.name for each in self.partitions_folder.iterdir()]
+            return sorted(key_of(name) for name in names if name.startswith(f"{KEY_COLUMN}="))
+        return []
+
+    def current(self, keys: Collection[str]) -> list[Path]:
+        """The directories that these partitions are at this moment.
+
+        Raises:
+            UnknownAsset: one has no data.
+        """
+        found = {key: self.partitions_folder / directory_of(key) for key in keys}
+        missing = [key for key, link in found.items() if not link.exists()]
+        if missing:
+            shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+            raise UnknownAsset(
+                f"there is no data at {self.path} for {shown}",
+                fix="Run the flow that produces it for these keys; `assetflow partitions gaps` shows what is missing",
+            )
+        return [link.resolve() for link in found.values()]
+
+
+def refuse_partitions(path: Path) -> None:
+    """Refuse to replace a dataset with partitions as a whole.
+
+    Raises:
+        PublishFailed: it has partitions.
+    """
+    if PartitionedLayout(path).is_there:
+        raise PublishFailed(
+            f"{path} is in partitions, and neither the write nor the run has a key",
+            fix="Run the flow with a partition_key, or give one: publish(df, asset, partition_key=...)",
+        )
+
+
+def directory_of(key: str) -> str:
+    """The name of a partition's directory, as Hive and Spark write it.
+
+    Raises:
+        InvalidEvent: the text can be no partition key (2.5).
+        PublishFailed: the name would be longer than file systems allow.
+    """
+    value = "".join(map(_escaped, check_key(key)))
+    if value == NO_VALUE:
+        value = f"%5F{value[1:]}"
+    name = f"{KEY_COLUMN}={value}"
+    if len(name.encode()) > _LONGEST_NAME:
+        raise PublishFailed(
+            f"the partition key {key[:40]!r}… needs a directory name of {len(name.encode())} bytes, "
+            f"file systems allow {_LONGEST_NAME}",
+            fix="Use shorter keys, or keys of letters, digits, '-' and '_'",
+        )
+    return name
+
+
+def key_of(directory: str) -> str:
+    """The key of a partition's directory."""
+    return unquote(directory.partition("=")[2])
+
+
+def _escaped(character: str) -> str:
+    plain = character.isalnum() or character in _PLAIN or not character.isascii()
+    return character if plain else f"%{ord(character):02X}"
+
+
+def _folder(path: Path) -> Path:
+    return DatasetLayout(path).versions_folder
+
+
+def _target(path: Path) -> Path:
+    return Path(_folder(path).name) / "partitions"

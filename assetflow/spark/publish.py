@@ -1,0 +1,309 @@
+"""Write a DataFrame as the new state of an asset: whole or not at all, measured, and safe to retry.
+
+Data on a local path (`file:`) is written as a new version beside the dataset and becomes visible by one rename of a
+link (`layout.py`), that of a partition key beside its partition (`partitioned.py`). Everything else is written by Spark
+straight to the URI: recorded and measured, not protected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import unquote, urlsplit
+
+from assetflow.authoring.recording import current_recording
+from assetflow.authoring.triggering import partition_key as key_of_run
+from assetflow.core.assets import Asset
+from assetflow.core.partitions import check_key
+from assetflow.crash_points import reach
+from assetflow.errors import AssetflowError, PublishFailed
+from assetflow.spark.append import carry_over, mark_files
+from assetflow.spark.attempt import Attempt, current_attempt
+from assetflow.spark.key_column import check_columns, folders_by_key, rows_by_key, with_key
+from assetflow.spark.layout import DatasetLayout, Staging, sync_tree
+from assetflow.spark.measure import measure_folder, observe_rows
+from assetflow.spark.partitioned import KEY_COLUMN, PartitionedLayout, refuse_partitions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Mode = Literal["overwrite", "append"]
+Metrics = dict[str, int | float]
+# Formats whose datasets are plain directories of files; those with a log of their own protect themselves.
+_FILE_FORMATS = frozenset({"avro", "csv", "json", "orc", "parquet", "text", "xml"})
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What has been published; small, and safe to return from a task.
+
+    Parameters:
+        asset: the asset.
+        path: where readers find it: the local path, or the URI.
+        metrics: `rows` and `seconds` of this write; with a local path also `bytes` and `files`, of the files it wrote.
+        partitions: the metrics of each partition key that was written; empty for a dataset without partitions.
+    """
+
+    asset: Asset
+    path: str
+    metrics: Metrics = field(hash=False)
+    partitions: Mapping[str, Metrics] = field(default_factory=dict[str, Metrics], hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A DataFrame on its way to an asset; `publish` explains the fields."""
+
+    df: DataFrame
+    asset: Asset
+    mode: Mode = "overwrite"
+    format: str = "parquet"
+    partition_by: Sequence[str] = ()
+    options: Mapping[str, str] = field(default_factory=dict[str, str])
+    partition_key: str | None = None
+    partition_column: str | None = None
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether it is of partitions, and not of the whole dataset."""
+        return self.partition_key is not None or self.partition_column is not None
+
+
+def asset_path(asset: Asset) -> Path | None:
+    """The local path of an asset: of a `file:` URI (percent-decoded) or of an absolute path; none for other assets."""
+    parts = urlsplit(asset.uri)
+    if parts.scheme == "file" and parts.netloc in ("", "localhost"):
+        return Path(unquote(parts.path))
+    if asset.uri.startswith("/") and not asset.uri.startswith("//"):
+        return Path(asset.uri)
+    return None
+
+
+def publish(
+    df: DataFrame,
+    asset: Asset,
+    *,
+    mode: Mode = "overwrite",
+    format: str = "parquet",  # noqa: A002 (Spark's name for it)
+    partition_by: str | Sequence[str] = (),
+    options: Mapping[str, str] | None = None,
+    partition_key: str | None = None,
+    partition_column: str | None = None,
+) -> Published:
+    """Write `df` as the new state of `asset`, or of the partition of a key.
+
+    On a local path (`file:///lake/orders`) readers see the old data until the new is complete, then the new; a failed
+    or killed task leaves the old data whole, and a retry of the task replaces what an earlier attempt published. The
+    path is a link to the current version; the last 3 are kept, so a reader that began with an older one can finish
+    (`assetflow.read` holds on to one version; a plain `spark.read` of the path that lists the files just before
+    a publish and opens them after it gets Spark's file-not-found error, never mixed data). A dataset that is there
+    already becomes the first version. `df` may read from the dataset that it replaces.
+
+    In a run with a partition key, or with one given here, `df` replaces the partition of that key and nothing else: a
+    directory `key=<key>` of the dataset (percent-escaped as Spark does), which readers see as the column `key`. Each
+    partition is swapped on its own as described above, so runs for several keys may work at the same time.
+
+    Inside a task with outlets, rows, bytes, files and seconds become the `metrics` of the asset's event, which has the
+    key of the partition that was written. Several keys give an event each.
+
+    Parameters:
+        df: what to write. It is computed once, here.
+        asset: where to: a `file:` URI, an absolute path, or any URI that Spark can write to (not protected: a failed
+            overwrite there may leave nothing, a retried append may double; needs Spark's connector for the scheme).
+        mode: `overwrite` makes `df` the whole dataset; `append` adds it, on a local path once per task run however
+            often that is retried.
+        format: Spark's name of the format. Formats with a transaction log of their own (delta, iceberg) are written
+            straight to the URI.
+        partition_by: columns that become directories (below that of the key).
+        options: options of Spark's writer for the format.
+        partition_key: the key of the partition that `df` is; that of the run if none is given.
+        partition_column: instead of one key: a column with the key of each row. The partitions of all keys that
+            occur are replaced, the others stay (dynamic overwrite).
+
+    Raises:
+        InvalidEvent: a key that can be none (2.5).
+        PublishFailed: the data could not be written or not be made visible; the old data is whole. The cause is kept.
+        OutletError: the task that runs has outlets, and the asset is not one of them.
+    """
+    columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
+    write = Write(df, asset, mode, format, columns, options or {}, partition_key, partition_column)
+    return publish_together([write])[0]
+
+
+def publish_together(writes: Sequence[Write]) -> list[Published]:
+    """Write several DataFrames and make them visible only when all are complete.
+
+    If one fails, none of those on local paths becomes visible.
+
+    Raises:
+        PublishFailed, OutletError: as `publish` does.
+    """
+    recording = current_recording()
+    attempt = current_attempt()
+    writes = [_of_run(write) for write in writes]
+    for write in writes:
+        _check(write)
+        if recording is not None:
+            # Refused before anything is written, not after.
+            recording.measure(write.asset, {})
+    with ExitStack() as stack:
+        ready = [stack.enter_context(_written(write, attempt)) for write in writes]
+        published = [make_visible() for make_visible in ready]
+    if recording is not None:
+        for each in published:
+            for key, metrics in each.partitions.items() or ((None, each.metrics),):
+                recording.measure(each.asset, metrics, partition_key=key)
+    return published
+
+
+def _of_run(write: Write) -> Write:
+    return write if write.is_keyed else replace(write, partition_key=key_of_run())
+
+
+def _check(write: Write) -> None:
+    if write.mode not in ("overwrite", "append"):
+        raise PublishFailed(
+            f"mode={write.mode!r} is no way to publish", where=write.asset.uri, fix='Use "overwrite" or "append"'
+        )
+    path = asset_path(write.asset)
+    if path is None and not urlsplit(write.asset.uri).scheme:
+        raise PublishFailed(
+            "the asset is a name, not a place that Spark can write to",
+            where=write.asset.uri,
+            fix="Give it a URI such as file:///lake/orders, or write the data yourself and return None",
+        )
+    with _clear_errors(write):
+        if write.is_keyed:
+            check_columns(write.df.columns, write.partition_key, write.partition_column)
+        elif path is not None:
+            refuse_partitions(path)
+        if write.partition_key is not None:
+            check_key(write.partition_key)
+
+
+@contextmanager
+def _written(write: Write, attempt: Attempt) -> Generator[Callable[[], Published]]:
+    """Write the data; the value makes it visible and tells what it was."""
+    path = asset_path(write.asset)
+    started = monotonic()
+    if path is None or write.format not in _FILE_FORMATS:
+        yield _write_directly(write, path, started)
+        return
+    layout = DatasetLayout(path)
+    with ExitStack() as stack:
+        with _clear_errors(write):
+            if write.is_keyed:
+                PartitionedLayout(path).check()
+            if write.partition_key is not None:
+                layout = PartitionedLayout(path).of(write.partition_key)
+            staging = stack.enter_context(layout.stage(_stage_name(attempt)))
+            rows = _stage(write, staging, attempt)
+        if write.partition_column is not None:
+            yield lambda: _commit_partitions(write, path, staging, attempt, started)
+        else:
+            yield lambda: _commit(write, path, layout, staging, attempt, rows, started)
+
+
+def _stage_name(attempt: Attempt) -> str:
+    return f"{attempt.task_run}-{attempt.number}"
+
+
+def _write_directly(write: Write, path: Path | None, started: float) -> Callable[[], Published]:
+    with _clear_errors(write):
+        target = write.asset.uri if path is None else f"file:{path}"
+        rows = _save(write, target, write.mode, key_in_data=write.is_keyed)
+    metrics: Metrics = {"rows": rows, "seconds": round(monotonic() - started, 3)}
+    keys = {} if write.partition_key is None else {write.partition_key: metrics}
+    return lambda: Published(write.asset, str(path or write.asset.uri), metrics, keys)
+
+
+def _stage(write: Write, staging: Staging, attempt: Attempt) -> int:
+    rows = _save(write, f"file:{staging.data}", "error", key_in_data=write.partition_column is not None)
+    if not staging.data.is_dir():
+        raise PublishFailed(
+            f"Spark wrote {staging.data} on another machine, this process does not see it",
+            where=write.asset.uri,
+            fix="Use a path that Spark and the flow share, or a URI such as s3a://bucket/key",
+        )
+    mark_files(staging.data, attempt)
+    sync_tree(staging.data)
+    return rows
+
+
+def _save(write: Write, target: str, mode: str, *, key_in_data: bool) -> int:
+    frame, columns = write.df, tuple(write.partition_by)
+    if key_in_data:
+        frame, columns = with_key(frame, write.partition_key, write.partition_column), (KEY_COLUMN, *columns)
+    observed, rows = observe_rows(frame)
+    writer = observed.write.format(write.format).mode(mode).options(**write.options)
+    if columns:
+        writer = writer.partitionBy(*columns)
+    if key_in_data:
+        # Only the partitions that are written are replaced, whatever the session's setting is.
+        writer = writer.option("partitionOverwriteMode", "dynamic")
+    writer.save(target)
+    return rows()
+
+
+def _commit(
+    write: Write, path: Path, layout: DatasetLayout, staging: Staging, attempt: Attempt, rows: int, started: float
+) -> Published:
+    size = measure_folder(staging.data)
+    with _clear_errors(write):
+        _swap(write, layout, staging, attempt)
+        if write.partition_key is not None:
+            PartitionedLayout(path).show()
+    seconds = round(monotonic() - started, 3)
+    metrics: Metrics = {"rows": rows, "bytes": size.bytes, "files": size.files, "seconds": seconds}
+    keys = {} if write.partition_key is None else {write.partition_key: metrics}
+    return Published(write.asset, str(path), metrics, keys)
+
+
+def _commit_partitions(write: Write, path: Path, staging: Staging, attempt: Attempt, started: float) -> Published:
+    """Make each partition of the staged data visible, one after the other."""
+    layout = PartitionedLayout(path)
+    keys: dict[str, Metrics] = {}
+    with _clear_errors(write):
+        rows = rows_by_key(write.df, staging.data, write.format, write.options, write.partition_column)
+        for key, folder in folders_by_key(staging.data).items():
+            size = measure_folder(folder)
+            partition = layout.of(key)
+            with partition.stage(_stage_name(attempt)) as own:
+                folder.rename(own.data)
+                _swap(write, partition, own, attempt)
+            keys[key] = {"rows": rows.get(key, 0), "bytes": size.bytes, "files": size.files}
+        if keys:
+            layout.show()
+    totals: Metrics = {name: sum(each[name] for each in keys.values()) for name in ("rows", "bytes", "files")}
+    return Published(write.asset, str(path), totals | {"seconds": round(monotonic() - started, 3)}, keys)
+
+
+def _swap(write: Write, layout: DatasetLayout, staging: Staging, attempt: Attempt) -> None:
+    with layout.lock():
+        current = layout.current()
+        if write.mode == "append" and current is not None:
+            carry_over(current, staging.data, attempt)
+            sync_tree(staging.data)
+        reach("between-staging-and-swap")
+        layout.commit(staging, attempt.task_run)
+
+
+@contextmanager
+def _clear_errors(write: Write) -> Generator[None]:
+    try:
+        yield
+    except AssetflowError as error:
+        raise error if error.where else error.at(write.asset.uri) from error
+    except Exception as error:
+        protected = asset_path(write.asset) is not None and write.format in _FILE_FORMATS
+        kept = "what was there before is whole" if protected else "what is there now is as Spark left it"
+        reason = str(error).strip().partition("\n")[0]
+        raise PublishFailed(
+            f"could not be published ({kept}): {type(error).__name__}: {reason}",
+            where=write.asset.uri,
+            fix="The cause says what failed; a retry is safe" if protected else "The cause says what failed",
+        ) from error

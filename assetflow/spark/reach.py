@@ -1,0 +1,97 @@
+"""Is a Spark there at all?
+
+PySpark waits for minutes for a server that is not there, and as long for one that expects no TLS. So an address is
+tried first, for a few seconds.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from functools import partial
+from threading import Thread
+from urllib.parse import urlsplit
+
+from assetflow.errors import SparkUnreachable
+
+CONNECT_PORT = 15002
+MASTER_PORT = 7077
+_SECONDS_FOR_PORT = 2.0
+_SECONDS_FOR_CHANNEL = 2.5
+
+
+def probe_master(url: str) -> None:
+    """Find out whether a master listens at `spark://host:port[,host:port]`; the first that does counts.
+
+    Raises:
+        SparkUnreachable: none listens.
+    """
+    problems: list[str] = []
+    for place in url.removeprefix("spark://").split(","):
+        address = urlsplit(f"//{place}")
+        host, port = address.hostname or "", address.port or MASTER_PORT
+        problem = _in_time(partial(_open_port, host, port), _SECONDS_FOR_PORT)
+        if not problem:
+            return
+        problems.append(f"{host}:{port}: {problem}")
+    raise SparkUnreachable(
+        f"no Spark master answers ({'; '.join(problems)})",
+        where=url,
+        fix="Check that the master runs, and ASSETFLOW_SPARK_MASTER or the task's master=",
+    )
+
+
+def probe_connect(url: str) -> None:
+    """Find out within 5 seconds whether a Connect server answers at `sc://host:port`.
+
+    Raises:
+        SparkUnreachable: nothing listens there, the name is unknown, or what listens is no Connect server.
+    """
+    address = urlsplit(url)
+    host, port = address.hostname or "", address.port or CONNECT_PORT
+    problem = _in_time(lambda: _open_port(host, port), _SECONDS_FOR_PORT) or _in_time(
+        lambda: _open_channel(url), _SECONDS_FOR_CHANNEL
+    )
+    if problem:
+        raise SparkUnreachable(
+            f"no Spark Connect server answers at {host}:{port} ({problem})",
+            where=f"sc://{host}:{port}",
+            fix=(
+                "Check that the server runs, and host and port; with a token, a local server must be called "
+                "localhost (any other name means TLS, and then the server needs it too)"
+            ),
+        )
+
+
+def _open_port(host: str, port: int) -> None:
+    socket.create_connection((host, port), timeout=_SECONDS_FOR_PORT).close()
+
+
+def _open_channel(url: str) -> None:
+    import grpc
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    channel = DefaultChannelBuilder(url).toChannel()
+    try:
+        grpc.channel_ready_future(channel).result(timeout=_SECONDS_FOR_CHANNEL)
+    except grpc.FutureTimeoutError:
+        raise TimeoutError("something listens there, but it does not speak Spark Connect") from None
+    finally:
+        channel.close()
+
+
+def _in_time(attempt: Callable[[], None], seconds: float) -> str:
+    """Run a step that may block in the resolver or the network; what went wrong, or nothing."""
+    problems: list[str] = ["no answer in time"]
+
+    def run() -> None:
+        try:
+            attempt()
+            problems[0] = ""
+        except Exception as error:
+            problems[0] = str(error) or type(error).__name__
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return problems[0]

@@ -1,0 +1,264 @@
+"""The Spark session of a process: one, shared by all tasks, in one of two modes.
+
+Classic (the default) runs Spark in this process's own JVM, where everything that Spark has works. Connect talks to
+a server: Spark's own local one, which all flow runs of a project share so that only the first pays for a JVM, or any
+`sc://` address. A process is in one mode for its life; that is Spark's rule.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from threading import Lock
+from typing import TYPE_CHECKING, Literal
+
+from assetflow.errors import SparkNotInstalled, SparkSettingsConflict
+from assetflow.settings import Settings, get_settings, spark_text
+from assetflow.spark.connect import give_up_early, own_local_server, stop_recorded_server
+from assetflow.spark.java import use_java
+from assetflow.spark.reach import probe_connect, probe_master
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger("assetflow.spark")
+
+Mode = Literal["classic", "connect"]
+
+
+@dataclass(frozen=True, slots=True)
+class SparkProfile:
+    """Which Spark a task wants.
+
+    Parameters:
+        master: the master of a classic session, or of Spark's local Connect server.
+        remote: empty for a classic session, `local` for Spark's own local Connect server, or `sc://host:port`.
+        conf: Spark configuration, on top of assetflow's own for local masters.
+    """
+
+    master: str = "local[*]"
+    remote: str = ""
+    conf: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
+
+    @classmethod
+    def from_settings(cls, settings: Settings | None = None) -> SparkProfile:
+        """The profile that the environment asks for (`ASSETFLOW_SPARK_MASTER`, `_REMOTE`, `_CONF`)."""
+        given = settings or get_settings()
+        return cls(given.spark_master, given.spark_remote, given.spark_conf)
+
+    def override(
+        self, *, master: str | None = None, remote: str | None = None, conf: Mapping[str, object] | None = None
+    ) -> SparkProfile:
+        """This profile with some parts replaced: `conf` key by key; `remote=""` asks for a classic session."""
+        merged = {**self.conf, **{key: spark_text(value) for key, value in (conf or {}).items()}}
+        return replace(
+            self,
+            master=self.master if master is None else master,
+            remote=self.remote if remote is None else remote,
+            conf=merged,
+        )
+
+    @property
+    def mode(self) -> Mode:
+        """`connect` if there is a remote, else `classic`."""
+        return "connect" if self.remote else "classic"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether Spark runs on this machine and is ours to tune."""
+        return self.remote in ("", "local") and self.master.partition("[")[0] == "local"
+
+    def full_conf(self) -> dict[str, str]:
+        """`conf` on top of what suits a Spark on this machine."""
+        return {**(_local_conf() if self.is_local else {}), **self.conf}
+
+
+def _local_conf() -> dict[str, str]:
+    return {
+        # Spark's 200 doubles the time of small jobs.
+        "spark.sql.shuffle.partitions": str(max(2, min(4, os.cpu_count() or 2))),
+        "spark.sql.warehouse.dir": str(get_settings().home / "spark" / "warehouse"),
+        # Never by the machine's name, which need not resolve, and never open to the network.
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        # Any number of flow runs side by side: Spark gives up after 16 taken ports.
+        "spark.ui.port": "0",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+@dataclass(slots=True)
+class _Process:
+    """What this process has settled on; guarded by `lock`."""
+
+    lock: Lock = field(default_factory=Lock)
+    session: SparkSession | None = None
+    profile: SparkProfile | None = None
+    asked: dict[str, str] = field(default_factory=dict[str, str])
+
+
+_process = _Process()
+
+
+def get_session(profile: SparkProfile | None = None) -> SparkSession:
+    """The session of this process; the first call starts it or connects. Never `stop()` it: others use it.
+
+    Parameters:
+        profile: what is wanted; the settings' profile if none is given. Configuration that a live session can change
+            is changed for the whole process; what it cannot change is reported in the log.
+
+    Raises:
+        SparkNotInstalled: PySpark is missing.
+        JavaNotFound: there is no Java to run Spark on.
+        SparkUnreachable: the master or the Connect server does not answer within 5 seconds.
+        SparkSettingsConflict: the process is in the other mode, or connected to another server.
+    """
+    wanted = profile or SparkProfile.from_settings()
+    _check_installed(wanted)
+    with _process.lock:
+        _check_mode(wanted)
+        session = _process.session
+        if session is None or _is_stopped(session):
+            session = _process.session = _start(wanted)
+            _process.profile = wanted
+            _process.asked = wanted.full_conf()
+        elif wanted != _process.profile or wanted.full_conf() != _process.asked:
+            _adapt(session, wanted)
+        return session
+
+
+def current_profile() -> SparkProfile | None:
+    """The profile that this process's session was started with, if there is one."""
+    return _process.profile
+
+
+def start_local_server() -> None:
+    """Start Spark's local Connect server of this `ASSETFLOW_HOME`, unless it runs, and give it a first query.
+
+    Starting a JVM and its first query take seconds, which no flow run has to wait for then.
+
+    Raises:
+        SparkNotInstalled, JavaNotFound, SparkUnreachable, SparkSettingsConflict: as `get_session`.
+    """
+    session = get_session(SparkProfile.from_settings().override(remote="local"))
+    session.range(2).groupBy().count().collect()
+
+
+def stop_local_server() -> bool:
+    """Stop Spark's local Connect server of this `ASSETFLOW_HOME`, if one runs; others are left alone.
+
+    A session that this process has on it is closed first, since PySpark would look for the server for minutes at exit.
+
+    Returns:
+        Whether a server was stopped.
+    """
+    with _process.lock:
+        if _process.session is not None and _process.profile is not None and _process.profile.remote == "local":
+            _process.session.stop()
+            _process.session = None
+        return stop_recorded_server()
+
+
+def _check_installed(wanted: SparkProfile) -> None:
+    for package in ("pyspark", "grpc") if wanted.mode == "connect" else ("pyspark",):
+        if find_spec(package) is None:
+            raise SparkNotInstalled(
+                f"the Python package {package} is not installed", fix="Run: pip install 'assetflow[spark]'"
+            )
+
+
+def _check_mode(wanted: SparkProfile) -> None:
+    live = _process.profile
+    live_mode = live.mode if live else _mode_of_foreign_session()
+    if live_mode is not None and live_mode != wanted.mode:
+        raise _conflict(f"this process has a {live_mode} Spark session, and a {wanted.mode} one is asked for")
+    if live is not None and live.remote != wanted.remote:
+        raise _conflict(f"this process is connected to Spark at {live.remote!r}, and {wanted.remote!r} is asked for")
+
+
+def _conflict(message: str) -> SparkSettingsConflict:
+    return SparkSettingsConflict(
+        message,
+        fix="A process has one: give all tasks of a flow the same remote=, or run them in flows of their own",
+    )
+
+
+def _mode_of_foreign_session() -> Mode | None:
+    """The mode that the user's own code has put this process in, before the first call here."""
+    from pyspark import SparkContext
+    from pyspark.sql.utils import is_remote
+
+    if is_remote():
+        return "connect"
+    return "classic" if SparkContext._active_spark_context is not None else None  # pyright: ignore[reportPrivateUsage]
+
+
+def _is_stopped(session: SparkSession) -> bool:
+    from pyspark.sql.utils import is_remote
+
+    if is_remote():
+        return bool(session.is_stopped)  # pyright: ignore
+    return session.sparkContext._jsc is None  # pyright: ignore
+
+
+def _start(wanted: SparkProfile) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("assetflow")
+    if wanted.remote == "local":
+        session = _on_local_server(builder, wanted)
+        _warn_of_differences(session, wanted)
+        return session
+    for key, value in wanted.full_conf().items():
+        builder = builder.config(key, value)
+    if wanted.remote:
+        probe_connect(wanted.remote)
+        return builder.remote(wanted.remote).getOrCreate()
+    use_java()
+    if wanted.master.startswith("spark://"):
+        probe_master(wanted.master)
+    session = builder.master(wanted.master).getOrCreate()
+    _warn_of_differences(session, wanted)
+    return session
+
+
+def _on_local_server(builder: SparkSession.Builder, wanted: SparkProfile) -> SparkSession:
+    use_java()
+    conf = wanted.full_conf()
+    session = builder.remote(own_local_server(wanted.master, conf)).getOrCreate()
+    # A server that runs already refuses what it can take at its start only, and PySpark warns of each.
+    for key, value in conf.items():
+        if session.conf.isModifiable(key):
+            session.conf.set(key, value)
+    give_up_early(session)
+    return session
+
+
+def _adapt(session: SparkSession, wanted: SparkProfile) -> None:
+    """Give the live session the configuration that can change, and say what cannot."""
+    changed = {key: value for key, value in wanted.conf.items() if _process.asked.get(key) != value}
+    for key, value in changed.items():
+        if session.conf.isModifiable(key):
+            logger.info("Spark setting %s is now %s, for all tasks of this process", key, value)
+            session.conf.set(key, value)
+            _process.asked[key] = value
+    _warn_of_differences(session, replace(wanted, conf=changed))
+
+
+def _warn_of_differences(session: SparkSession, wanted: SparkProfile) -> None:
+    static = {key: value for key, value in wanted.conf.items() if not session.conf.isModifiable(key)}
+    if not wanted.remote.startswith("sc://"):
+        static["spark.master"] = wanted.master
+    for key, value in static.items():
+        live = session.conf.get(key, None)
+        if live != value:
+            logger.warning(
+                "Spark runs with %s=%s, a task asks for %s: this cannot change while it runs, the task gets what is "
+                "there",
+                key,
+                live,
+                value,
+            )

@@ -1,0 +1,257 @@
+"""`spark_task`: a Prefect task that is given a Spark session, and whose DataFrames become its outlets' data."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, update_wrapper
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeGuard, cast, overload
+
+from prefect.context import FlowRunContext
+from prefect.task_runners import ProcessPoolTaskRunner
+
+from assetflow.authoring.metadata import to_outlets
+from assetflow.authoring.recording import current_recording
+from assetflow.authoring.signature import PublicSignature
+from assetflow.authoring.tasks import AssetTask, task
+from assetflow.core.assets import Asset, AssetAlias, Outlet
+from assetflow.errors import InvalidFlow, OutletError, SparkSettingsConflict
+from assetflow.spark.publish import Write, publish_together
+from assetflow.spark.session import SparkProfile, get_session
+from assetflow.spark.tags import current_tag, run_tagged, tagged
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+P = ParamSpec("P")
+
+
+@overload
+def spark_task(fn: Callable[Concatenate[Any, P], Any], /) -> AssetTask[P, Any]: ...
+@overload
+def spark_task(
+    *,
+    inlets: object = (),
+    outlets: object = (),
+    master: str | None = None,
+    remote: str | None = None,
+    conf: Mapping[str, object] | None = None,
+    **task_options: Any,
+) -> Callable[[Callable[Concatenate[Any, P], Any]], AssetTask[P, Any]]: ...
+def spark_task(
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    inlets: object = (),
+    outlets: object = (),
+    master: str | None = None,
+    remote: str | None = None,
+    conf: Mapping[str, object] | None = None,
+    **task_options: Any,
+) -> Any:
+    """Make a function a Prefect task with a `SparkSession` as its first argument, which callers leave out.
+
+        @spark_task(outlets=[orders])
+        def produce_orders(spark, day): ...
+            return spark.read.json(f"s3a://inbox/{day}")
+
+        produce_orders("2026-11-20")
+
+    The function may return a DataFrame (it becomes the data of the only outlet), `{asset: DataFrame}` (all become
+    visible together), or anything else; it may call `publish` itself, or write as it likes (then the update is
+    recorded, but the data is not protected). Callers get a `Published` for a DataFrame, `{asset: Published}` for
+    several, and any other result as it is: never a DataFrame, which could not leave the process. A dict of
+    DataFrames need not name every outlet. Generators and coroutines work too; an async generator calls `publish`.
+
+    Parameters:
+        fn: the function.
+        inlets: an asset, reference or alias that the task reads, or a list of them.
+        outlets: the same for what it updates; each asset gets an event when the task completes (contract 2.1).
+        master: instead of `ASSETFLOW_SPARK_MASTER`.
+        remote: instead of `ASSETFLOW_SPARK_REMOTE`; `""` asks for a classic session.
+        conf: on top of `ASSETFLOW_SPARK_CONF`.
+        **task_options: whatever Prefect's `task` takes.
+
+    Raises:
+        InvalidFlow: the function has no first parameter for the session.
+        OutletError: when it runs, it returns a DataFrame that no outlet fits.
+    """
+    if fn is None:
+        decorate: Any = spark_task
+        return partial(
+            decorate, inlets=inlets, outlets=outlets, master=master, remote=remote, conf=conf, **task_options
+        )
+    body = _SparkBody(fn, to_outlets(outlets, "outlets"), master, remote, dict(conf or {}))
+    return task(inlets=inlets, outlets=outlets, **task_options)(body.as_function())
+
+
+@dataclass(frozen=True, slots=True)
+class _SparkBody:
+    """What runs inside the task around the user's function."""
+
+    fn: Callable[..., Any]
+    outlets: tuple[Outlet, ...]
+    master: str | None
+    remote: str | None
+    conf: Mapping[str, object]
+
+    def as_function(self) -> Callable[..., Any]:
+        """A function of the same kind and signature as the user's, but for the session."""
+        signature = _without_session(self.fn)
+        if inspect.isasyncgenfunction(self.fn):
+            function = self._async_generator()
+        elif inspect.isgeneratorfunction(self.fn):
+            function = self._generator()
+        elif inspect.iscoroutinefunction(self.fn):
+            function = self._coroutine()
+        else:
+            function = self._plain()
+        update_wrapper(function, self.fn)
+        # Without it Prefect would ask the caller for the session.
+        function.__signature__ = signature  # type: ignore[attr-defined]
+        return function
+
+    def session(self) -> SparkSession:
+        profile = SparkProfile.from_settings().override(master=self.master, remote=self.remote, conf=self.conf)
+        _refuse_process_pool(profile, self.fn.__name__)
+        return get_session(profile)
+
+    def finish(self, result: object, session: SparkSession, tag: str | None) -> object:
+        """Publish the DataFrames that the function returned; what the task returns instead."""
+        if isinstance(result, Mapping):
+            frames = cast("Mapping[object, object]", result)
+            if not any(_is_frame(each) for each in frames.values()):
+                return frames
+            writes = [self._write(asset, df) for asset, df in frames.items()]
+        elif _is_frame(result):
+            writes = [self._write(self._only_outlet(), result)]
+        else:
+            self._refuse_hidden_frames(result)
+            return result
+        with tagged(session, tag):
+            published = publish_together(writes)
+        return {each.asset: each for each in published} if isinstance(result, Mapping) else published[0]
+
+    def _plain(self) -> Callable[..., Any]:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            session, tag = self.session(), current_tag()
+            with tagged(session, tag):
+                result = self.fn(session, *args, **kwargs)
+            return self.finish(result, session, tag)
+
+        return run
+
+    def _generator(self) -> Callable[..., Any]:
+        def run(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+            session, tag = self.session(), current_tag()
+            with tagged(session, tag):
+                result = cast(object, (yield from self.fn(session, *args, **kwargs)))
+            return self.finish(result, session, tag)
+
+        return run
+
+    def _coroutine(self) -> Callable[..., Any]:
+        async def run(*args: Any, **kwargs: Any) -> Any:
+            # Spark's calls block: starting a JVM and writing data must not stop the event loop.
+            session, tag = await asyncio.to_thread(self.session), current_tag()
+            result = await run_tagged(self.fn(session, *args, **kwargs), session, tag)
+            return await asyncio.to_thread(self.finish, result, session, tag)
+
+        return run
+
+    def _async_generator(self) -> Callable[..., Any]:
+        async def run(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, None]:
+            session, tag = await asyncio.to_thread(self.session), current_tag()
+            values = self.fn(session, *args, **kwargs)
+            try:
+                while True:
+                    try:
+                        value = await run_tagged(values.__anext__(), session, tag)
+                    except StopAsyncIteration:
+                        return
+                    yield value
+            finally:
+                await values.aclose()
+
+        return run
+
+    def _write(self, asset: object, df: object) -> Write:
+        if not _is_frame(df):
+            raise self._error(f"returned {asset}: {type(df).__name__} among DataFrames", "Return {asset: DataFrame}")
+        if not isinstance(asset, Asset):
+            raise self._error(
+                f"returned a DataFrame under {asset!r}, which is no asset", "Use the Asset itself as the key"
+            )
+        if asset not in self._assets() and not any(isinstance(each, AssetAlias) for each in self._outlets()):
+            raise self._error(
+                f"returned a DataFrame for {asset}, which is none of its outlets",
+                f"Add it: @spark_task(outlets=[..., Asset({asset.uri!r})])",
+            )
+        return Write(df, asset)
+
+    def _only_outlet(self) -> Asset:
+        assets, outlets = self._assets(), self._outlets()
+        if len(assets) == 1 and len(outlets) == 1:
+            return assets[0]
+        if not outlets:
+            raise self._error(
+                "returned a DataFrame but has no outlet to publish it to",
+                "Name one, @spark_task(outlets=[Asset(...)]), or return something small, such as df.count()",
+            )
+        raise self._error(
+            f"returned one DataFrame for the outlets {', '.join(map(repr, outlets))}: whose data is it?",
+            "Return {asset: DataFrame}, or call publish(df, asset)",
+        )
+
+    def _outlets(self) -> tuple[Outlet, ...]:
+        """Those of the task that runs, which `with_options` may have changed; called as a function, those declared."""
+        recording = current_recording()
+        return self.outlets if recording is None else recording.outlets
+
+    def _assets(self) -> list[Asset]:
+        """The outlets that say which asset they are; one that is named twice counts once."""
+        named = [Asset(each.uri) for each in self._outlets() if not isinstance(each, AssetAlias) and each.uri]
+        return list(dict.fromkeys(named))
+
+    def _refuse_hidden_frames(self, result: object) -> None:
+        if isinstance(result, list | tuple) and any(_is_frame(each) for each in cast("Sequence[object]", result)):
+            raise self._error(
+                "returned several DataFrames without saying whose data they are",
+                "Return {asset: DataFrame}",
+            )
+
+    def _error(self, what: str, fix: str) -> OutletError:
+        return OutletError(f"the task {what}", where=f"task {self.fn.__name__}", fix=fix)
+
+
+def _without_session(fn: Callable[..., Any]) -> inspect.Signature:
+    signature = PublicSignature(fn).signature
+    parameters = list(signature.parameters.values())
+    takes_one = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    if not parameters or parameters[0].kind not in takes_one:
+        raise InvalidFlow(
+            "a spark_task needs a first parameter for the session",
+            where=f"task {fn.__name__}",
+            fix=f"Write def {fn.__name__}(spark, ...)",
+        )
+    return signature.replace(parameters=parameters[1:])
+
+
+def _is_frame(value: object) -> TypeGuard[DataFrame]:
+    from pyspark.sql import DataFrame
+
+    return isinstance(value, DataFrame)
+
+
+def _refuse_process_pool(profile: SparkProfile, name: str) -> None:
+    context = FlowRunContext.get()
+    if context is None or not context.detached or profile.mode == "connect":
+        return
+    if isinstance(context.task_runner, ProcessPoolTaskRunner):
+        raise SparkSettingsConflict(
+            "a ProcessPoolTaskRunner would start a JVM in each of its processes",
+            where=f"task {name}",
+            fix='Use ThreadPoolTaskRunner (Spark runs the work in parallel anyway), or remote="local"',
+        )

@@ -1,0 +1,23 @@
+"""Events as tests of authoring need them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from assetflow.core.assets import Asset
+from assetflow.core.events import AssetEvent, Origin
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def event(number: int, asset: Asset | str = "s3://b/a", *aliases: str) -> AssetEvent:
+    """The event with this number, which occurred so many hours after `START`."""
+    return AssetEvent(
+        id=UUID(int=number),
+        asset=Asset(asset) if isinstance(asset, str) else asset,
+        occurred=START + timedelta(hours=number),
+        origin=Origin("api"),
+        extra={"number": number},
+        aliases=aliases,
+    )

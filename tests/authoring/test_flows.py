@@ -1,0 +1,235 @@
+"""`@flow`: what is refused at decoration, what the declaration says, and what Prefect stores of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from prefect import Flow
+from prefect.schedules import Cron, Interval, RRule
+from prefect.utilities.callables import parameter_schema
+
+from assetflow import (
+    Asset,
+    AssetAlias,
+    AssetFlow,
+    AssetOrTimeSchedule,
+    CronPartitionTimetable,
+    CronTriggerTimetable,
+    DeltaTriggerTimetable,
+    PartitionedAssetTimetable,
+    PartitionedAtRuntime,
+    RollupMapper,
+    RRuleTimetable,
+    StartOfDayMapper,
+    TriggeringAssetEvents,
+    WeekWindow,
+    flow,
+    task,
+)
+from assetflow.core.codec.schedules import declaration_from_text
+from assetflow.core.schedules import Schedule
+from assetflow.errors import AssetflowError, InvalidEvent, InvalidFlow, InvalidSchedule, InvalidTimetable
+
+ORDERS, CUSTOMERS = Asset("s3://shop/orders", name="orders"), Asset("s3://shop/customers")
+
+
+def schema_of(made: Flow[Any, Any]) -> dict[str, Any]:
+    return parameter_schema(made).model_dump()
+
+
+def stored(made: Flow[Any, Any]) -> str:
+    return schema_of(made)["properties"]["triggering_asset_events"]["x-assetflow"]
+
+
+@task(outlets=[CUSTOMERS], inlets=[ORDERS])
+def derive(limit: int) -> None: ...
+
+
+def test_a_flow_without_a_schedule_is_an_ordinary_flow() -> None:
+    @flow
+    def plain(x: int, y: str = "z") -> int:
+        return x if y else 0
+
+    assert isinstance(plain, AssetFlow)
+    assert plain.name == "plain"
+    assert plain.schedule == Schedule()
+    assert plain.fn(3) == 3
+    assert schema_of(plain)["required"] == ["x"]
+
+
+def test_prefect_stores_the_declaration_with_the_parameters() -> None:
+    @flow(schedule=ORDERS & CUSTOMERS, coalesce=True, while_paused="keep", name="n", retries=2)
+    def consumer(limit: int = 3) -> None:
+        derive(limit)
+
+    properties = schema_of(consumer)["properties"]
+    assert properties["limit"]["type"] == "integer"
+    assert schema_of(consumer)["required"] == []
+    assert declaration_from_text(stored(consumer)) == consumer.declaration
+    assert consumer.declaration.options.coalesce
+    assert consumer.declaration.options.while_paused == "keep"
+    assert consumer.declaration.produces == (CUSTOMERS,)
+    assert consumer.declaration.reads == (ORDERS,)
+    assert (consumer.name, consumer.retries) == ("n", 2)
+
+
+def test_the_events_are_a_parameter_only_once() -> None:
+    @flow(schedule=ORDERS)
+    def consumer(triggering_asset_events: TriggeringAssetEvents, limit: int = 3) -> None: ...
+
+    assert list(schema_of(consumer)["properties"]) == ["limit", "triggering_asset_events"]
+
+
+def test_with_options_keeps_the_schedule_or_replaces_it() -> None:
+    @flow(schedule=ORDERS, produces=[CUSTOMERS])
+    def consumer() -> None: ...
+
+    renamed = consumer.with_options(name="other", retries=1)
+    assert isinstance(renamed, AssetFlow)
+    assert (renamed.name, renamed.retries, renamed.declaration) == ("other", 1, consumer.declaration)
+    assert consumer.name == "consumer"
+
+    changed = consumer.with_options(schedule=CUSTOMERS, coalesce=True)
+    assert changed.schedule.condition == CUSTOMERS
+    assert changed.declaration.options.coalesce
+    assert declaration_from_text(stored(changed)) == changed.declaration
+    assert consumer.with_options(schedule=None).schedule == Schedule()
+    assert consumer.schedule.condition == ORDERS
+
+    keyed = consumer.with_options(schedule=PartitionedAssetTimetable(assets=ORDERS))
+    assert "partition_key" in schema_of(keyed)["properties"]
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [PartitionedAssetTimetable(assets=ORDERS), CronPartitionTimetable("@daily"), PartitionedAtRuntime()],
+)
+def test_a_partitioned_flow_has_the_parameter_partition_key(schedule: Any) -> None:
+    @flow(schedule=schedule)
+    def consumer() -> None: ...
+
+    assert consumer.has_partition_key
+    assert schema_of(consumer)["required"] == []
+    assert schema_of(consumer)["properties"]["partition_key"]["default"] is None
+
+
+def test_the_partition_key_of_an_unpartitioned_flow_is_its_own() -> None:
+    @flow
+    def consumer(partition_key: int) -> None: ...
+
+    assert schema_of(consumer)["properties"]["partition_key"]["type"] == "integer"
+    assert consumer.fn(3) is None
+
+
+@pytest.mark.parametrize("wrong", ["s3://shop/orders", "@daily", 3, {ORDERS}, [ORDERS, "x"], ORDERS.uri])
+def test_what_is_no_schedule_is_refused_with_the_two_ways_to_write_one(wrong: Any) -> None:
+    with pytest.raises(InvalidSchedule) as caught:
+
+        @flow(schedule=wrong)
+        def consumer() -> None: ...
+
+    assert 'Asset("...")' in str(caught.value)
+    assert 'CronTriggerTimetable("...")' in str(caught.value)
+    assert "consumer" in caught.value.where
+
+
+def test_a_scheduled_flow_cannot_have_a_required_parameter() -> None:
+    with pytest.raises(InvalidFlow, match="'day'") as caught:
+
+        @flow(schedule=ORDERS)
+        def consumer(day: str, n: int = 1) -> None: ...
+
+    assert "default" in caught.value.fix
+
+    @flow(schedule=PartitionedAtRuntime())
+    def by_hand(day: str) -> None: ...
+
+    with pytest.raises(InvalidFlow):
+        by_hand.with_options(schedule=ORDERS)
+
+
+@pytest.mark.parametrize("wrong", [lambda: Cron("61 * * * *"), lambda: CronTriggerTimetable("x")])
+def test_a_cron_that_cannot_be_read_is_an_error_at_decoration(wrong: Any) -> None:
+    with pytest.raises((AssetflowError, ValueError)):
+        flow(schedule=wrong())(lambda: None)
+
+
+def test_while_paused_has_two_values() -> None:
+    with pytest.raises(InvalidSchedule, match="drop"):
+        flow(while_paused="wait")  # pyright: ignore[reportCallIssue, reportArgumentType]
+
+
+def test_prefects_schedules_are_time_tables() -> None:
+    anchor = datetime(2026, 1, 1, tzinfo=UTC)
+    for given, meant in [
+        (Cron("0 6 * * *", timezone="Europe/Berlin"), CronTriggerTimetable("0 6 * * *", "Europe/Berlin")),
+        (Interval(timedelta(hours=2), anchor_date=anchor), DeltaTriggerTimetable(timedelta(hours=2), anchor)),
+        (Interval(timedelta(hours=2)), DeltaTriggerTimetable(timedelta(hours=2))),
+        (RRule("FREQ=DAILY;BYHOUR=6"), RRuleTimetable("FREQ=DAILY;BYHOUR=6")),
+    ]:
+        made = flow(schedule=given)(_nothing)
+        assert made.schedule.timetable == meant
+        both = flow(schedule=AssetOrTimeSchedule(timetable=given, assets=ORDERS))(_nothing)  # pyright: ignore[reportArgumentType]
+        assert (both.schedule.timetable, both.schedule.condition) == (meant, ORDERS)
+
+
+@pytest.mark.parametrize(
+    "given", [Cron("0 6 1 * 1", day_or=False), Cron("@daily", parameters={"a": 1}), Cron("@daily", active=False)]
+)
+def test_what_a_time_table_does_not_know_is_refused(given: Any) -> None:
+    with pytest.raises(InvalidTimetable, match="Prefect schedule"):
+        flow(schedule=given)(_nothing)
+
+
+def _nothing() -> None: ...
+
+
+@pytest.mark.parametrize("wrong", [3, "text", [ORDERS, None]])
+def test_produces_and_reads_are_assets_or_aliases(wrong: Any) -> None:
+    with pytest.raises(InvalidFlow, match="produces="):
+        flow(produces=wrong)(_nothing)
+    assert flow(reads=AssetAlias("x"))(_nothing).declaration.reads == (AssetAlias("x"),)
+
+
+def test_a_tests_own_events_reach_the_function() -> None:
+    @flow(schedule=ORDERS)
+    def consumer(a: int = 1, *, triggering_asset_events: TriggeringAssetEvents) -> tuple[int, int]:
+        return a, len(triggering_asset_events.all())
+
+    assert consumer.fn(triggering_asset_events=TriggeringAssetEvents()) == (1, 0)
+    assert consumer.fn(2) == (2, 0)  # pyright: ignore[reportCallIssue]
+
+
+def test_a_roll_up_that_can_never_be_complete_is_refused_with_both_formats() -> None:
+    mapper = RollupMapper(upstream_mapper=StartOfDayMapper(input_format="%Y-%m-%dT%H"), window=WeekWindow())
+
+    with pytest.raises(InvalidSchedule) as refused:
+
+        @flow(schedule=PartitionedAssetTimetable(assets=Asset("s3://b/hourly"), default_partition_mapper=mapper))
+        def weekly() -> None: ...
+
+    assert refused.value.rule == "5.2"
+    assert "'%Y-%m-%dT%H'" in str(refused.value)
+    assert "'%Y-%m-%d'" in str(refused.value)
+    assert "weekly" in refused.value.where
+
+
+def test_a_key_that_can_be_none_is_refused_when_the_flow_starts() -> None:
+    @flow(schedule=PartitionedAssetTimetable(assets=Asset("s3://b/daily")))
+    def daily() -> None: ...
+
+    with pytest.raises(InvalidEvent, match="blank"):
+        daily.fn(partition_key=" ")  # pyright: ignore[reportCallIssue] (the decorator adds the parameter)
+    daily.fn(partition_key="")  # pyright: ignore[reportCallIssue]
+
+
+def test_a_schedule_too_large_for_prefect_is_refused_at_deploy() -> None:
+    assets = [Asset(f"s3://b/{number:05}/{'x' * 1200}") for number in range(4200)]
+
+    @flow(schedule=assets)
+    def wide() -> None: ...
+
+    with pytest.raises(InvalidSchedule, match="fewer assets"):
+        wide.to_deployment(name="prod")

@@ -1,0 +1,77 @@
+"""`triggering_asset_events`: lookups, order, what callers may pass, and what runs bring."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from assetflow import Asset, AssetAlias, TriggeringAssetEvents, partition_key, triggering_asset_events
+from assetflow.core.codec.run_context import RunContext
+from assetflow.errors import InvalidEvent
+from tests.authoring.events import event
+
+A, B, C = Asset("s3://b/a", name="a"), Asset("s3://b/b"), Asset("s3://b/c")
+EVENTS = [event(1, A), event(2, B, "x"), event(3, A, "x", "y")]
+
+
+def numbers(events: Any) -> list[object]:
+    return [each.extra["number"] for each in events]
+
+
+def test_lookups_by_asset_uri_reference_and_alias_are_oldest_first() -> None:
+    found = TriggeringAssetEvents(EVENTS)
+    assert numbers(found[A]) == numbers(found["S3://b/a"]) == numbers(found[Asset.ref(uri="s3://b/a")]) == [1, 3]
+    assert numbers(found[Asset.ref(name="a")]) == [1, 3]
+    assert numbers(found[AssetAlias("x")]) == [2, 3]
+    assert numbers(found.all()) == [1, 2, 3]
+
+
+def test_what_did_not_trigger_the_run_has_no_events() -> None:
+    found = TriggeringAssetEvents(EVENTS)
+    assert found[C] == []
+    assert C not in found
+    assert A in found
+    assert AssetAlias("z") not in found
+
+
+def test_a_loop_gives_each_asset_and_alias_with_its_events() -> None:
+    found = TriggeringAssetEvents(EVENTS)
+    assert [(key, numbers(events)) for key, events in found.items()] == [
+        (A, [1, 3]),
+        (B, [2]),
+        (AssetAlias("x"), [2, 3]),
+        (AssetAlias("y"), [3]),
+    ]
+
+
+@pytest.mark.parametrize(
+    "passed", [EVENTS, {A: [EVENTS[0], EVENTS[2]], "b": [EVENTS[1]]}, TriggeringAssetEvents(EVENTS)]
+)
+def test_callers_pass_events_or_a_mapping(passed: Any) -> None:
+    assert sorted(map(str, numbers(TriggeringAssetEvents.of(passed).all()))) == ["1", "2", "3"]
+
+
+def test_events_passed_under_an_alias_are_found_under_it() -> None:
+    passed = TriggeringAssetEvents.of({AssetAlias("q"): [EVENTS[0]], A: [EVENTS[0]]})
+    assert numbers(passed[AssetAlias("q")]) == [1]
+    assert numbers(passed[A]) == [1]
+
+
+@pytest.mark.parametrize("passed", ["text", [1], {A: "x"}, 3])
+def test_something_else_is_refused(passed: Any) -> None:
+    with pytest.raises(InvalidEvent, match="no event"):
+        TriggeringAssetEvents.of(passed)
+
+
+def test_outside_of_a_run_there_is_nothing() -> None:
+    assert len(triggering_asset_events()) == 0
+    assert partition_key() is None
+    assert len(TriggeringAssetEvents.of_run(None)) == 0
+
+
+def test_events_travel_to_other_processes() -> None:
+    found = TriggeringAssetEvents.of_run(RunContext(uuid4(), "flow/deployment", events=tuple(EVENTS)))
+    assert pickle.loads(pickle.dumps(found)).all() == EVENTS

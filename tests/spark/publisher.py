@@ -1,0 +1,52 @@
+"""Publish a text as a dataset, without Spark; as a script, be killed just before a named step."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from assetflow.spark import layout as layout_module
+from assetflow.spark.layout import DatasetLayout, Staging
+
+
+def write(folder: Path, text: str) -> None:
+    folder.mkdir()
+    (folder / "part-0.parquet").write_text(text)
+
+
+def publish_text(path: Path, text: str, task_run: str) -> None:
+    layout = DatasetLayout(path)
+    with layout.stage(f"{task_run}-1") as staging:
+        write(staging.data, text)
+        with layout.lock():
+            layout.commit(staging, task_run)
+
+
+def _die(*_: Any, **__: Any) -> Any:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+PLACES = {
+    "mkdir": (Path, "mkdir"),
+    "write": (sys.modules[__name__], "write"),
+    "replace": (Path, "replace"),
+    "exchange": (layout_module, "exchange"),
+    "discard": (Staging, "discard"),
+}
+
+
+def main(path: str, text: str, task_run: str, point: str) -> None:
+    point, _, variant = point.partition(":")
+    if variant:
+        layout_module.exchange = lambda *_: False
+    place, name = PLACES.get(point, (DatasetLayout, point))
+    with patch.object(place, name, _die):
+        publish_text(Path(path), text, task_run)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

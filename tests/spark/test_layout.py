@@ -1,0 +1,136 @@
+"""The layout on disk survives a kill at any point; no Spark is needed to show that."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from assetflow.errors import PublishFailed
+from assetflow.spark import layout as layout_module
+from assetflow.spark.exchange import exchange
+from assetflow.spark.layout import DatasetLayout
+from tests.spark.publisher import publish_text
+
+FOLDER = Path(__file__).parent
+
+
+def content(path: Path) -> str:
+    return (path / "part-0.parquet").read_text()
+
+
+def publish_and_die(path: Path, text: str, run: str, point: str) -> None:
+    """Publish in a process of its own that is killed just before `point`."""
+    done = subprocess.run(
+        [sys.executable, str(FOLDER / "publisher.py"), str(path), text, run, point],
+        env={**os.environ, "PYTHONPATH": str(FOLDER.parents[1])},
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == -signal.SIGKILL
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    return tmp_path / "orders"
+
+
+@pytest.mark.parametrize("point", ["mkdir", "write", "commit", "_next_version", "point_to", "replace"])
+def test_killed_before_the_swap_the_old_data_is_whole_and_a_retry_cleans_up(dataset: Path, point: str) -> None:
+    publish_text(dataset, "old", "run-1")
+    publish_and_die(dataset, "new", "run-2", point)
+    assert content(dataset) == "old"
+
+    publish_text(dataset, "newer", "run-2")
+    assert content(dataset) == "newer"
+    assert [each.name.partition("-")[2] for each in DatasetLayout(dataset).versions()] == ["run-1", "run-2"]
+    assert list((DatasetLayout(dataset).versions_folder / ".staging").iterdir()) == []
+
+
+@pytest.mark.parametrize("point", ["_prune", "discard"])
+def test_killed_after_the_swap_the_new_data_is_whole(dataset: Path, point: str) -> None:
+    publish_text(dataset, "old", "run-1")
+    publish_and_die(dataset, "new", "run-2", point)
+    assert content(dataset) == "new"
+    publish_text(dataset, "newer", "run-3")
+    assert content(dataset) == "newer"
+
+
+def test_killed_at_the_very_first_publish_there_is_no_dataset(dataset: Path) -> None:
+    publish_and_die(dataset, "new", "run-1", "point_to")
+    assert not dataset.exists()
+    publish_text(dataset, "new", "run-1")
+    assert content(dataset) == "new"
+
+
+@pytest.mark.parametrize("atomic", [True, False])
+@pytest.mark.parametrize("point", ["exchange", "point_to"])
+def test_killed_while_a_directory_is_taken_over_its_data_is_whole(dataset: Path, point: str, atomic: bool) -> None:
+    dataset.mkdir()
+    (dataset / "part-0.parquet").write_text("from before")
+    publish_and_die(dataset, "new", "run-1", point if atomic else f"{point}:without-exchange")
+    assert content(dataset) == "from before"
+    publish_text(dataset, "new", "run-1")
+    assert content(dataset) == "new"
+
+
+def test_without_exchange_a_kill_between_two_renames_is_put_right(
+    dataset: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish_text(dataset, "from before", "run-0")
+    versions = DatasetLayout(dataset).versions_folder
+    dataset.unlink()
+    (versions / "000001-run-0").rename(versions / "000001-before-assetflow")
+    monkeypatch.setattr(layout_module, "exchange", lambda *_: False)
+
+    with DatasetLayout(dataset).stage("run-1-1"):
+        assert content(dataset) == "from before"
+
+
+def test_a_live_attempt_is_not_cleaned_away(dataset: Path) -> None:
+    with DatasetLayout(dataset).stage("run-1-1") as first:
+        first.data.mkdir()
+        publish_text(dataset, "other", "run-2")
+        assert first.data.is_dir()
+        with DatasetLayout(dataset).lock():
+            DatasetLayout(dataset).commit(first, "run-1")
+    assert len(DatasetLayout(dataset).versions()) == 2
+
+
+def test_what_a_dead_server_side_job_wrote_later_is_cleaned(dataset: Path) -> None:
+    orphan = DatasetLayout(dataset).versions_folder / ".staging" / "run-0-1-dead" / "data"
+    orphan.mkdir(parents=True)
+    publish_text(dataset, "new", "run-1")
+    assert not orphan.exists()
+
+
+def test_a_directory_that_came_back_becomes_a_version_again(dataset: Path) -> None:
+    publish_text(dataset, "one", "run-1")
+    dataset.unlink()
+    dataset.mkdir()
+    (dataset / "part-0.parquet").write_text("by hand")
+    publish_text(dataset, "two", "run-2")
+    names = [each.name.partition("-")[2] for each in DatasetLayout(dataset).versions()]
+    assert names == ["run-1", "before-assetflow", "run-2"]
+
+
+def test_a_link_of_somebody_else_is_left_alone(dataset: Path, tmp_path: Path) -> None:
+    dataset.symlink_to(tmp_path)
+    with pytest.raises(PublishFailed, match="did not make"):
+        publish_text(dataset, "new", "run-1")
+    assert list(tmp_path.iterdir()) == [dataset]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can exchange two names")
+def test_two_names_are_exchanged_at_once(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.symlink_to("somewhere")
+    assert exchange(first, second)
+    assert first.is_symlink()
+    assert second.is_dir()
+    assert not exchange(first, tmp_path / "nothing")

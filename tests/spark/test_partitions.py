@@ -1,0 +1,313 @@
+"""Partitions of a dataset: each is published on its own, and read by key."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Thread
+from typing import Any, ClassVar, cast
+from uuid import UUID
+
+import pytest
+
+from assetflow import PartitionedAssetTimetable, StartOfDayMapper, flow, partition_key
+from assetflow.authoring.recording import TaskRecording
+from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.events import AssetEvent, Origin
+from assetflow.errors import InvalidCall, InvalidEvent, PublishFailed, UnknownAsset
+from assetflow.spark.layout import DatasetLayout
+from assetflow.spark.partitioned import PartitionedLayout, directory_of, key_of
+from assetflow.spark.publish import asset_path, publish
+from assetflow.spark.reading import read
+
+pytestmark = [pytest.mark.long, pytest.mark.spark]
+
+Become = Callable[..., None]
+
+
+def path_of(asset: Asset) -> Path:
+    path = asset_path(asset)
+    assert path is not None
+    return path
+
+
+def found(frame: Any) -> dict[str, list[int]]:
+    by_key: dict[str, list[int]] = {}
+    for row in frame.collect():
+        by_key.setdefault(str(row["key"]), []).append(row["id"])
+    return {key: sorted(ids) for key, ids in sorted(by_key.items())}
+
+
+def plain(spark: Any, asset: Asset) -> dict[str, list[int]]:
+    return found(spark.read.parquet(str(path_of(asset))))
+
+
+@pytest.mark.parametrize(
+    "key", ["2026-11-20T05", "us|a/b=c%d:{*}[?]\\", "Zürich x", "007", "k" * 250, ".", "%41", "a\n"]
+)
+def test_a_key_is_read_back_as_the_text_it_was(spark: Any, orders: Asset, key: str) -> None:
+    publish(spark.range(3), orders, partition_key=key)
+    publish(spark.range(2), orders, partition_key="other")
+
+    assert key_of(directory_of(key)) == key
+    assert found(read(orders, spark)) == dict(sorted({key: [0, 1, 2], "other": [0, 1]}.items()))
+    assert found(read(orders, spark, partition_keys=[key])) == {key: [0, 1, 2]}
+    assert spark.read.parquet(str(path_of(orders))).count() == 5
+
+
+def test_a_partition_is_replaced_and_the_others_are_not_touched(spark: Any, orders: Asset, as_attempt: Become) -> None:
+    for number, key in enumerate(("a", "b", "a"), start=1):
+        as_attempt(f"run-{number}")
+        before = sorted(path_of(orders).glob("key=b/*.parquet"))
+        publish(spark.range(number), orders, partition_key=key)
+
+    assert plain(spark, orders) == {"a": [0, 1, 2], "b": [0, 1]}
+    assert sorted(path_of(orders).glob("key=b/*.parquet")) == before
+    assert len(PartitionedLayout(path_of(orders)).of("a").versions()) == 2
+
+
+def test_a_retry_never_doubles(spark: Any, orders: Asset, as_attempt: Become) -> None:
+    for run, attempts in (("run-1", 1), ("run-2", 3)):
+        for number in range(1, attempts + 1):
+            as_attempt(run, number)
+            publish(spark.range(2), orders, mode="append", partition_key="a")
+
+    assert plain(spark, orders) == {"a": [0, 0, 1, 1]}
+
+
+def test_a_failed_write_leaves_the_partition_whole(spark: Any, orders: Asset) -> None:
+    publish(spark.range(3), orders, partition_key="a")
+    with pytest.raises(PublishFailed):
+        publish(spark.range(3).selectExpr("raise_error('no') as id"), orders, partition_key="a")
+    with pytest.raises(PublishFailed):
+        publish(spark.range(3).selectExpr("raise_error('no') as id"), orders, partition_key="b")
+
+    assert plain(spark, orders) == {"a": [0, 1, 2]}
+
+
+def test_the_keys_of_a_column_replace_their_partitions_and_no_others(spark: Any, orders: Asset) -> None:
+    publish(spark.range(9), orders, partition_key="c")
+    frame = spark.range(10).selectExpr("id", "if(id < 7, 'a', 'b') AS letter")
+
+    for _ in range(2):
+        published = publish(frame, orders, partition_column="letter")
+
+    assert plain(spark, orders) == {"a": list(range(7)), "b": [7, 8, 9], "c": list(range(9))}
+    assert {key: metrics["rows"] for key, metrics in published.partitions.items()} == {"a": 7, "b": 3}
+    assert published.metrics["rows"] == 10
+    assert read(orders, spark, partition_keys=["a"]).columns == ["id", "letter", "key"]
+
+
+def test_partitions_may_have_directories_of_their_own(spark: Any, orders: Asset) -> None:
+    frame = spark.range(6).selectExpr("id", "id % 2 AS odd")
+    publish(frame, orders, partition_key="2026", partition_by="odd")
+    publish(frame, orders, partition_key="2027", partition_by="odd")
+
+    assert read(orders, spark, partition_keys=["2026"]).where("odd = 1 AND key = '2026'").count() == 3
+    assert spark.read.parquet(str(path_of(orders))).where("odd = 1").count() == 6
+
+
+@pytest.mark.parametrize("format", ["json", "csv", "orc"])
+def test_other_formats_count_the_rows_of_each_key(spark: Any, orders: Asset, format: str) -> None:  # noqa: A002
+    frame = spark.range(5).selectExpr("id", "if(id < 4, 'a', 'b') AS letter")
+    options = {"header": "true"} if format == "csv" else {}
+    published = publish(frame, orders, format=format, partition_column="letter", options=options)
+
+    assert {key: metrics["rows"] for key, metrics in published.partitions.items()} == {"a": 4, "b": 1}
+    assert read(orders, spark, format=format, options=options, partition_keys=["b"]).count() == 1
+
+
+def test_what_cannot_be_a_partition_is_refused_before_anything_is_written(spark: Any, orders: Asset) -> None:
+    publish(spark.range(1), orders, partition_key="a")
+    letters = spark.range(2).selectExpr("id", "cast(null AS string) AS letter", "'x' AS key")
+    with pytest.raises(PublishFailed, match="in partitions"):
+        publish(spark.range(1), orders)
+    with pytest.raises(PublishFailed, match="column 'key'"):
+        publish(letters, orders, partition_key="b")
+    with pytest.raises(PublishFailed, match="no column 'day'"):
+        publish(letters.drop("key"), orders, partition_column="day")
+    with pytest.raises(PublishFailed, match="without a partition key"):
+        publish(letters.drop("key"), orders, partition_column="letter")
+    with pytest.raises(InvalidEvent, match="blank"):
+        publish(spark.range(1), orders, partition_key=" ")
+    with pytest.raises(PublishFailed, match="bytes"):
+        publish(spark.range(1), orders, partition_key="ü" * 200)
+    with pytest.raises(InvalidCall, match="exclude"):
+        publish(letters, orders, partition_key="b", partition_column="key")
+
+    assert plain(spark, orders) == {"a": [0]}
+
+
+def test_a_dataset_without_partitions_gets_none(spark: Any, orders: Asset) -> None:
+    publish(spark.range(3), orders)
+    with pytest.raises(PublishFailed, match="not in partitions"):
+        publish(spark.range(1), orders, partition_key="a")
+    with pytest.raises(InvalidCall, match="not in partitions"):
+        read(orders, spark, partition_keys=["a"])
+
+    assert read(orders, spark).count() == 3
+    assert path_of(orders).readlink().parent == Path(DatasetLayout(path_of(orders)).versions_folder.name)
+
+
+def test_reading_a_key_that_is_not_there_names_it(spark: Any, orders: Asset) -> None:
+    publish(spark.range(1), orders, partition_key="a")
+    with pytest.raises(UnknownAsset, match="for b, c"):
+        read(orders, spark, partition_keys=["a", "b", "c"])
+    with pytest.raises(InvalidCall):
+        read(orders, spark, partition_keys="a")
+
+
+def test_two_keys_published_at_the_same_time_are_both_there(spark: Any, orders: Asset) -> None:
+    keys = [f"k{number}" for number in range(6)]
+    threads = [
+        Thread(target=publish, args=(spark.range(n), orders), kwargs={"partition_key": keys[n]}) for n in range(6)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert PartitionedLayout(path_of(orders)).keys() == keys
+    assert plain(spark, orders) == {key: list(range(n)) for n, key in enumerate(keys) if n}
+
+
+def test_a_partition_can_be_read_while_it_is_replaced(spark: Any, orders: Asset, as_attempt: Become) -> None:
+    as_attempt("run-0")
+    publish(spark.range(3), orders, partition_key="a")
+    frame = read(orders, spark, partition_keys=["a"])
+    for number in (1, 2):
+        as_attempt(f"run-{number}")
+        publish(spark.range(100), orders, partition_key="a")
+
+    assert frame.count() == 3
+
+
+# In a task and in a run
+
+
+def test_the_event_has_the_key_and_its_own_metrics(spark: Any, orders: Asset) -> None:
+    with TaskRecording((orders,), "run", 1).active() as recording:
+        publish(spark.range(3), orders, partition_key="a")
+        publish(spark.range(10).selectExpr("id", "if(id < 7, 'b', 'c') AS letter"), orders, partition_column="letter")
+
+    events = recording.complete().events
+
+    assert {event.partition_key: event.metrics["rows"] for event in events} == {"a": 3, "b": 7, "c": 3}
+    assert all(event.metrics["files"] >= 1 for event in events)
+
+
+def test_through_an_alias_the_key_is_that_of_the_run(spark: Any, orders: Asset) -> None:
+    alias = AssetAlias("any")
+    with TaskRecording((alias,), "run", 1).active() as recording:
+        publish(spark.range(3), orders, partition_key="a")
+        recording.outcome.add(alias, orders)
+
+    assert [event.partition_key for event in recording.complete().events] == [None]
+
+
+@pytest.fixture
+def run_for(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Let what follows be a run of a flow for a key, started by updates or not."""
+
+    def become(key: str | None, schedule: object, *events: AssetEvent) -> None:
+        class Context:
+            @flow(schedule=schedule)
+            @staticmethod
+            def flow() -> None: ...
+
+            flow_run = None
+            parameters: ClassVar = {"partition_key": key, "triggering_asset_events": list(events)}
+
+        for place in ("triggering", "partition_inputs"):
+            monkeypatch.setattr(f"assetflow.authoring.{place}.flow_run_contexts", lambda: iter([cast(Any, Context)]))
+
+    return become
+
+
+def update(asset: Asset, key: str) -> AssetEvent:
+    return AssetEvent(UUID(int=1), asset, datetime.now(UTC), Origin("task"), partition_key=key)
+
+
+def test_a_run_writes_its_key_and_reads_what_it_was_triggered_for(
+    spark: Any, orders: Asset, tmp_path: Path, run_for: Callable[..., None]
+) -> None:
+    daily, other = Asset(f"file://{tmp_path}/lake/daily"), Asset(f"file://{tmp_path}/lake/other")
+    for number, hour in enumerate(("2026-11-20T05", "2026-11-20T06", "2026-11-21T05", "no hour"), start=1):
+        publish(spark.range(number), orders, partition_key=hour)
+        publish(spark.range(number), other, partition_key=hour)
+    mapper = StartOfDayMapper(input_format="%Y-%m-%dT%H")
+    schedule = PartitionedAssetTimetable(assets=orders, default_partition_mapper=mapper)
+
+    run_for("2026-11-20", schedule, update(orders, "2026-11-20T06"))
+    assert partition_key() == "2026-11-20"
+    assert found(read(orders, spark)) == {"2026-11-20T06": [0, 1]}
+    assert read(other, spark).count() == 10, "the flow is not scheduled on it"
+    assert read(orders, spark, all_partitions=True).count() == 10
+    publish(read(orders, spark).drop("key"), daily)
+    assert plain(spark, daily) == {"2026-11-20": [0, 1]}
+
+    run_for("2026-11-20", schedule)
+    assert set(found(read(orders, spark))) == {"2026-11-20T05", "2026-11-20T06"}, "a person started it"
+    run_for("2026-11-25", schedule)
+    with pytest.raises(UnknownAsset, match="this run is about"):
+        read(orders, spark)
+    run_for(None, schedule)
+    assert read(orders, spark).count() == 10
+
+
+# Killed
+
+
+@pytest.mark.parametrize("mode", ["key", "column"])
+def test_a_killed_publish_leaves_old_or_new_and_a_retry_repairs_it(
+    spark: Any, orders: Asset, mode: str, tmp_path: Path
+) -> None:
+    publish(spark.range(3), orders, partition_key="a")
+    publish(spark.range(4), orders, partition_key="b")
+    script = str(Path(__file__).with_name("partition_publisher.py"))
+    log = tmp_path / "killed.log"
+    with log.open("wb") as output:
+        command = [sys.executable, script, str(path_of(orders)), mode]
+        environment = {"ASSETFLOW_HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
+        killed = subprocess.run(
+            command, stdout=output, stderr=output, timeout=120, check=False, env=_environment(environment)
+        )
+    assert killed.returncode == -9, log.read_text()[-3000:]
+    seen = plain(spark, orders)
+    assert seen["b"] == [0, 1, 2, 3]
+    assert seen["a"] == [0, 1, 2]
+
+    publish(spark.range(7), orders, partition_key="a")
+
+    assert plain(spark, orders) == {"a": list(range(7)), "b": [0, 1, 2, 3]}
+    staging = list(PartitionedLayout(path_of(orders)).store.glob("key=a/.staging/*"))
+    assert staging == [], "what the dead process left is cleaned"
+
+
+def test_readers_never_see_half_while_a_partition_is_replaced(spark: Any, orders: Asset) -> None:
+    publish(spark.range(2000).repartition(4), orders, partition_key="a")
+    publish(spark.range(5), orders, partition_key="b")
+    counts: list[int] = []
+
+    def look() -> None:
+        deadline = time.monotonic() + 60
+        while len(counts) < 12 and time.monotonic() < deadline:
+            counts.append(read(orders, spark).count())
+
+    reader = Thread(target=look)
+    reader.start()
+    for number in range(4):
+        publish(spark.range(2000 + number).repartition(4), orders, partition_key="a")
+    reader.join()
+
+    assert set(counts) <= {2005 + number for number in range(4)}
+
+
+def _environment(more: dict[str, str]) -> dict[str, str]:
+    import os
+
+    return {**os.environ, **more}

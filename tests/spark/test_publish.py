@@ -1,0 +1,325 @@
+"""A dataset is published whole, measured, and safe to retry."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from assetflow.core.assets import Asset
+from assetflow.errors import PublishFailed, UnknownAsset
+from assetflow.spark.layout import DatasetLayout
+from assetflow.spark.publish import Write, asset_path, publish, publish_together
+from assetflow.spark.reading import read
+
+pytestmark = pytest.mark.spark
+
+Become = Callable[..., None]
+
+
+def path_of(asset: Asset) -> Path:
+    path = asset_path(asset)
+    assert path is not None
+    return path
+
+
+def rows_of(spark: Any, asset: Asset) -> list[int]:
+    return sorted(row.id for row in spark.read.parquet(str(path_of(asset))).collect())
+
+
+def version_runs(asset: Asset) -> list[str]:
+    return [version.name.partition("-")[2] for version in DatasetLayout(path_of(asset)).versions()]
+
+
+def test_a_plain_read_of_the_path_sees_what_was_published(spark: Any, orders: Asset, as_attempt: Become) -> None:
+    as_attempt("run-1")
+    published = publish(spark.range(10), orders)
+
+    assert rows_of(spark, orders) == list(range(10))
+    assert published.path == str(path_of(orders))
+    assert path_of(orders).is_symlink()
+    assert path_of(orders).resolve().name.endswith("-run-1")
+
+
+def test_metrics_equal_a_count_and_a_listing(spark: Any, orders: Asset) -> None:
+    published = publish(spark.range(1000).repartition(3), orders, partition_by=())
+    files = list(path_of(orders).resolve().rglob("*.parquet"))
+
+    assert published.metrics["rows"] == spark.read.parquet(str(path_of(orders))).count() == 1000
+    assert published.metrics["files"] == len(files) == 3
+    assert published.metrics["bytes"] == sum(each.stat().st_size for each in files)
+    assert published.metrics["seconds"] > 0
+
+
+def test_an_empty_dataframe_is_a_dataset_of_no_rows(spark: Any, orders: Asset) -> None:
+    assert publish(spark.range(0), orders).metrics["rows"] == 0
+    assert rows_of(spark, orders) == []
+
+
+def test_the_last_three_versions_are_kept(spark: Any, orders: Asset, as_attempt: Become) -> None:
+    for number in range(5):
+        as_attempt(f"run-{number}")
+        publish(spark.range(number), orders)
+
+    assert version_runs(orders) == ["run-2", "run-3", "run-4"]
+    assert rows_of(spark, orders) == [0, 1, 2, 3]
+
+
+def test_a_retry_replaces_its_own_version_and_pushes_out_no_other(
+    spark: Any, orders: Asset, as_attempt: Become
+) -> None:
+    for run in ("run-1", "run-2"):
+        as_attempt(run)
+        publish(spark.range(1), orders)
+    for attempt in range(1, 6):
+        as_attempt("run-3", attempt)
+        publish(spark.range(attempt), orders)
+    assert set(version_runs(orders)) == {"run-1", "run-2", "run-3"}
+    assert rows_of(spark, orders) == [0, 1, 2, 3, 4]
+
+    as_attempt("run-4")
+    publish(spark.range(1), orders)
+    assert version_runs(orders) == ["run-2", "run-3", "run-4"]
+
+
+def test_a_failed_write_leaves_the_old_data_whole_and_nothing_else(spark: Any, orders: Asset) -> None:
+    publish(spark.range(5), orders)
+    failing = spark.range(100, numPartitions=4).selectExpr("IF(id = 99, raise_error('broken'), id) AS id")
+
+    with pytest.raises(PublishFailed, match="whole") as caught:
+        publish(failing, orders)
+
+    assert caught.value.__cause__ is not None
+    assert rows_of(spark, orders) == [0, 1, 2, 3, 4]
+    assert list((path_of(orders).with_name("orders.versions") / ".staging").iterdir()) == []
+
+
+def test_several_become_visible_together_or_not_at_all(spark: Any, orders: Asset, tmp_path: Path) -> None:
+    customers = Asset(f"file://{tmp_path}/lake/customers")
+    publish_together([Write(spark.range(1), orders), Write(spark.range(1), customers)])
+    broken = spark.sql("SELECT raise_error('broken') AS id")
+
+    with pytest.raises(PublishFailed):
+        publish_together([Write(spark.range(2), orders), Write(broken, customers)])
+
+    assert rows_of(spark, orders) == rows_of(spark, customers) == [0]
+
+
+def test_a_dataset_may_be_replaced_by_what_is_read_from_it(spark: Any, orders: Asset) -> None:
+    publish(spark.range(3), orders)
+    publish(read(orders, spark).selectExpr("id + 10 AS id"), orders)
+    assert rows_of(spark, orders) == [10, 11, 12]
+
+
+def test_a_read_holds_on_to_its_version(spark: Any, orders: Asset) -> None:
+    publish(spark.range(3), orders)
+    before = read(orders, spark)
+    publish(spark.range(7), orders)
+    publish(spark.range(8), orders)
+
+    assert before.count() == 3
+    assert read(orders, spark).count() == 8
+
+
+def test_a_version_that_vanishes_before_spark_lists_it_is_looked_for_again(
+    spark: Any, orders: Asset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(spark.range(3), orders)
+    current, looks = DatasetLayout.current, iter([path_of(orders).with_name("orders.versions") / "000000-gone"])
+    monkeypatch.setattr(DatasetLayout, "current", lambda layout: next(looks, None) or current(layout))
+    assert read(orders, spark).count() == 3
+
+
+def test_reading_what_was_never_written_says_so(spark: Any, orders: Asset) -> None:
+    with pytest.raises(UnknownAsset, match="no data"):
+        read(orders, spark)
+
+
+def test_readers_never_see_half(spark: Any, orders: Asset) -> None:
+    """Each version has 100 times its number in 4 files: another sum is a mixture."""
+
+    def publish_version(number: int) -> None:
+        publish(spark.range(0, 100, 1, 4).selectExpr(f"{number} AS id"), orders)
+
+    done, pinned, plain = Event(), list[tuple[int, int]](), list[tuple[int, int]]()
+
+    def look(seen: list[tuple[int, int]], frame: Callable[[], Any]) -> None:
+        while not done.is_set():
+            # A plain read that lists before a publish and opens after it fails, as the docstring says.
+            with nullcontext() if seen is pinned else suppress(Exception):
+                row = frame().selectExpr("count(id)", "count(DISTINCT id)").first()
+                seen.append((row[0], row[1]))
+
+    publish_version(0)
+    readers = [
+        Thread(target=look, args=(pinned, lambda: read(orders, spark))),
+        Thread(target=look, args=(plain, lambda: spark.read.parquet(str(path_of(orders))))),
+    ]
+    for reader in readers:
+        reader.start()
+    for number in range(1, 9):
+        before = len(pinned)
+        publish_version(number)
+        # So that no read meets more publishes than versions are kept.
+        wait_until(lambda: len(pinned) > before)  # noqa: B023 (called at once)
+    wait_until(lambda: len(plain) > 0)
+    done.set()
+    for reader in readers:
+        reader.join(60)
+
+    assert set(pinned) == set(plain) == {(100, 1)}
+
+
+def test_killed_while_spark_writes_the_old_data_is_whole(spark: Any, orders: Asset, tmp_path: Path) -> None:
+    publish(spark.range(100), orders)
+    hold = tmp_path / "hold"
+    hold.touch()
+    script = Path(__file__).with_name("slow_child.py")
+    writer = subprocess.Popen(
+        [sys.executable, str(script), orders.uri, str(hold)],
+        env={**os.environ, "PYTHONPATH": str(script.parents[2])},
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        staging = path_of(orders).with_name("orders.versions") / ".staging"
+        wait_until(lambda: any(staging.rglob("*.parquet")) or writer.poll() is not None)
+        assert writer.poll() is None, "the process ended too early"
+        publish(spark.range(50), orders)
+        assert any(staging.rglob("*.parquet")), "the attempt at work was cleaned away"
+    finally:
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        hold.unlink()
+    assert rows_of(spark, orders) == list(range(50))
+
+    publish(spark.range(7), orders)
+    assert rows_of(spark, orders) == list(range(7))
+    assert list(staging.iterdir()) == []
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 90) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.02)
+
+
+class TestAppend:
+    def test_adds_rows_and_keeps_the_files_that_were_there(self, spark: Any, orders: Asset, as_attempt: Become) -> None:
+        as_attempt("run-1")
+        publish(spark.range(2), orders, mode="append")
+        first = {each.stat().st_ino for each in path_of(orders).resolve().glob("*.parquet")}
+        as_attempt("run-2")
+        published = publish(spark.range(2, 4), orders, mode="append")
+
+        assert rows_of(spark, orders) == [0, 1, 2, 3]
+        assert published.metrics["rows"] == 2
+        assert first < {each.stat().st_ino for each in path_of(orders).resolve().glob("*.parquet")}
+
+    def test_a_retry_does_not_double_even_after_others_appended(
+        self, spark: Any, orders: Asset, as_attempt: Become
+    ) -> None:
+        as_attempt("run-1")
+        publish(spark.range(1), orders)
+        as_attempt("run-2", 1)
+        publish(spark.range(10, 12), orders, mode="append")
+        as_attempt("run-3")
+        publish(spark.range(20, 21), orders, mode="append")
+        as_attempt("run-2", 2)
+        publish(spark.range(10, 12), orders, mode="append")
+
+        assert rows_of(spark, orders) == [0, 10, 11, 20]
+
+    def test_one_attempt_may_append_twice(self, spark: Any, orders: Asset, as_attempt: Become) -> None:
+        as_attempt("run-1")
+        publish(spark.range(1), orders, mode="append")
+        publish(spark.range(1, 2), orders, mode="append")
+        assert rows_of(spark, orders) == [0, 1]
+
+    def test_keeps_partitions(self, spark: Any, orders: Asset) -> None:
+        for day in ("2013-01-01", "2013-01-02"):
+            frame = spark.range(2).selectExpr("id", f"'{day}' AS day")
+            publish(frame, orders, mode="append", partition_by="day")
+        assert spark.read.parquet(str(path_of(orders))).groupBy("day").count().count() == 2
+        assert len(rows_of(spark, orders)) == 4
+
+
+class TestWhatWasThereBefore:
+    def test_a_directory_becomes_the_first_version(self, spark: Any, orders: Asset, as_attempt: Become) -> None:
+        spark.range(3).write.parquet(str(path_of(orders)))
+        before = read(orders, spark)
+        as_attempt("run-1")
+        publish(spark.range(1), orders)
+
+        assert version_runs(orders) == ["before-assetflow", "run-1"]
+        assert rows_of(spark, orders) == [0]
+        assert before.sparkSession.read.parquet(str(DatasetLayout(path_of(orders)).versions()[0])).count() == 3
+
+    def test_it_can_be_appended_to(self, spark: Any, orders: Asset) -> None:
+        spark.range(3).write.parquet(str(path_of(orders)))
+        publish(spark.range(3, 4), orders, mode="append")
+        assert rows_of(spark, orders) == [0, 1, 2, 3]
+
+    def test_a_failed_publish_leaves_it_readable(self, spark: Any, orders: Asset) -> None:
+        spark.range(3).write.parquet(str(path_of(orders)))
+        with pytest.raises(PublishFailed):
+            publish(spark.sql("SELECT raise_error('broken') AS id"), orders)
+        assert rows_of(spark, orders) == [0, 1, 2]
+
+    @pytest.mark.parametrize("kind", ["file", "folder with datasets", "link"])
+    def test_what_is_no_dataset_is_left_alone(self, spark: Any, orders: Asset, kind: str, tmp_path: Path) -> None:
+        path = path_of(orders)
+        path.parent.mkdir(parents=True)
+        if kind == "file":
+            path.write_text("mine")
+        elif kind == "link":
+            path.symlink_to(tmp_path)
+        else:
+            (path / "2013").mkdir(parents=True)
+        with pytest.raises(PublishFailed, match="Move it away"):
+            publish(spark.range(1), orders)
+        assert path.exists()
+
+
+class TestPlaces:
+    @pytest.mark.parametrize(
+        ("uri", "path"),
+        [
+            ("file:///lake/a%20b", "/lake/a b"),
+            ("file://localhost/lake", "/lake"),
+            ("/lake/orders", "/lake/orders"),
+            ("s3://bucket/orders", None),
+            ("orders", None),
+            ("//host/path", None),
+        ],
+    )
+    def test_asset_path(self, uri: str, path: str | None) -> None:
+        assert asset_path(Asset(uri)) == (Path(path) if path else None)
+
+    def test_odd_characters_in_a_path(self, spark: Any, tmp_path: Path) -> None:
+        asset = Asset(f"file://{tmp_path}/a%20%5Bb%5D%25")
+        publish(spark.range(2), asset)
+        assert read(asset, spark).count() == 2
+        assert (tmp_path / "a [b]%").is_symlink()
+
+    def test_a_name_is_no_place(self, spark: Any) -> None:
+        with pytest.raises(PublishFailed, match="name"):
+            publish(spark.range(1), Asset("orders"))
+
+    def test_a_scheme_that_spark_cannot_write_to(self, spark: Any) -> None:
+        with pytest.raises(PublishFailed, match="could not be published"):
+            publish(spark.range(1), Asset("nowhere://host/orders"))
+
+    def test_the_lake_can_be_moved(self, spark: Any, orders: Asset, tmp_path: Path) -> None:
+        publish(spark.range(2), orders)
+        (tmp_path / "lake").rename(tmp_path / "moved")
+        assert spark.read.parquet(str(tmp_path / "moved" / "orders")).count() == 2

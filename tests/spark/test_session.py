@@ -1,0 +1,159 @@
+"""One session per process, in one mode; what cannot be is said."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from assetflow.errors import SparkNotInstalled, SparkSettingsConflict, SparkUnreachable
+from assetflow.spark.connect import discovery_file, stop_recorded_server
+from assetflow.spark.reach import probe_connect, probe_master
+from assetflow.spark.session import SparkProfile, get_session
+
+
+@pytest.fixture
+def deaf_port() -> Generator[int]:
+    """A port that takes connections and never answers."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        yield server.getsockname()[1]
+
+
+@pytest.fixture
+def local_server() -> Generator[None]:
+    yield
+    assert stop_recorded_server()
+    assert not discovery_file().exists()
+
+
+def test_importing_the_package_does_not_import_pyspark() -> None:
+    modules = ["task", "publish", "reading", "session", "java"]
+    imports = "; ".join(f"import assetflow.spark.{name}" for name in modules)
+    code = f"import assetflow.spark, sys; {imports}; sys.exit('pyspark' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_without_pyspark_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assetflow.spark.session.find_spec", lambda _: None)
+    with pytest.raises(SparkNotInstalled, match=r"pip install 'assetflow\[spark\]'"):
+        get_session()
+
+
+class TestProfile:
+    def test_comes_from_the_settings(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("ASSETFLOW_SPARK_MASTER", "local[3]")
+        monkeypatch.setenv("ASSETFLOW_SPARK_REMOTE", "sc://somewhere")
+        monkeypatch.setenv("ASSETFLOW_SPARK_CONF", '{"spark.a": "1"}')
+        assert SparkProfile.from_settings() == SparkProfile("local[3]", "sc://somewhere", {"spark.a": "1"})
+
+    def test_a_task_replaces_parts_of_it(self) -> None:
+        base = SparkProfile("local[3]", "local", {"spark.a": "1", "spark.b": "1"})
+        assert base.override(conf={"spark.b": True}).conf == {"spark.a": "1", "spark.b": "true"}
+        assert base.override(master="local[1]").remote == "local"
+        assert base.override(remote="").mode == "classic"
+
+    def test_what_the_user_sets_goes_before_what_suits_a_local_spark(self) -> None:
+        name = "spark.sql.shuffle.partitions"
+        assert int(SparkProfile().full_conf()[name]) <= 4
+        assert SparkProfile(conf={name: "50"}).full_conf()[name] == "50"
+        assert SparkProfile(master="spark://host:7077").full_conf() == {}
+
+
+class TestUnreachable:
+    def test_nothing_listens(self) -> None:
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            port = unused.getsockname()[1]
+        self._fails_in_time(f"sc://127.0.0.1:{port}", "refused")
+
+    def test_something_else_listens(self, deaf_port: int) -> None:
+        self._fails_in_time(f"sc://localhost:{deaf_port}", "no answer|does not speak")
+
+    def test_a_server_without_tls_is_asked_for_tls(self, deaf_port: int) -> None:
+        self._fails_in_time(f"sc://127.0.0.1:{deaf_port}/;token=abc", "no answer|does not speak")
+
+    def test_unknown_name(self) -> None:
+        self._fails_in_time("sc://no-such-host.invalid", "15002")
+
+    def test_no_master_of_several(self) -> None:
+        started = time.monotonic()
+        with pytest.raises(SparkUnreachable, match=r"127\.0\.0\.1:1: .*; 127\.0\.0\.1:2"):
+            probe_master("spark://127.0.0.1:1,127.0.0.1:2")
+        assert time.monotonic() - started < 5
+
+    def test_one_master_of_several(self, deaf_port: int) -> None:
+        probe_master(f"spark://127.0.0.1:1,127.0.0.1:{deaf_port}")
+
+    def _fails_in_time(self, url: str, reason: str) -> None:
+        import pyspark.sql.connect.client  # noqa: F401 (its import is not what is timed)
+
+        started = time.monotonic()
+        with pytest.raises(SparkUnreachable, match=reason) as caught:
+            probe_connect(url)
+        assert time.monotonic() - started < 5
+        assert "localhost" in caught.value.fix
+
+
+@pytest.mark.long
+@pytest.mark.spark
+class TestClassic:
+    def test_all_threads_share_one(self, spark: Any) -> None:
+        found: list[Any] = []
+        threads = [Thread(target=lambda: found.append(get_session(SparkProfile(master="local[2]")))) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert all(each is spark for each in found)
+        assert len(found) == 4
+
+    def test_connect_is_refused_beside_it(self, spark: Any) -> None:  # noqa: ARG002
+        with pytest.raises(SparkSettingsConflict, match="classic"):
+            get_session(SparkProfile(remote="local"))
+
+    def test_what_can_change_changes(self, spark: Any) -> None:
+        get_session(SparkProfile(master="local[2]", conf={"spark.sql.shuffle.partitions": "3"}))
+        assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
+
+    def test_what_cannot_change_is_said_loudly(self, spark: Any, caplog: pytest.LogCaptureFixture) -> None:
+        with caplog.at_level(logging.WARNING, "assetflow.spark"):
+            assert get_session(SparkProfile(master="local[7]", conf={"spark.driver.memory": "9g"})) is spark
+        assert "spark.master=local[2], a task asks for local[7]" in caplog.text
+        assert "asks for 9g" in caplog.text
+
+    def test_a_session_that_somebody_stopped_is_started_again(self, child: Callable[..., Any]) -> None:
+        assert child("classic_child.py") == {"restarted": True, "foreign": "conflict"}
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_everything_works_on_the_shared_local_connect_server(
+    child: Callable[..., Any],
+    tmp_path: Path,
+    local_server: None,  # noqa: ARG001
+) -> None:
+    lake = tmp_path / "lake"
+    first = child("connect_child.py", str(lake), ASSETFLOW_SPARK_REMOTE="local")
+    assert first == {
+        "rows": [0, 1, 2, 10, 11],
+        "metrics": {"rows": 2, "files": 1},
+        "pinned": 3,
+        "empty": 0,
+        "failed": "PublishFailed",
+        "tags": ["mine"],
+        "classic": "SparkSettingsConflict",
+        "other server": "SparkSettingsConflict",
+    }
+    server = discovery_file().read_text()
+    assert child("connect_child.py", str(lake), ASSETFLOW_SPARK_REMOTE="local") == first
+    assert discovery_file().read_text() == server

@@ -1,0 +1,295 @@
+"""`spark_task`: the session comes first, DataFrames become data, callers get something small."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from prefect import flow
+from prefect.task_runners import ProcessPoolTaskRunner, ThreadPoolTaskRunner
+
+from assetflow.authoring.metadata import Metadata
+from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.events import AssetEvent, Recording
+from assetflow.errors import InvalidFlow, OutletError, SparkSettingsConflict
+from assetflow.spark.publish import Published, asset_path, publish
+from assetflow.spark.reading import read
+from assetflow.spark.tags import job_tag
+from assetflow.spark.task import spark_task
+
+pytestmark = [pytest.mark.spark, pytest.mark.prefect, pytest.mark.usefixtures("spark", "prefect_here")]
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> list[Recording]:
+    """What tasks record, instead of sending it to Prefect."""
+    recordings: list[Recording] = []
+    monkeypatch.setattr("assetflow.authoring.attempts.deliver", recordings.append)
+    return recordings
+
+
+@pytest.fixture(autouse=True)
+def same_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSETFLOW_SPARK_MASTER", "local[2]")
+
+
+@pytest.fixture
+def customers(tmp_path: Path) -> Asset:
+    return Asset(f"file://{tmp_path}/lake/customers")
+
+
+def run(task: Any, *arguments: Any, **options: Any) -> Any:
+    @flow(**options)
+    def around() -> Any:
+        return task(*arguments)
+
+    return around()
+
+
+def version_of(asset: Asset) -> str:
+    path = asset_path(asset)
+    assert path is not None
+    return path.resolve().name
+
+
+def task_run_of(event: AssetEvent) -> str:
+    assert event.origin.task_run is not None
+    return str(event.origin.task_run.id)
+
+
+def test_a_returned_dataframe_becomes_the_data_of_the_outlet(orders: Asset, recorded: list[Recording]) -> None:
+    @spark_task(outlets=orders)
+    def produce(spark: Any, rows: int) -> Any:
+        return spark.range(rows)
+
+    published = run(produce, 4)
+
+    assert isinstance(published, Published)
+    assert pickle.loads(pickle.dumps(published)) == published
+    assert read(orders).count() == 4
+    (event,) = recorded[0].events
+    assert dict(event.metrics) == published.metrics
+    assert event.metrics["rows"] == 4
+    assert version_of(orders).endswith(task_run_of(event))
+
+
+def test_callers_see_the_signature_without_the_session(orders: Asset) -> None:
+    @spark_task(outlets=[orders], name="produce orders", retries=2)
+    def produce(spark: Any, rows: int = 3, *, step: int = 1) -> Any:
+        """Makes orders."""
+        return spark.range(0, rows * step, step)
+
+    assert list(inspect.signature(produce.fn).parameters) == ["rows", "step"]
+    assert (produce.name, produce.retries, produce.description) == ("produce orders", 2, "Makes orders.")
+
+
+def test_several_dataframes(orders: Asset, customers: Asset, recorded: list[Recording]) -> None:
+    @spark_task(outlets=[orders, customers])
+    def produce(spark: Any) -> Any:
+        return {orders: spark.range(1), customers: spark.range(2)}
+
+    published = run(produce)
+    assert {asset: each.metrics["rows"] for asset, each in published.items()} == {orders: 1, customers: 2}
+    assert {event.asset: event.metrics["rows"] for event in recorded[0].events} == {orders: 1, customers: 2}
+
+
+def test_a_task_may_publish_itself_or_write_as_it_likes(
+    orders: Asset, customers: Asset, recorded: list[Recording]
+) -> None:
+    @spark_task(outlets=[orders, customers])
+    def produce(spark: Any) -> str:
+        publish(spark.range(3), orders)
+        spark.range(3).write.parquet(str(asset_path(customers)))
+        return "done"
+
+    assert run(produce) == "done"
+    assert [event.metrics.get("rows") for event in recorded[0].events] == [3, None]
+    assert read(customers).count() == 3
+
+
+@pytest.mark.parametrize("kind", ["plain", "generator", "coroutine", "async generator"])
+async def test_every_kind_of_function(orders: Asset, recorded: list[Recording], kind: str) -> None:
+    tags: list[set[str]] = []
+
+    def plain(spark: Any) -> Any:
+        tags.append(spark.getTags())
+        return spark.range(2)
+
+    def generator(spark: Any) -> Generator[Any, Any, Any]:
+        tags.append(spark.getTags())
+        yield Metadata(orders, {"said": True})
+        return spark.range(2)
+
+    async def coroutine(spark: Any) -> Any:
+        tags.append(spark.getTags())
+        return spark.range(2)
+
+    async def async_generator(spark: Any) -> AsyncGenerator[Any, None]:
+        tags.append(spark.getTags())
+        publish(spark.range(2), orders)
+        yield Metadata(orders, {"said": True})
+
+    functions = {"plain": plain, "generator": generator, "coroutine": coroutine, "async generator": async_generator}
+    produce: Any = spark_task(outlets=[orders])(functions[kind])
+
+    @flow
+    async def around() -> Any:
+        done = produce()
+        return await done if inspect.isawaitable(done) else done
+
+    result = await around()
+    (event,) = recorded[0].events
+    assert result is None or result.asset == orders
+    assert event.metrics["rows"] == 2
+    assert event.extra == ({"said": True} if "generator" in kind else {})
+    assert tags == [{job_tag(task_run_of(event))}]
+    assert read(orders).sparkSession.getTags() == set()
+
+
+def test_a_retry_after_a_publish_does_not_double(orders: Asset, recorded: list[Recording]) -> None:
+    attempts: list[int] = []
+
+    @spark_task(outlets=[orders], retries=2)
+    def produce(spark: Any) -> None:
+        publish(spark.range(5), orders, mode="append")
+        attempts.append(1)
+        if len(attempts) < 3:
+            raise RuntimeError("broken after publishing")
+
+    run(produce)
+    run(produce)
+    assert len(attempts) == 4
+    assert read(orders).count() == 10
+    assert [recording.events[0].metrics["rows"] for recording in recorded] == [5, 5]
+
+
+def test_a_failed_task_leaves_the_old_data_and_records_nothing(
+    orders: Asset, recorded: list[Recording], spark: Any
+) -> None:
+    publish(spark.range(3), orders)
+
+    @spark_task(outlets=[orders])
+    def produce(spark: Any) -> Any:
+        return spark.sql("SELECT raise_error('broken') AS id")
+
+    with pytest.raises(Exception, match="broken"):
+        run(produce)
+    assert read(orders).count() == 3
+    assert recorded == []
+
+
+def test_submitted_and_mapped(orders: Asset, tmp_path: Path, recorded: list[Recording]) -> None:
+    @spark_task(outlets=AssetAlias("parts"))
+    def produce(spark: Any, number: int, *, outlet_events: Any) -> Any:
+        part = Asset(f"file://{tmp_path}/lake/part-{number}")
+        outlet_events[AssetAlias("parts")].add(part)
+        return {part: spark.range(number)}
+
+    @flow
+    def around() -> list[Any]:
+        return produce.map([1, 2, 3]).result()
+
+    published = around()
+    assert sorted(each.metrics["rows"] for result in published for each in result.values()) == [1, 2, 3]
+    assert sorted(recording.events[0].metrics["rows"] for recording in recorded) == [1, 2, 3]
+    assert orders not in [event.asset for recording in recorded for event in recording.events]
+
+
+class TestMismatch:
+    def test_no_outlet(self) -> None:
+        @spark_task
+        def produce(spark: Any) -> Any:
+            return spark.range(1)
+
+        with pytest.raises(OutletError, match=r"has no outlet.*Name one"):
+            run(produce)
+
+    def test_two_outlets(self, orders: Asset, customers: Asset, recorded: list[Recording]) -> None:
+        @spark_task(outlets=[orders, customers])
+        def produce(spark: Any) -> Any:
+            return spark.range(1)
+
+        with pytest.raises(OutletError, match=r"Return {asset: DataFrame}"):
+            run(produce)
+        assert recorded == []
+
+    def test_an_alias_does_not_say_which_asset(self) -> None:
+        @spark_task(outlets=AssetAlias("some"))
+        def produce(spark: Any) -> Any:
+            return spark.range(1)
+
+        with pytest.raises(OutletError, match="whose data"):
+            run(produce)
+
+    def test_an_asset_that_is_no_outlet(self, orders: Asset, customers: Asset) -> None:
+        @spark_task(outlets=orders)
+        def produce(spark: Any) -> Any:
+            return {orders: spark.range(1), customers: spark.range(1)}
+
+        with pytest.raises(OutletError, match="none of its outlets"):
+            run(produce)
+        assert not Path(str(asset_path(orders))).exists()
+
+    def test_publishing_to_an_asset_that_is_no_outlet_writes_nothing(self, orders: Asset, customers: Asset) -> None:
+        @spark_task(outlets=orders)
+        def produce(spark: Any) -> Any:
+            publish(spark.range(1), customers)
+
+        with pytest.raises(OutletError):
+            run(produce)
+        assert not Path(str(asset_path(customers))).exists()
+
+    def test_a_list_of_dataframes(self, orders: Asset) -> None:
+        @spark_task(outlets=orders)
+        def produce(spark: Any) -> Any:
+            return [spark.range(1)]
+
+        with pytest.raises(OutletError, match="several DataFrames"):
+            run(produce)
+
+    def test_no_place_for_the_session(self) -> None:
+        with pytest.raises(InvalidFlow, match="first parameter"):
+
+            @spark_task  # type: ignore[arg-type]
+            def produce() -> None: ...
+
+
+def test_with_options_may_change_the_outlet(orders: Asset, customers: Asset, recorded: list[Recording]) -> None:
+    @spark_task(outlets=orders)
+    def produce(spark: Any) -> Any:
+        return spark.range(1)
+
+    run(produce.with_options(outlets=customers))
+    assert [event.asset for event in recorded[0].events] == [customers]
+    assert read(customers).count() == 1
+
+
+def test_a_plain_call_in_a_unit_test(orders: Asset, recorded: list[Recording]) -> None:
+    @spark_task(outlets=orders)
+    def produce(spark: Any, rows: int) -> Any:
+        return spark.range(rows)
+
+    assert produce.fn(3).metrics["rows"] == 3
+    assert recorded == []
+
+
+@pytest.mark.parametrize("runner", [ProcessPoolTaskRunner, ThreadPoolTaskRunner])
+def test_a_process_pool_is_refused_in_classic_mode(monkeypatch: pytest.MonkeyPatch, runner: Any) -> None:
+    """As a task finds it in a process of a pool; a real pool takes a minute."""
+
+    @spark_task
+    def produce(spark: Any) -> int:
+        return spark.range(3).count()
+
+    context = SimpleNamespace(detached=True, task_runner=runner())
+    monkeypatch.setattr("assetflow.spark.task.FlowRunContext", SimpleNamespace(get=lambda: context))
+    if runner is ThreadPoolTaskRunner:
+        assert produce.fn() == 3
+    else:
+        with pytest.raises(SparkSettingsConflict, match="ThreadPoolTaskRunner"):
+            produce.fn()
