@@ -1,0 +1,170 @@
+"""Errors as problem documents (RFC 9457), with what an `AssetflowError` knows: code, place, what to do, rule."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, cast
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from assetflow.api.responses import Json
+from assetflow.errors import (
+    AssetflowError,
+    Conflict,
+    LedgerError,
+    PrefectRefused,
+    PrefectUnreachable,
+    TooLarge,
+    UnknownAsset,
+    UnknownConsumer,
+    UnknownEvent,
+)
+
+logger = logging.getLogger("assetflow.api")
+
+MEDIA_TYPE = "application/problem+json"
+_STATUS: tuple[tuple[type[AssetflowError], int], ...] = (
+    (UnknownAsset, 404),
+    (UnknownConsumer, 404),
+    (UnknownEvent, 404),
+    (Conflict, 409),
+    (PrefectRefused, 409),
+    (TooLarge, 413),
+    (LedgerError, 503),
+    (PrefectUnreachable, 503),
+)
+_SHOWN = 100
+
+
+class FieldError(BaseModel):
+    """What is wrong with one field."""
+
+    loc: list[str | int] = Field(description="The place: body, query or path, then the names on the way.")
+    msg: str
+    type: str
+
+
+class Problem(BaseModel):
+    """What went wrong, where, and what to do about it (RFC 9457)."""
+
+    type: str = Field(description="A name of the kind of problem: `urn:assetflow:` and its code.")
+    title: str
+    status: int
+    detail: str
+    code: str
+    where: str | None = None
+    fix: str | None = None
+    rule: str | None = Field(default=None, description="The rule of the contract that is not met.")
+    errors: list[FieldError] | None = Field(default=None, description="Of a 422: each field, with the reason.")
+
+
+def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The problems that a route may answer with, for its documentation; those of every route are added."""
+    return {
+        status: {
+            "description": HTTPStatus(status).phrase,
+            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        }
+        for status in sorted({400, 401, 403, 503, *statuses})
+    }
+
+
+def problem(
+    status: int,
+    detail: str,
+    *,
+    code: str = "",
+    where: str = "",
+    fix: str = "",
+    rule: str | None = None,
+    errors: Sequence[Mapping[str, object]] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Json:
+    """An answer that is a problem document; what is empty is left out."""
+    phrase = HTTPStatus(status).phrase
+    code = code or phrase.lower().replace(" ", "-")
+    document: dict[str, object] = {
+        "type": f"urn:assetflow:{code}",
+        "title": phrase,
+        "status": status,
+        "detail": detail,
+        "code": code,
+    }
+    more = {"where": where, "fix": fix, "rule": rule, "errors": errors}
+    document |= {name: value for name, value in more.items() if value}
+    return Json(document, status, dict(headers or {}), media_type=MEDIA_TYPE)
+
+
+def problem_of(error: AssetflowError) -> Json:
+    """The answer to a request that led to this error; what is no case of its own is the request's fault (422)."""
+    status = next((status for kind, status in _STATUS if isinstance(error, kind)), 422)
+    headers = {"retry-after": "1"} if status == 503 else None
+    errors = None
+    if status == 422:
+        place: list[str] = [part for part in error.where.split(".") if part] or ["body"]
+        errors = [{"loc": place, "msg": error.message, "type": error.code}]
+    return problem(
+        status,
+        error.message,
+        code=error.code,
+        where=error.where,
+        fix=error.fix,
+        rule=error.rule,
+        errors=errors,
+        headers=headers,
+    )
+
+
+def field_errors(found: Sequence[Any]) -> list[dict[str, object]]:
+    """What pydantic found wrong, without the values: they may be secret, or not even be text."""
+    return [
+        {"loc": [_part(part) for part in each["loc"]], "msg": str(each["msg"])[:500], "type": str(each["type"])}
+        for each in found[:_SHOWN]
+    ]
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Let every failure of a route be answered with a problem document, never with a traceback."""
+
+    @app.exception_handler(AssetflowError)
+    async def _ours(_request: Request, error: AssetflowError) -> Json:  # pyright: ignore[reportUnusedFunction]
+        return problem_of(error)
+
+    @app.exception_handler(RequestValidationError)
+    async def _invalid(_request: Request, error: RequestValidationError) -> Json:  # pyright: ignore[reportUnusedFunction]
+        errors = field_errors(error.errors())
+        first = errors[0] if errors else {"loc": ["body"], "msg": "it cannot be read"}
+        place = ".".join(map(str, cast("list[object]", first["loc"])))
+        return problem(422, f"{place}: {first['msg']}", code="invalid-request", where=place, errors=errors)
+
+    @app.exception_handler(HTTPException)
+    async def _http(_request: Request, error: HTTPException) -> Json:  # pyright: ignore[reportUnusedFunction]
+        return problem(error.status_code, _told(error), headers=error.headers)
+
+    @app.exception_handler(Exception)
+    async def _bug(request: Request, error: Exception) -> Json:  # pyright: ignore[reportUnusedFunction]
+        logger.error("%s %s failed unexpectedly", request.method, request.url.path, exc_info=error)
+        return problem(500, "assetflow failed unexpectedly; its log has the full report", code="unexpected")
+
+
+def _told(error: HTTPException) -> str:
+    match error.status_code:
+        case 404:
+            return "there is nothing at this address"
+        case 405:
+            return "this address does not know this method"
+        case 400:
+            return "the request cannot be read; its body has to be JSON"
+        case 413:
+            return "the body is too large; send it in several parts"
+        case _:
+            return str(error.detail)
+
+
+def _part(part: object) -> str | int:
+    return part if isinstance(part, int) else str(part).encode("ascii", "backslashreplace").decode()[:200]

@@ -1,0 +1,1 @@
+"""The shapes of requests and answers, as the OpenAPI document describes them."""

@@ -1,0 +1,300 @@
+"""assetflow's own shapes. Explanations are those of the core, which says what is in them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation
+
+from assetflow.api.paging import Moment, Text
+
+Extra = dict[str, Any]
+
+
+class EventIn(BaseModel):
+    """An update to record."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"uri": "s3://shop/orders", "extra": {"rows": 12}, "id": "orders-2026-11-20"},
+                {"uri": "s3://shop/hourly", "partition_key": "2026-11-20T08", "aliases": ["late"]},
+            ]
+        },
+    )
+
+    uri: Text = Field(description="The asset.")
+    name: Text | None = Field(default=None, description="A readable name of the asset.")
+    group: Annotated[Text, Field(max_length=250)] = Field(default="", description="A label that lists sort by.")
+    extra: Extra = Field(default_factory=dict, description="What there is to say: at most 64 KiB and 50 levels.")
+    partition_key: Annotated[str, Field(max_length=250)] | None = None
+    aliases: Annotated[list[Text], Field(max_length=100)] = Field(default_factory=list[str])
+    id: Annotated[Text, Field(min_length=1, max_length=250)] | None = Field(
+        default=None, description="Idempotency key: a UUID is the event's id, another text stands for one."
+    )
+    occurred: Moment | None = Field(default=None, description="When it was updated; now if nothing is said.")
+    by: Annotated[Text, Field(max_length=250)] = Field(default="", description="Who says so.")
+
+
+class EventsIn(BaseModel):
+    """Updates to record, as one recording: all that are as they have to be, and then one pass."""
+
+    # Each is validated on its own, so that one that is wrong does not keep the others out.
+    events: Annotated[list[SkipValidation[EventIn]], Field(min_length=1, max_length=10_000)]
+
+
+class ItemOut(BaseModel):
+    """What became of one update: `recorded`, `known` (it was recorded before), or `refused` with the reason."""
+
+    index: int
+    status: Literal["recorded", "known", "refused"]
+    id: UUID | None = None
+    uri: str | None = None
+    sequence: int | None = None
+    code: str | None = None
+    field: str | None = None
+    error: str | None = None
+    fix: str | None = None
+    rule: str | None = None
+
+
+class DecisionMade(BaseModel):
+    decision: UUID
+    consumer: str
+    target_key: str | None
+
+
+class RecordedOut(BaseModel):
+    recorded: int
+    known: int
+    refused: int
+    items: list[ItemOut]
+    decisions: list[DecisionMade]
+    warnings: list[str]
+
+
+class Open(BaseModel):
+    """An object that may have more fields than are named."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class EventOut(Open):
+    """An event as it travels everywhere; what is empty is left out."""
+
+    id: UUID
+    uri: str
+    occurred: datetime
+    origin: Extra
+    sequence: int
+    recorded: datetime
+    name: str | None = None
+    group: str | None = None
+    extra: Extra | None = None
+    asset_extra: Extra | None = None
+    partition_key: str | None = None
+    aliases: list[str] | None = None
+    metrics: Extra | None = None
+
+
+class Page(BaseModel):
+    next: int | str | None = Field(description="Asks for the page behind; none behind the last one.")
+
+
+class EventsPage(Page):
+    items: list[EventOut]
+
+
+class CountOut(BaseModel):
+    count: int
+
+
+class IdsIn(BaseModel):
+    ids: Annotated[list[UUID], Field(max_length=10_000)]
+
+
+class IdsOut(BaseModel):
+    ids: list[UUID]
+
+
+class ReceiptOut(Open):
+    status: str
+    words: str
+
+
+class ReceiptsOut(BaseModel):
+    items: list[ReceiptOut]
+
+
+class EventTold(BaseModel):
+    event: EventOut
+    words: str
+    receipts: list[ReceiptOut]
+
+
+class RefusedOut(BaseModel):
+    id: UUID
+    at: datetime
+    reason: str
+    rule: str | None
+    source: str
+    payload: Any
+
+
+class RefusedPage(Page):
+    items: list[RefusedOut]
+
+
+class AssetOut(BaseModel):
+    id: int
+    uri: str
+    name: str
+    names: list[str]
+    group: str
+    extra: Extra
+    aliases: list[str]
+    first_seen: datetime
+    last_event: int | None
+    last_update: datetime | None
+    producers: list[str]
+    readers: list[str]
+    consumers: list[str]
+
+
+class AssetsPage(Page):
+    items: list[AssetOut]
+    total: int
+
+
+class PartitionOut(BaseModel):
+    key: str
+    events: int
+    last_event: int
+    last_update: datetime
+
+
+class PartitionsPage(Page):
+    items: list[PartitionOut]
+
+
+class GraphOut(BaseModel):
+    start: str
+    nodes: list[Extra]
+    edges: list[Extra]
+    truncated: bool
+
+
+class ConsumerListed(Open):
+    id: int
+    name: str
+    deployment_id: UUID
+    schedule: str
+    assets: int
+    updated: int
+    queued: int
+    pending_keys: int | None
+    paused: bool
+    held: bool
+
+
+class ConsumersPage(Page):
+    items: list[ConsumerListed]
+
+
+class ConsumerTold(Open):
+    consumer: str
+    id: int
+    state: str
+    words: str
+    schedule: str
+    queued: int
+    condition: list[Extra]
+    partitions: list[Extra]
+
+
+class PartitionTold(Open):
+    target_key: str
+    holds: bool
+    words: str
+    condition: list[Extra]
+    events: list[Extra]
+
+
+class PendingOut(BaseModel):
+    items: list[str]
+
+
+class SwitchedOut(BaseModel):
+    consumer: str
+    paused: bool
+
+
+class RemovedOut(BaseModel):
+    removed: int
+
+
+class DecisionListed(BaseModel):
+    number: int
+    decision: UUID
+    consumer: str
+    deployment: UUID
+    target_key: str | None
+    made: datetime
+    kind: str
+    status: Literal["waiting", "launched", "ended", "undeliverable"]
+    flow_run: UUID | None
+    state: str
+    launched: datetime | None
+    ended: datetime | None
+    attempts: int
+    error: str
+
+
+class DecisionsPage(Page):
+    items: list[DecisionListed]
+
+
+class DecisionTold(Open):
+    decision: UUID
+    consumer: str
+    words: str
+    events: list[Extra]
+    run: Extra
+
+
+class ReplayedOut(BaseModel):
+    decision: UUID
+    status: Literal["waiting"]
+
+
+class HealthOut(BaseModel):
+    status: Literal["ok"]
+
+
+class ReadyOut(BaseModel):
+    status: Literal["ready", "not ready"]
+    problems: list[str]
+    evaluator: Extra | None
+
+
+class LedgerOut(BaseModel):
+    id: UUID
+    created: datetime
+    prefect_api_url: str | None
+    assets: int
+    consumers: int
+    last_event: int
+    last_decision: int
+    waiting: int
+    running: int
+    undeliverable: int
+    refused: int
+    oldest_waiting: datetime | None
+
+
+class NameOut(BaseModel):
+    name: str
+    uri: str

@@ -1,0 +1,11 @@
+"""assetflow's own paths."""
+
+from fastapi import APIRouter
+
+from assetflow.api.v1 import assets, consumers, decisions, events, health, partitions, recording, simulation
+
+router = APIRouter(prefix="/api/v1")
+for part in (health, recording, events, assets, partitions, consumers, decisions, simulation):
+    router.include_router(part.router)
+
+__all__ = ["router"]

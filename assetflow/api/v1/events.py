@@ -1,0 +1,145 @@
+"""Events: read in pages, and each explained with its receipts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+
+from assetflow.api.backend import TheReader
+from assetflow.api.paging import LARGEST, Limit, Moment, Offset, Text, following, page
+from assetflow.api.problems import answers
+from assetflow.api.responses import EtagRoute, Json
+from assetflow.api.schemas.own import CountOut, EventsPage, EventTold, IdsIn, IdsOut, ReceiptsOut, RefusedPage
+from assetflow.core.assets import Asset
+from assetflow.core.codec.events import event_to_json
+from assetflow.core.explanation.words import iso
+from assetflow.core.redaction import redact, redacted
+from assetflow.errors import InvalidCall
+from assetflow.ledger.explanations import event_explanation
+from assetflow.ledger.reader import Reader
+from assetflow.ledger.records import EventQuery
+
+router = APIRouter(tags=["events"], route_class=EtagRoute)
+
+Uri = Annotated[Text | None, Query(description="Of this asset.", examples=["s3://shop/orders"])]
+Name = Annotated[Text | None, Query(description="Of the asset that this name belongs to.")]
+Alias = Annotated[Text | None, Query(description="That came through this alias.")]
+Key = Annotated[str | None, Query(max_length=250, description="With this partition key.")]
+Later = Annotated[Moment | None, Query(description="Occurred later than this.")]
+Earlier = Annotated[Moment | None, Query(description="Occurred earlier than this.")]
+Cursor = Annotated[int | None, Query(ge=0, le=LARGEST, description="The `next` of the page before.")]
+
+
+@router.get("/events", response_model=EventsPage, responses=answers())
+def list_events(
+    reader: TheReader,
+    uri: Uri = None,
+    name: Name = None,
+    alias: Alias = None,
+    partition_key: Key = None,
+    flow_run: UUID | None = None,
+    after: Later = None,
+    before: Earlier = None,
+    order: Literal["asc", "desc"] = "desc",
+    cursor: Cursor = None,
+    offset: Offset = 0,
+    limit: Limit = 100,
+) -> Json:
+    """Events in ledger order, the newest first unless `order=asc`. To page on, give `next` as `cursor`."""
+    newest_first = order == "desc"
+    query = _query(reader, uri, name, alias, partition_key, flow_run, after, before)
+    if query is None:
+        return Json(page([]))
+    query = _from(query, cursor, newest_first)
+    found = reader.events(query, newest_first=newest_first, limit=limit, offset=offset)
+    items = [event_to_json(redacted(event)) for event in found]
+    last = following(items, limit, "sequence")
+    return Json(page(items, None if last is None else max(0, int(str(last)) + (-1 if newest_first else 1))))
+
+
+@router.get("/events/count", response_model=CountOut, responses=answers())
+def count_events(
+    reader: TheReader,
+    uri: Uri = None,
+    name: Name = None,
+    alias: Alias = None,
+    partition_key: Key = None,
+    flow_run: UUID | None = None,
+    after: Later = None,
+    before: Earlier = None,
+) -> Json:
+    """How many events there are."""
+    query = _query(reader, uri, name, alias, partition_key, flow_run, after, before)
+    return Json({"count": 0 if query is None else reader.count_events(query)})
+
+
+@router.post("/events/known", response_model=IdsOut, responses=answers(413, 415))
+def known_events(body: IdsIn, reader: TheReader) -> Json:
+    """Those of these ids that are recorded or refused."""
+    return Json({"ids": sorted(map(str, reader.known_events(body.ids)))})
+
+
+@router.get("/events/{event_id}", response_model=EventTold, responses=answers(404))
+def explain_event(event_id: UUID, reader: TheReader) -> Json:
+    """An event: where it came from, and what became of it for each consumer."""
+    return Json(event_explanation(reader, event_id).as_json())
+
+
+@router.get("/events/{event_id}/receipts", response_model=ReceiptsOut, responses=answers(404))
+def list_receipts(event_id: UUID, reader: TheReader) -> Json:
+    """What became of an event, for each consumer (and target key)."""
+    return Json({"items": [each.as_json() for each in event_explanation(reader, event_id).receipts]})
+
+
+@router.get("/refused", response_model=RefusedPage, responses=answers())
+def list_refused(reader: TheReader, limit: Limit = 100) -> Json:
+    """What was sent as an event and is none, with the reasons; the newest first."""
+    items: list[dict[str, object]] = [
+        {
+            "id": str(each.id),
+            "at": iso(each.at),
+            "reason": each.reason,
+            "rule": each.rule,
+            "source": each.source,
+            "payload": redact(each.payload),
+        }
+        for each in reader.refused(limit=limit)
+    ]
+    return Json(page(items))
+
+
+def _query(
+    reader: Reader,
+    uri: str | None,
+    name: str | None,
+    alias: str | None,
+    key: str | None,
+    flow_run: UUID | None,
+    after: Moment | None,
+    before: Moment | None,
+) -> EventQuery | None:
+    """The question to the ledger; none if it asks for a name that belongs to nothing."""
+    if sum(each is not None for each in (uri, name, alias)) > 1:
+        raise InvalidCall("uri, name and alias exclude each other", where="query.uri", fix="Give one of them")
+    owner = None if name is None else reader.owner_of(name)
+    if name is not None and owner is None:
+        return None
+    return EventQuery(
+        uri=owner if uri is None else Asset(uri).uri,
+        alias=alias,
+        after=after,
+        before=before,
+        partition_key=key,
+        flow_run_id=flow_run,
+    )
+
+
+def _from(query: EventQuery, cursor: int | None, newest_first: bool) -> EventQuery:
+    if cursor is None:
+        return query
+    first, last = (None, cursor) if newest_first else (cursor, None)
+    return EventQuery(
+        query.uri, query.alias, query.after, query.before, first, last, query.partition_key, query.flow_run_id
+    )

@@ -1,0 +1,88 @@
+"""Assets, as Airflow lists and describes them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from assetflow.api.backend import TheReader
+from assetflow.api.paging import Text
+from assetflow.api.problems import answers
+from assetflow.api.responses import EtagRoute, Json
+from assetflow.api.schemas.airflow import AssetOut, AssetsOut
+from assetflow.api.v2.params import AssetId, Limit, Offset, OrderBy, Pattern, Prefix
+from assetflow.api.v2.words import DEFAULT, alias_to_json, alternatives, asset_numbered, dag_id, order_of, page_size
+from assetflow.core.explanation.words import iso
+from assetflow.core.redaction import redact
+from assetflow.ledger.catalog import AssetQuery, AssetUsers, ListedAsset
+
+router = APIRouter(tags=["Airflow: assets"], route_class=EtagRoute)
+
+_ORDERS = ("id", "name", "uri", "created_at", "updated_at")
+
+
+@router.get("/assets", response_model=AssetsOut, responses=answers())
+def get_assets(
+    reader: TheReader,
+    limit: Limit = DEFAULT,
+    offset: Offset = 0,
+    name_pattern: Pattern = None,
+    name_prefix_pattern: Prefix = None,
+    uri_pattern: Pattern = None,
+    uri_prefix_pattern: Prefix = None,
+    dag_ids: Annotated[list[Text], Query(description="Scheduled on, made or read by one of these Dags.")] = [],  # noqa: B006
+    only_active: Annotated[bool, Query(description="Taken and not used: every asset is active.")] = True,  # noqa: ARG001
+    order_by: OrderBy = [],  # noqa: B006
+) -> Json:
+    """Get assets."""
+    catalog = reader.catalog
+    uris = catalog.uris_of_tokens(catalog.tokens_of_flows([dag_id(each) for each in dag_ids])) if dag_ids else None
+    query = AssetQuery(
+        name=alternatives(name_pattern),
+        uri=alternatives(uri_pattern),
+        name_prefix=alternatives(name_prefix_pattern),
+        uri_prefix=alternatives(uri_prefix_pattern),
+        uris=uris,
+    )
+    found, total = catalog.assets(query, order_of(order_by, _ORDERS), limit=page_size(limit), offset=offset)
+    users = catalog.users_of([each.record for each in found])
+    return Json({"assets": [asset_to_json(each, users[each.record.uri]) for each in found], "total_entries": total})
+
+
+@router.get("/assets/{asset_id}", response_model=AssetOut, responses=answers(404))
+def get_asset(asset_id: AssetId, reader: TheReader) -> Json:
+    """Get an asset."""
+    found = asset_numbered(reader, asset_id)
+    return Json(asset_to_json(found, reader.catalog.users_of([found.record])[found.record.uri]))
+
+
+def asset_to_json(found: ListedAsset, users: AssetUsers) -> dict[str, object]:
+    """An asset in Airflow's shape. A flow is one Dag, and stands for its tasks, which are not known one by one."""
+    record = found.record
+    seen = iso(record.first_seen)
+    document: dict[str, object] = {
+        "id": record.id,
+        "name": found.name,
+        "uri": record.uri,
+        "group": record.group,
+        "extra": redact(record.extra),
+        "created_at": seen,
+        "updated_at": iso(found.updated),
+        "scheduled_dags": [
+            {"dag_id": dag_id(name), "created_at": iso(since), "updated_at": iso(since)}
+            for name, since in users.scheduled.items()
+        ],
+        "producing_tasks": [_task(name, seen) for name in users.producers],
+        "consuming_tasks": [_task(name, seen) for name in users.readers],
+        "aliases": [alias_to_json(alias) for alias in record.aliases],
+        "watchers": [],
+        "last_asset_event": None,
+    }
+    if found.last_event is not None:
+        document["last_asset_event"] = {"id": found.last_event, "timestamp": iso(found.last_time)}
+    return document
+
+
+def _task(name: str, seen: str | None) -> dict[str, object]:
+    return {"dag_id": dag_id(name), "task_id": name.partition("/")[0], "created_at": seen, "updated_at": seen}

@@ -1,0 +1,50 @@
+"""What a run consumed, as Airflow tells it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Path
+
+from assetflow.api.backend import TheReader
+from assetflow.api.problems import answers
+from assetflow.api.responses import EtagRoute, Json
+from assetflow.api.schemas.airflow import AssetEventsOut
+from assetflow.api.v2.asset_events import events_to_json
+from assetflow.api.v2.params import DagId
+from assetflow.api.v2.words import dag_id as dag_named
+from assetflow.errors import UnknownEvent
+from assetflow.ledger.reader import Reader
+from assetflow.ledger.records import DecisionRecord
+
+router = APIRouter(tags=["Airflow: runs"], route_class=EtagRoute)
+
+RunId = Annotated[
+    str, Path(min_length=1, max_length=250, description="The flow run's id, or that of the decision behind it.")
+]
+
+
+@router.get(
+    "/dags/{dag_id}/dagRuns/{dag_run_id}/upstreamAssetEvents", response_model=AssetEventsOut, responses=answers(404)
+)
+def get_upstream_asset_events(dag_id: DagId, dag_run_id: RunId, reader: TheReader) -> Json:
+    """The asset events that a run consumed, oldest first; runs that updates did not start have none of them."""
+    record = _decision(reader, dag_run_id)
+    if record is None or dag_id not in (dag_named(record.consumer_name), str(record.deployment_id)):
+        raise UnknownEvent(
+            f"the run with dag_id: `{dag_id}` and run_id: `{dag_run_id}` was not started by updates",
+            where="path.dag_run_id",
+        )
+    events = reader.events_of([record])[record.id]
+    numbers = reader.catalog.numbers({event.uri for event in events})
+    found = events_to_json(reader, [(event, numbers[event.uri]) for event in events])
+    return Json({"asset_events": found, "total_entries": len(found)})
+
+
+def _decision(reader: Reader, text: str) -> DecisionRecord | None:
+    try:
+        number = UUID(text)
+    except ValueError:
+        return None
+    return reader.decision_of_run(number) or reader.decision(number)

@@ -1,0 +1,25 @@
+"""The parameters that Airflow's lists have in common."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Path, Query
+
+from assetflow.api.paging import LARGEST, Text
+
+Limit = Annotated[int, Query(ge=0, le=LARGEST, description="At most so many; more than 100 are 100.")]
+Offset = Annotated[int, Query(ge=0, le=LARGEST)]
+OrderBy = Annotated[list[Text], Query(description="Names to order by; with `-` before it, one descends.")]
+Pattern = Annotated[Text | None, Query(description="A part, in any case; `%` and `_` stand for text, `|` separates.")]
+Prefix = Annotated[Text | None, Query(description="A beginning, case-sensitive; `|` separates several.")]
+AssetId = Annotated[int, Path(ge=0, le=LARGEST, examples=[1])]
+DagId = Annotated[
+    str,
+    Path(
+        min_length=1,
+        max_length=1000,
+        description="`flow.deployment`, or the deployment's id.",
+        examples=["report.nightly"],
+    ),
+]

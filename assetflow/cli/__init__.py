@@ -1,0 +1,46 @@
+"""The command line: thin entry points, one module for each command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from io import TextIOWrapper
+from typing import NoReturn
+
+
+def main() -> NoReturn:
+    """Run the command that the process was started with, and exit."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A terminal that cannot show a character gets its number instead of an error.
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command; its exit status.
+
+    0: done. 1: done, and the answer is no. 2: refused, with a message on standard error. 70: a mistake of assetflow's,
+    with a report in `ASSETFLOW_HOME/errors`. 130: interrupted. 141: nobody read the output to its end.
+    """
+    from assetflow.cli import failures
+    from assetflow.cli.app import app
+    from assetflow.errors import AssetflowError
+
+    given = [argument for argument in arguments if argument != "--debug"]
+    try:
+        result: object = app(given)
+        sys.stdout.flush()
+    except AssetflowError as error:
+        return failures.refused(error)
+    except SystemExit as ending:
+        return ending.code if isinstance(ending.code, int) else int(ending.code is not None)
+    except BrokenPipeError:
+        return failures.output_closed()
+    except KeyboardInterrupt:
+        return failures.INTERRUPTED
+    except Exception as error:
+        if len(given) < len(arguments):
+            raise
+        return failures.unexpected(error, given)
+    return result if isinstance(result, int) else 0

@@ -1,0 +1,120 @@
+"""`assetflow assets ls`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import cyclopts
+from rich.text import Text
+
+from assetflow.cli.output import iso, lines, moment, print_json, rows, show, table, text
+from assetflow.core.conditions import Token
+from assetflow.core.redaction import redact
+from assetflow.ledger.reader import Reader
+from assetflow.ledger.records import AssetRecord
+
+app = cyclopts.App(name="assets", help="Assets: what tasks update and flows run on.")
+
+ByToken = dict[Token, list[str]]
+
+
+@dataclass(frozen=True)
+class Listed:
+    """An asset with who updates it and who runs on it."""
+
+    asset: AssetRecord
+    last_update: datetime | None
+    events: int
+    producers: Sequence[str]
+    consumers: Sequence[str]
+
+    def as_json(self) -> dict[str, object]:
+        asset = self.asset
+        return {
+            "id": asset.id,
+            "uri": asset.uri,
+            "names": list(asset.names),
+            "group": asset.group,
+            "extra": redact(asset.extra),
+            "aliases": list(asset.aliases),
+            "first_seen": iso(asset.first_seen),
+            "last_update": iso(self.last_update),
+            "events": self.events,
+            "producers": list(self.producers),
+            "consumers": list(self.consumers),
+        }
+
+
+@app.command
+def ls(*, group: str | None = None, json: bool = False) -> None:
+    """List the assets: when they were updated last, by whom, and who runs on them.
+
+    Parameters
+    ----------
+    group
+        Only assets of this group.
+    json
+        Print one JSON document.
+    """
+    with Reader.open() as reader:
+        found = [each for each in listed(reader) if group in (None, each.asset.group)]
+    if json:
+        print_json([each.as_json() for each in found])
+        return
+    now = datetime.now(UTC)
+    made = table("asset", "name", "group", "last update", "events", "producers", "consumers", right=("events",))
+    show(rows(made, (_cells(each, now) for each in found), empty="No assets yet: run a flow whose task has outlets."))
+
+
+def listed(reader: Reader) -> list[Listed]:
+    """All assets by URI, with what surrounds them."""
+    activity = reader.activity()
+    producers, consumers = _producers(reader), _consumers(reader)
+    return [
+        Listed(
+            asset,
+            activity[asset.uri].last if asset.uri in activity else None,
+            activity[asset.uri].events if asset.uri in activity else 0,
+            _names(producers, asset),
+            _names(consumers, asset),
+        )
+        for asset in reader.assets()
+    ]
+
+
+def _producers(reader: Reader) -> ByToken:
+    found: ByToken = {}
+    for edge in reader.edges():
+        if edge.direction == "produces":
+            found.setdefault(Token(edge.kind, edge.value), []).append(edge.name)
+    return found
+
+
+def _consumers(reader: Reader) -> ByToken:
+    found: ByToken = {}
+    for record in reader.consumers():
+        for token in record.consumer.schedule.tokens:
+            found.setdefault(token, []).append(record.consumer.name)
+    return found
+
+
+def _names(by_token: ByToken, asset: AssetRecord) -> list[str]:
+    tokens = [Token("uri", asset.uri)]
+    tokens += [Token("name", name) for name in asset.names]
+    tokens += [Token("alias", alias) for alias in asset.aliases]
+    return sorted({name for token in tokens for name in by_token.get(token, ())})
+
+
+def _cells(each: Listed, now: datetime) -> list[Text]:
+    names = [name for name in each.asset.names if name != each.asset.uri]
+    return [
+        text(each.asset.uri),
+        text(", ".join(names)),
+        text(each.asset.group),
+        moment(each.last_update, now),
+        Text(str(each.events)),
+        lines(each.producers),
+        lines(each.consumers),
+    ]

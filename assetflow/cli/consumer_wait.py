@@ -1,0 +1,103 @@
+"""Waiting until the ledger is in step with what is deployed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from time import monotonic
+from uuid import UUID
+
+from assetflow.errors import LedgerError, PrefectUnreachable, TimedOut
+from assetflow.ledger.reader import Reader
+from assetflow.ledger.records import ConsumerRecord
+from assetflow.prefect_io.deployments import Deployed, Deployments
+from assetflow.prefect_io.rest import prefect_api
+
+SECONDS_BETWEEN_LOOKS = 0.3
+
+
+async def wait_until_known(names: Sequence[str] = (), seconds: float = 60.0) -> None:
+    """Wait until the ledger is in step with what is deployed.
+
+    Parameters:
+        names: these deployments only, each as `flow/deployment`; all if none is named.
+
+    Raises:
+        TimedOut: some are not in step, by name; perhaps no evaluator is running.
+        PrefectUnreachable: it did not answer in all that time.
+        InvalidSchedule: a deployment that is named cannot be used as it is.
+    """
+    deadline = monotonic() + seconds
+    deployed: dict[UUID, Deployed] = {}
+    async with prefect_api() as api:
+        deployments = Deployments(api)
+        while True:
+            try:
+                await _look(deployments, deployed)
+                missing = _not_in_step(deployed, _records(), names)
+                if not missing:
+                    return
+            except PrefectUnreachable:
+                # It may be starting, or busy.
+                if monotonic() > deadline:
+                    raise
+            else:
+                if monotonic() > deadline:
+                    raise _too_late(missing, deployed, seconds)
+            await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
+
+
+async def _look(deployments: Deployments, deployed: dict[UUID, Deployed]) -> None:
+    changes = await deployments.changes()
+    deployed.update({each.id: each for each in changes.changed})
+    for each in changes.gone:
+        deployed.pop(each, None)
+
+
+def _not_in_step(
+    deployed: Mapping[UUID, Deployed], records: Sequence[ConsumerRecord], names: Sequence[str]
+) -> list[str]:
+    known = {each.consumer.deployment_id: each for each in records}
+    found = {each.name: each for each in deployed.values()}
+    for name in names:
+        if name in found and (problem := found[name].problem):
+            raise problem
+    chosen = [found[name] for name in names if name in found] if names else [*found.values()]
+    waiting = [each.name for each in chosen if each.is_scheduled and not _in_step(each, known.get(each.id))]
+    # A deployment with a problem keeps the consumer that it had.
+    stays = {each.id for each in chosen if each.is_scheduled or each.problem}
+    left = [each.consumer.name for each in records if each.consumer.deployment_id not in stays]
+    unknown = [name for name in names if name not in found]
+    return [*waiting, *(name for name in left if not names or name in names), *unknown]
+
+
+def _in_step(deployed: Deployed, record: ConsumerRecord | None) -> bool:
+    return (
+        record is not None
+        and record.declaration == deployed.text
+        and record.consumer.held == deployed.held
+        and record.automation_id is not None
+    )
+
+
+def _records() -> list[ConsumerRecord]:
+    try:
+        with Reader.open() as reader:
+            return reader.consumers()
+    except LedgerError:
+        # The evaluator that makes the ledger may be starting just now; if not, the time limit says so.
+        return []
+
+
+def _too_late(missing: Sequence[str], deployed: Mapping[UUID, Deployed], seconds: float) -> TimedOut:
+    names = {each.name for each in deployed.values()}
+    absent = [name for name in missing if name not in names]
+    listed = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+    if absent == [*missing]:
+        return TimedOut(
+            f"after {seconds:g} s there is no deployment {listed}", fix="`prefect deployment ls` lists them"
+        )
+    return TimedOut(
+        f"after {seconds:g} s the ledger does not know yet: {listed}",
+        fix="Is the evaluator running (`assetflow evaluator start`)? `assetflow sync` tells of schedules it refuses",
+    )

@@ -1,0 +1,39 @@
+"""`assetflow demo`: run the pipelines on real data and show what happened."""
+
+from __future__ import annotations
+
+import json as json_format
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+from rich.console import Console
+
+from assetflow.cli.dev import stop_on_sigterm
+from assetflow.stack.demo import Demo
+from assetflow.stack.environment import StackEnvironment, choose_port, find_project
+from assetflow.stack.show import show
+
+
+def demo(*, port: int | None = None, json: bool = False) -> int:
+    """Run the flows of this project in a stack of its own, then show which update led to which run.
+
+    Exits with 1 if a consumer did not run exactly as often as the contract says, or a number is wrong. The same as
+    JSON is in `.assetflow/demo/summary.json`.
+
+    Parameters:
+        port: of the Prefect server; a free one if none is given.
+        json: print the summary as one JSON document instead of tables.
+    """
+    project = find_project(Path.cwd())
+    environment = StackEnvironment(project, project / ".assetflow" / "demo", choose_port(port))
+    progress = Console(stderr=True, highlight=False)
+    stop_on_sigterm()
+    waiting = progress.status("Starting") if progress.is_terminal else None
+    with waiting or nullcontext():
+        result = Demo(environment, waiting.update if waiting else progress.print).run()
+    if json:
+        sys.stdout.write(json_format.dumps(result.summary, indent=2) + "\n")
+    else:
+        Console(highlight=False).print(show(result.story, result.summary))
+    return 0 if result.summary["ok"] else 1

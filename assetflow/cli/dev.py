@@ -1,0 +1,58 @@
+"""`assetflow dev`: the embedded stack, left running."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from types import FrameType
+
+from rich.console import Console
+
+from assetflow.stack.environment import StackEnvironment, choose_port, find_project
+from assetflow.stack.stack import Stack
+
+
+def dev(*, port: int | None = None) -> None:
+    """Start a Prefect server, the evaluator and a worker for this project, deploy its flows, and leave them running.
+
+    Everything is kept under `.assetflow/dev`; what ends on its own is started again. Ctrl-C stops it.
+
+    Parameters:
+        port: of the Prefect server; a free one if none is given.
+    """
+    console = Console(stderr=True, highlight=False)
+    project = find_project(Path.cwd())
+    environment = StackEnvironment(project, project / ".assetflow" / "dev", choose_port(port))
+    stop_on_sigterm()
+    try:
+        with Stack(environment, console.print) as stack:
+            console.print(_told(environment))
+            stack.watch()
+    except KeyboardInterrupt:
+        return
+
+
+def stop_on_sigterm() -> None:
+    """Let SIGTERM stop the stack as Ctrl-C does."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+
+
+def _told(environment: StackEnvironment) -> str:
+    lines = [
+        "",
+        f"[bold]Prefect[/bold]      {environment.ui_url}",
+        f"[bold]Deployments[/bold]  {environment.ui_url}/deployments",
+        f"[bold]Automations[/bold]  {environment.ui_url}/automations",
+        "",
+        "In another terminal:",
+        f"    . '{environment.shell_file}'",
+        "    prefect deployment run orders-producer/shop",
+        "    assetflow events ls",
+        "",
+        "Ctrl-C stops everything.",
+    ]
+    return "\n".join(lines)

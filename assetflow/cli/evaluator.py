@@ -1,0 +1,76 @@
+"""`assetflow evaluator start`: the process that records updates, decides, and starts the runs."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import ExitStack
+from datetime import UTC, datetime
+
+from cyclopts import App
+
+from assetflow.cli.process_log import log_for_people
+from assetflow.errors import InvalidSettings
+from assetflow.evaluator.evaluator import Evaluator, Options
+from assetflow.evaluator.health import logger
+from assetflow.evaluator.service import evaluate, ready_marker
+from assetflow.settings import get_settings
+
+app = App(name="evaluator")
+
+
+@app.command
+def start(*, since: str | None = None, take_over: bool = False, once: bool = False) -> None:
+    """Record updates of assets, decide which flows run on them, and start their runs, until Ctrl-C or SIGTERM.
+
+    Can be stopped and killed at any moment: the next one goes on where this one stopped.
+
+    Parameters
+    ----------
+    since
+        Replay what Prefect has kept since this time, such as 2026-11-20 or 2026-11-20T08:00:00Z (UTC if no zone is
+        given). Updates that are recorded already count once.
+    take_over
+        Use this ledger for a Prefect server that belongs to another one, whose evaluator then stops.
+    once
+        Work off what waits, and end.
+    """
+    log_for_people()
+    options = Options(since=None if since is None else _moment(since), take_over=take_over)
+    asyncio.run(_start(options, once=once))
+
+
+async def _start(options: Options, *, once: bool) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    home = get_settings().home
+    with ExitStack() as marked:
+        tasks: set[asyncio.Task[None]] = set()
+
+        def on_ready(evaluator: Evaluator) -> None:
+            marked.enter_context(ready_marker(home, evaluator))
+            logger.info("ready: updates of assets in %s start flows", evaluator.api_url)
+            if once:
+                tasks.add(asyncio.create_task(_stop_when_settled(evaluator, stop)))
+
+        await evaluate(options, stop=stop, on_ready=on_ready)
+        await asyncio.gather(*tasks)
+    logger.info("stopped")
+
+
+async def _stop_when_settled(evaluator: Evaluator, stop: asyncio.Event) -> None:
+    try:
+        await evaluator.worked_off()
+    finally:
+        stop.set()
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidSettings(
+            f"{text!r} is no time", where="--since", fix="Write 2026-11-20 or 2026-11-20T08:00:00Z"
+        ) from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

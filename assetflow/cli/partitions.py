@@ -1,0 +1,188 @@
+"""`assetflow partitions ls|gaps`: which partitions have run, which wait and for what, and which are not there."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+
+import cyclopts
+from rich.text import Text
+
+from assetflow.cli.naming import Limit
+from assetflow.cli.output import iso, moment, print_json, rows, show, table, text
+from assetflow.cli.ranges import From, To, read_range
+from assetflow.core.backfill import series_to_look_at
+from assetflow.core.explanation.pending_keys import LeafKeys, leaf_keys
+from assetflow.core.explanation.words import count, some
+from assetflow.core.partitions.ranges import KeySeries
+from assetflow.errors import InvalidCall
+from assetflow.ledger.explanations import names_of
+from assetflow.ledger.lookup import find_consumer, find_uri
+from assetflow.ledger.reader import Reader
+from assetflow.ledger.records import ConsumerRecord, KeyDecisions
+
+app = cyclopts.App(name="partitions", help="Partitions: what has run for which key, and what is missing.")
+
+# The lines of the map: what a line is, and the place of a key in it.
+_LINES = {"hour": "%Y-%m-%d", "day": "%Y-%m", "week": "%Y", "month": "%Y", "quarter": "%Y", "year": "%Y"}
+
+
+@app.command
+def ls(consumer: str, /, *, limit: Limit = 50, json: bool = False) -> None:
+    """List the partitions of a consumer: pending ones with the keys that came and are missing, done and failed ones.
+
+    Parameters
+    ----------
+    consumer
+        flow/deployment, its id, or a flow with one consumer.
+    limit
+        At most so many pending ones, and so many that have run (the latest).
+    json
+        Print one JSON document.
+    """
+    with Reader.open() as reader:
+        record = find_consumer(reader, consumer)
+        if not record.consumer.schedule.is_partitioned:
+            raise InvalidCall(f"{record.consumer.name} has no partitions", fix="`assetflow queue ls` shows its queue")
+        pending = _pending(reader, record)
+        decided = dict(list(reader.decisions_by_key(record.consumer.id).items())[::-1])
+    waiting = dict(list(pending.items())[:limit])
+    if json:
+        print_json(_as_json(record, waiting, len(pending), dict(list(decided.items())[:limit]), decided))
+        return
+    show(text(_totals(record, len(pending), decided)))
+    now = datetime.now(UTC)
+    made = table("partition", "state", "received", "missing", "since", "flow run", whole=("partition",))
+    cells = [_pending_cells(key, leaves) for key, leaves in waiting.items()]
+    cells += [_decided_cells(key, each, now) for key, each in list(decided.items())[:limit]]
+    show(rows(made, cells, empty="No partitions yet."))
+
+
+@app.command
+def gaps(
+    asset: str,
+    /,
+    *,
+    from_: From = None,
+    to: To = None,
+    every: str | None = None,
+    key_format: str = "",
+    timezone: str = "UTC",
+    json: bool = False,
+) -> int:
+    """Show for which keys of a range an asset was never updated. The exit status is 1 if there are any.
+
+    Parameters
+    ----------
+    asset
+        The asset: its URI or its name.
+    from_
+        The first key's time: 2026, 2026-11, 2026-11-20 or 2026-11-20T05.
+    to
+        The last key's time, included.
+    every
+        How often a key comes: hour, day, week, month, quarter or year; as the known keys are written if not given.
+    key_format
+        How a key is written, as in strftime; as the known keys are, or as Airflow's mappers do, if not given.
+    timezone
+        The zone of the keys.
+    json
+        Print one JSON document.
+    """
+    start, end = read_range(from_, to)
+    with Reader.open() as reader:
+        uri = find_uri(reader, asset)
+        known = reader.keys_of(uri)
+    series = series_to_look_at(every, key_format, timezone, lambda: known)
+    wanted = series.between(start, end)
+    missing = [key for key in wanted if key not in known]
+    if json:
+        document = {"asset": uri, "every": series.writer.kind, "format": series.writer.output_format}
+        print_json(document | {"keys": len(wanted), "updated": len(wanted) - len(missing), "missing": missing})
+        return 1 if missing else 0
+    show(text(f"{uri}: {series.describe()}"), *_map(series, wanted, known))
+    found = f"{len(wanted) - len(missing)} of {count(len(wanted), 'key')} updated"
+    show(text(found + (f", missing: {some(missing)}" if missing else "")))
+    return 1 if missing else 0
+
+
+def _pending(reader: Reader, record: ConsumerRecord) -> dict[str, tuple[LeafKeys, ...]]:
+    schedule = record.consumer.schedule
+    tokens_of = names_of(reader, schedule).tokens_of
+    queues = {key: queue for key, queue in reader.pending(record.consumer.id).items() if key is not None}
+    return {key: leaf_keys(schedule, key, queues[key], tokens_of) for key in sorted(queues)}
+
+
+def _as_json(
+    record: ConsumerRecord,
+    waiting: Mapping[str, tuple[LeafKeys, ...]],
+    pending: int,
+    shown: Mapping[str, KeyDecisions],
+    decided: Mapping[str, KeyDecisions],
+) -> dict[str, object]:
+    return {
+        "consumer": record.consumer.name,
+        "totals": {"pending": pending, **_numbers(decided)},
+        "pending": [
+            {"partition": key, "assets": [leaf.as_json() for leaf in leaves]} for key, leaves in waiting.items()
+        ],
+        "decided": [
+            {
+                "partition": key,
+                "state": each.state,
+                "decision": str(each.latest),
+                "flow_run": None if each.flow_run_id is None else str(each.flow_run_id),
+                "made": iso(each.made),
+                "backfills": each.backfills,
+            }
+            for key, each in shown.items()
+        ],
+    }
+
+
+def _numbers(decided: Mapping[str, KeyDecisions]) -> dict[str, int]:
+    done = sum(each.is_done for each in decided.values())
+    running = sum(each.is_open for each in decided.values())
+    return {"done": done, "running": running, "failed": len(decided) - done - running}
+
+
+def _totals(record: ConsumerRecord, pending: int, decided: Mapping[str, KeyDecisions]) -> str:
+    numbers = {"pending": pending, **_numbers(decided)}
+    return f"{record.consumer.name}: " + ", ".join(f"{number} {name}" for name, number in numbers.items())
+
+
+def _pending_cells(key: str, leaves: tuple[LeafKeys, ...]) -> list[Text | str]:
+    received = [f"{leaf.leaf}: {some(list(leaf.received))}" for leaf in leaves if leaf.received]
+    missing = [
+        f"{leaf.leaf}: {some(list(leaf.missing)) or 'nothing yet'}"
+        for leaf in leaves
+        if len(leaf.received) < leaf.needed
+    ]
+    return [text(key), Text("pending", "yellow"), text("; ".join(received)), text("; ".join(missing)), "", ""]
+
+
+def _decided_cells(key: str, each: KeyDecisions, now: datetime) -> list[Text | str]:
+    style = "green" if each.is_done else "cyan" if each.is_open else "red"
+    word = "done" if each.is_done else each.state.lower() if each.is_open else f"failed ({each.state})"
+    run = "" if each.flow_run_id is None else str(each.flow_run_id)
+    return [text(key), text(word, style), "", "", moment(each.made, now), Text(run, "dim")]
+
+
+def _map(series: KeySeries, wanted: Mapping[str, datetime], known: Collection[str]) -> list[Text]:
+    """A line for each day of hours, month of days or year: one mark for each key."""
+    lines: defaultdict[str, Text] = defaultdict(Text)
+    mark, gap = ("█", "·") if (sys.stdout.encoding or "").lower().startswith("utf") else ("#", ".")
+    for key, start in wanted.items():
+        line = lines[start.strftime(_LINES[series.writer.kind])]
+        if not line.plain:
+            line.append(" " * _place(series, start))
+        there = key in known
+        line.append(mark if there else gap, "green" if there else "red")
+    return [Text(f"{name}  ").append_text(line) for name, line in lines.items()]
+
+
+def _place(series: KeySeries, start: datetime) -> int:
+    """How many places of a line lie before its first key."""
+    return {"hour": start.hour, "day": start.day - 1, "month": start.month - 1}.get(series.writer.kind, 0)

@@ -1,0 +1,29 @@
+"""Ranges of keys as they are typed: `--from 2026-11-01 --to 2026-11-20`, both included."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from assetflow.core.partitions.ranges import read_period
+from assetflow.errors import InvalidCall
+
+From = Annotated[str | None, Parameter(name="--from")]
+To = Annotated[str | None, Parameter(name="--to")]
+
+
+def read_range(start: str | None, end: str | None) -> tuple[datetime, datetime]:
+    """The begin of the first period and the end of the last one, as wall times.
+
+    Raises:
+        InvalidCall: one of them is missing, or the end lies before the beginning.
+        InvalidPartition: one of them is no time.
+    """
+    if start is None or end is None:
+        raise InvalidCall("a range needs --from and --to", fix="Write --from 2026-11-01 --to 2026-11-20, both included")
+    first, last = read_period(start)[0], read_period(end)[1]
+    if last <= first:
+        raise InvalidCall(f"--to {end} lies before --from {start}", fix="Exchange them")
+    return first, last

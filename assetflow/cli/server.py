@@ -1,0 +1,164 @@
+"""`assetflow server start`: evaluator, REST API and pages in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from typing import Annotated
+
+import uvicorn
+from cyclopts import App, Parameter
+from fastapi import FastAPI
+
+from assetflow.api.app import create_app
+from assetflow.api.backend import Backend
+from assetflow.api.security import access_for
+from assetflow.cli.process_log import log_for_people
+from assetflow.errors import PortInUse
+from assetflow.evaluator.evaluator import Evaluator, Options
+from assetflow.evaluator.service import evaluate, ready_marker
+from assetflow.ledger import Ledger
+from assetflow.settings import get_settings
+from assetflow.web import add_pages
+
+app = App(name="server", help="Evaluator, REST API and pages in one process.")
+
+PORT = 4300
+SECONDS_TO_FINISH = 5
+
+logger = logging.getLogger("assetflow.server")
+
+
+@app.command
+def start(
+    *,
+    host: str = "127.0.0.1",
+    port: int = PORT,
+    evaluator: Annotated[bool, Parameter(negative="--no-evaluator")] = True,
+    ui: Annotated[bool, Parameter(negative="--no-ui")] = True,
+    take_over: bool = False,
+) -> None:
+    """Evaluate, and answer requests, until Ctrl-C or SIGTERM.
+
+    Listens on this machine only, unless there is a key (ASSETFLOW_API_KEY).
+
+    Parameters
+    ----------
+    host
+        The address to listen on.
+    port
+        The port; 0 for a free one, which is told.
+    evaluator
+        Evaluate as well; without it, another process has to.
+    ui
+        Serve the pages too.
+    take_over
+        Use this ledger for a Prefect server that belongs to another one, whose evaluator then stops.
+    """
+    log_for_people()
+    settings = get_settings()
+    access = access_for(host, settings.api_key, settings.api_hosts.split(","))
+    with Ledger.open() as ledger, _listening(host, port) as listener:
+        service = _Service(Options(take_over=take_over))
+        backend = Backend(ledger, on_recorded=service.wake, troubles=service.troubles)
+        api = create_app(backend, access)
+        if ui:
+            add_pages(api)
+        asyncio.run(service.run(api, listener, evaluating=evaluator))
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to whoever runs it."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+class _Service:
+    """Server and evaluator side by side: when one ends, the other does too."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._evaluator: Evaluator | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def wake(self) -> None:
+        """There may be a decision to launch; called from any thread."""
+        if self._loop is not None and self._evaluator is not None:
+            self._loop.call_soon_threadsafe(self._evaluator.launcher.wake)
+
+    def troubles(self) -> dict[str, str]:
+        return {} if self._evaluator is None else self._evaluator.health.troubles
+
+    async def run(self, api: FastAPI, listener: socket.socket, *, evaluating: bool) -> None:
+        """Serve until a signal comes.
+
+        Raises:
+            as `evaluate`
+        """
+        self._loop = asyncio.get_running_loop()
+        stop = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._loop.add_signal_handler(number, stop.set)
+        config = uvicorn.Config(
+            api, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=SECONDS_TO_FINISH
+        )
+        server = _Server(config)
+        working: set[asyncio.Task[None]] = {asyncio.create_task(server.serve([listener]))}
+        if evaluating:
+            working.add(asyncio.create_task(self._evaluate(stop)))
+        logger.info("listening on %s", address_of(listener))
+        working.add(asyncio.create_task(_until(stop)))
+        await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
+        stop.set()
+        server.should_exit = True
+        for each in await asyncio.gather(*working, return_exceptions=True):
+            if isinstance(each, BaseException):
+                raise each
+        logger.info("stopped")
+
+    async def _evaluate(self, stop: asyncio.Event) -> None:
+        with ExitStack() as marked:
+
+            def on_ready(evaluator: Evaluator) -> None:
+                self._evaluator = evaluator
+                marked.enter_context(ready_marker(get_settings().home, evaluator))
+                logger.info("ready: updates of assets in %s start flows", evaluator.api_url)
+
+            await evaluate(self._options, stop=stop, on_ready=on_ready)
+
+
+async def _until(stop: asyncio.Event) -> None:
+    await stop.wait()
+
+
+def address_of(listener: socket.socket) -> str:
+    """The address at which a socket can be called."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Generator[socket.socket]:
+    """A socket that listens.
+
+    Raises:
+        PortInUse: the port is taken, or the address is not one of this machine.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except (OSError, OverflowError) as error:
+        raise PortInUse(
+            f"nothing can listen on {host}, port {port}: {error}",
+            fix="Stop what listens there, or choose another one with --port",
+        ) from error
+    with listener:
+        yield listener

@@ -1,0 +1,104 @@
+"""`assetflow status`: whether everything works, and what waits."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+from rich.text import Text
+
+from assetflow.cli.output import ago, iso, print_json, show, shown, table, text
+from assetflow.evaluator.status import Condition, look
+from assetflow.ledger.reader import Reader
+
+
+def status(*, json: bool = False) -> int:
+    """Say whether an evaluator works, how far it is behind Prefect, and what waits for a run.
+
+    Ends with 0 if all is well, with 1 if something needs attention: no evaluator at work, Prefect out of reach, an
+    update that is not recorded or a decision that has no run after a minute.
+
+    Parameters
+    ----------
+    json
+        Print one JSON document.
+    """
+    with Reader.open() as reader:
+        condition = asyncio.run(look(reader, datetime.now(UTC)))
+        place = reader.place
+    if json:
+        print_json(_as_json(condition, place))
+    else:
+        made = table("", "")
+        made.show_header = False
+        for name, value in (("ledger", text(place)), *_lines(condition)):
+            made.add_row(Text(name), value)
+        show(made, *(text(problem, "bold red") for problem in condition.problems))
+    return int(bool(condition.problems))
+
+
+def _lines(condition: Condition) -> list[tuple[str, Text]]:
+    return [
+        ("evaluator", _evaluator(condition)),
+        ("Prefect", text(condition.prefect, "" if not condition.trouble else "red")),
+        ("not recorded yet", _lag(condition)),
+        ("without a run", _waiting(condition)),
+        ("undeliverable", _number(condition.undeliverable, "see `assetflow decisions ls --undeliverable`")),
+        ("refused", _number(condition.refused, "see `assetflow events ls --refused`")),
+    ]
+
+
+def _evaluator(condition: Condition) -> Text:
+    lease = condition.lease
+    if lease is None:
+        return Text("stopped; start it with `assetflow evaluator start`", "red")
+    holder = f"process {lease.holder.pid} on {shown(lease.holder.host)}"
+    if condition.alive:
+        return Text(f"works since {_moment(lease.since, condition)}, {holder}", "green")
+    return Text(f"dead or frozen: {holder} gave its last sign of life {_moment(lease.renewed, condition)}", "red")
+
+
+def _lag(condition: Condition) -> Text:
+    lag = condition.lag
+    if lag is None:
+        return Text("not known: Prefect does not answer", "red")
+    if lag.oldest is None:
+        return Text("nothing")
+    return Text(f"{lag.updates} updates, the oldest from {_moment(lag.oldest, condition)}", "yellow")
+
+
+def _waiting(condition: Condition) -> Text:
+    if condition.oldest_waiting is None:
+        return Text("nothing")
+    said = f": {shown(condition.waits_for)}" if condition.waits_for else ""
+    since = _moment(condition.oldest_waiting, condition)
+    return Text(f"{condition.waiting} decisions, the oldest from {since}{said}", "yellow")
+
+
+def _number(number: int, see: str) -> Text:
+    return Text(f"{number}, {see}", "yellow") if number else Text("0")
+
+
+def _moment(value: datetime, condition: Condition) -> str:
+    return f"{value:%Y-%m-%d %H:%M:%S} UTC ({ago(value, condition.now)})"
+
+
+def _as_json(condition: Condition, place: str) -> dict[str, object]:
+    lease, lag = condition.lease, condition.lag
+    return {
+        "ok": not condition.problems,
+        "problems": condition.problems,
+        "ledger": place,
+        "evaluator": {
+            "alive": condition.alive,
+            "since": iso(lease.since if lease else None),
+            "last_sign": iso(lease.renewed if lease else None),
+            "host": lease.holder.host if lease else None,
+            "pid": lease.holder.pid if lease else None,
+        },
+        "prefect": {"url": condition.prefect, "reachable": not condition.trouble, "error": condition.trouble or None},
+        "lag": None if lag is None else {"updates": lag.updates, "oldest": iso(lag.oldest)},
+        "waiting": {"decisions": condition.waiting, "oldest": iso(condition.oldest_waiting)},
+        "undeliverable": condition.undeliverable,
+        "refused": condition.refused,
+    }

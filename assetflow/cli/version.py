@@ -1,0 +1,44 @@
+"""`assetflow version`."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of
+
+from rich.text import Text
+
+from assetflow.cli.output import print_json, show, table
+from assetflow.ledger.version import VERSION
+
+
+def version(*, json: bool = False) -> None:
+    """Say the versions of assetflow and of what it runs on.
+
+    Parameters
+    ----------
+    json
+        Print one JSON document.
+    """
+    found = {
+        "assetflow": _installed("assetflow"),
+        "prefect": _installed("prefect"),
+        "python": platform.python_version(),
+        "pyspark": _installed("pyspark"),
+        "ledger_schema": VERSION,
+    }
+    if json:
+        print_json(found)
+        return
+    made = table("", "")
+    made.show_header = False
+    for name, number in found.items():
+        made.add_row(Text(name.replace("_", " ")), Text(number or "not installed"))
+    show(made)
+
+
+def _installed(package: str) -> str | None:
+    try:
+        return version_of(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,140 @@
+"""The demo: the pipelines of this repository on real data, in a stack of their own, checked to the last event."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from assetflow.errors import StackFailed, TimedOut
+from assetflow.ledger.reader import Reader
+from assetflow.stack.calls import POLL_SECONDS, PrefectCalls
+from assetflow.stack.environment import StackEnvironment
+from assetflow.stack.stack import Stack, Tell
+from assetflow.stack.summary import Story
+
+RUN_SECONDS = 300.0
+SETTLE_SECONDS = 600.0
+# As in flows/partitions.py, which is the project's and not ours to import.
+LATE_HOUR = "2013-01-04T23"
+
+Json = dict[str, object]
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """What the demo showed, and the same as JSON (also in `summary.json`)."""
+
+    story: Story
+    summary: Json
+
+
+class Demo:
+    """Runs the flows of `prefect.yaml` in a fresh stack and folds what was recorded.
+
+    Parameters:
+        environment: the stack's folders and port; its folder is emptied first.
+        tell: is called with a line for each step.
+    """
+
+    def __init__(self, environment: StackEnvironment, tell: Tell) -> None:
+        self.environment = environment
+        self._tell = tell
+
+    @property
+    def summary_file(self) -> Path:
+        return self.environment.home / "summary.json"
+
+    def run(self, look: Callable[[PrefectCalls], None] = lambda _: None) -> DemoResult:
+        """The whole demo.
+
+        Parameters:
+            look: is called when everything has run and the stack still stands.
+
+        Raises:
+            StackFailed, TimedOut: a process or a run did not do its part; nothing is left running.
+        """
+        started = time.monotonic()
+        stack = Stack(self.environment, self._tell, fresh=True)
+        with stack:
+            with PrefectCalls(self.environment.api_url) as calls:
+                self._produce(calls)
+                story = self._settle(calls)
+                look(calls)
+            results = self._check_results()
+        summary = story.as_json() | {"results": results, "seconds": round(time.monotonic() - started, 1)}
+        summary["ok"] = bool(summary["ok"]) and bool(results["ok"])
+        self.summary_file.write_text(json.dumps(summary, indent=2) + "\n")
+        return DemoResult(story, summary)
+
+    def _produce(self, calls: PrefectCalls) -> None:
+        self._tell("Starting orders-producer and ingest-flights through Prefect's API")
+        first = [calls.start("orders-producer/shop"), calls.start("ingest-flights/lake")]
+        for run in first:
+            calls.wait_for_run(run, RUN_SECONDS)
+        self._tell("Waiting for carrier-report, which runs by itself")
+        self._wait_for_consumer(calls, "carrier-report/lake")
+        self._tell("Starting ingest-weather and ingest-planes")
+        for run in [calls.start("ingest-weather/lake"), calls.start("ingest-planes/lake")]:
+            calls.wait_for_run(run, RUN_SECONDS)
+        self._tell("Starting flights-daily and weather-hourly: three days, of which one lacks an hour")
+        for run in [calls.start("flights-daily/lake"), calls.start("weather-hourly/lake")]:
+            calls.wait_for_run(run, RUN_SECONDS)
+        self._tell(f"Starting weather-hourly for {LATE_HOUR}, the late hour that completes its day")
+        calls.wait_for_run(calls.start("weather-hourly/lake", partition_key=LATE_HOUR), RUN_SECONDS)
+
+    def _wait_for_consumer(self, calls: PrefectCalls, name: str) -> None:
+        """Wait until a consumer has been run and its run has ended."""
+        end = time.monotonic() + RUN_SECONDS
+        while True:
+            with self._reader() as reader:
+                consumer = reader.consumer(name)
+                decisions = reader.decisions(consumer=consumer.consumer.id) if consumer else []
+            runs = [decision.flow_run_id for decision in decisions if decision.flow_run_id]
+            if runs:
+                calls.wait_for_run(runs[0], RUN_SECONDS)
+                return
+            if time.monotonic() > end:
+                raise TimedOut(f"{name} was not run in {RUN_SECONDS:.0f} s", fix=f"Read {self.environment.logs}")
+            time.sleep(POLL_SECONDS)
+
+    def _settle(self, calls: PrefectCalls) -> Story:
+        """Wait until nothing follows any more: runs ended, recordings folded, decisions delivered."""
+        self._tell("Waiting until everything that follows has run")
+        end = time.monotonic() + SETTLE_SECONDS
+        while time.monotonic() < end:
+            runs = calls.flow_runs()
+            if all(run.has_ended for run in runs):
+                recordings = calls.recordings()
+                with self._reader() as reader:
+                    folded = {recording.id for recording in reader.recordings()}
+                    if recordings <= folded and not reader.undelivered() and len(calls.flow_runs()) == len(runs):
+                        return Story.read(reader, runs)
+            time.sleep(POLL_SECONDS)
+        raise TimedOut(
+            f"the runs did not come to an end in {SETTLE_SECONDS:.0f} s", fix=f"Read {self.environment.logs}"
+        )
+
+    def _check_results(self) -> Json:
+        """Count the source files again without Spark, and compare (`flows/check.py`)."""
+        self._tell("Counting the source files again")
+        done = subprocess.run(
+            [sys.executable, "-m", "flows.check"],
+            env=self.environment.processes_env,
+            cwd=self.environment.project,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        try:
+            return cast(Json, json.loads(done.stdout))
+        except ValueError as error:
+            raise StackFailed(f"flows.check gave no answer: {done.stderr[-500:]}") from error
+
+    def _reader(self) -> Reader:
+        return Reader.open(self.environment.home / "ledger.db")

@@ -1,0 +1,156 @@
+"""The demo's result for a person: a table of events, decisions and runs, and the tree of what triggered what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import cast
+from uuid import UUID
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from assetflow.core.events import AssetEvent
+from assetflow.stack.calls import FlowRun, runs_of
+from assetflow.stack.summary import Json, Story
+
+
+def show(story: Story, summary: Json) -> RenderableType:
+    """Everything, top to bottom."""
+    return Group(_table(story), Text(), _tree(story), Text(), _consumers(summary), Text(), _results(summary))
+
+
+def _table(story: Story) -> Table:
+    """One line for each event and each decision that it completed, with the run that followed.
+
+    Events of a run's many partitions that complete nothing share a line.
+    """
+    table = Table(title="Asset events → decisions → flow runs", box=SIMPLE_HEAD, title_justify="left")
+    for column in ("event", "recorded", "decision: run of", "with", "started"):
+        table.add_column(column, no_wrap=column in ("recorded", "started"))
+    by_last = _completed_by(story)
+    for group in _groups(story.events, by_last):
+        event = group[-1]
+        first = [f"{_numbers(group)} {event.asset.name}", _clock(event.recorded)]
+        decisions = by_last.get(event.id, [])
+        if not decisions:
+            table.add_row(*map(escape, first))
+        for consumer, events, run in decisions:
+            table.add_row(*map(escape, [*first, consumer, _numbers(events), _clock(run.started) if run else "no run"]))
+            first = [""] * len(first)
+    return table
+
+
+def _tree(story: Story) -> Tree:
+    """Flow runs under the run whose event completed their condition."""
+    tree = Tree(Text("What triggered what", style="bold"))
+    made_by: dict[UUID, list[AssetEvent]] = {}
+    for event in story.events:
+        if event.source_flow_run:
+            made_by.setdefault(event.source_flow_run.id, []).append(event)
+    by_last = _completed_by(story)
+    triggered = {run.id for decisions in by_last.values() for _, _, run in decisions if run}
+
+    def add(parent: Tree, run: FlowRun, label: str) -> None:
+        branch = parent.add(Text.assemble((label, "cyan"), f"  {run.name}  ", (run.state, _state_style(run))))
+        for group in _groups(made_by.get(run.id, []), by_last):
+            event = group[-1]
+            leaf = branch.add(
+                Text.assemble(("● ", "green"), event.asset.name, (f"  {_numbers(group)}{_rows(group)}", "dim"))
+            )
+            for consumer, _, following in by_last.get(event.id, []):
+                if following:
+                    add(leaf, following, consumer)
+
+    for run in story.runs:
+        if run.id in made_by and run.id not in triggered:
+            flow = made_by[run.id][0].source_flow_run
+            add(tree, run, f"{flow.flow_name}/{flow.deployment_name}" if flow else "")
+    return tree
+
+
+def _consumers(summary: Json) -> Table:
+    table = Table(title="Did every consumer run as often as the contract says?", title_justify="left", box=SIMPLE_HEAD)
+    for column in ("consumer", "runs when updated", "expected", "decisions", "runs", ""):
+        table.add_column(column, justify="right" if column in ("expected", "decisions", "runs") else "left")
+    for entry in _entries(summary["consumers"]):
+        values = (str(entry[key]) for key in ("consumer", "condition", "expected", "decisions", "runs"))
+        table.add_row(*map(escape, values), _mark(entry["ok"]))
+    return table
+
+
+def _results(summary: Json) -> Table:
+    table = Table(
+        title="Are the numbers right? (source files counted again without Spark)",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+    )
+    for column in ("check", "expected", "found", ""):
+        table.add_column(column)
+    results = cast(Json, summary["results"])
+    for entry in _entries(results["checks"]):
+        table.add_row(*(escape(str(entry[key])) for key in ("check", "expected", "found")), _mark(entry["ok"]))
+    return table
+
+
+def _completed_by(story: Story) -> dict[UUID, list[tuple[str, tuple[AssetEvent, ...], FlowRun | None]]]:
+    """Last consumed event to the decisions that it led to."""
+    found: dict[UUID, list[tuple[str, tuple[AssetEvent, ...], FlowRun | None]]] = {}
+    for record, events in story.decisions:
+        if not events:
+            continue
+        runs = runs_of(story.runs, record.id)
+        found.setdefault(events[-1].id, []).append((record.consumer_name, events, runs[0] if runs else None))
+    return found
+
+
+def _groups(events: Sequence[AssetEvent], by_last: Mapping[UUID, object]) -> list[list[AssetEvent]]:
+    """Events in order; those of one run's partitions together, up to the one that completes something."""
+    groups: list[list[AssetEvent]] = []
+    for event in events:
+        last = groups[-1][-1] if groups else None
+        if last is None or last.id in by_last or last.partition_key is None or not _same_origin(last, event):
+            groups.append([])
+        groups[-1].append(event)
+    return groups
+
+
+def _same_origin(one: AssetEvent, other: AssetEvent) -> bool:
+    runs = [event.source_flow_run.id if event.source_flow_run else None for event in (one, other)]
+    return one.uri == other.uri and runs[0] == runs[1]
+
+
+def _numbers(events: Sequence[AssetEvent]) -> str:
+    """`#1 #3–#7`: the sequences of events."""
+    ranges: list[list[int]] = []
+    for number in (event.sequence or 0 for event in events):
+        if ranges and ranges[-1][-1] == number - 1:
+            ranges[-1] = [ranges[-1][0], number]
+        else:
+            ranges.append([number])
+    return " ".join("–".join(f"#{number}" for number in each) for each in ranges)
+
+
+def _entries(value: object) -> list[Json]:
+    return cast("list[Json]", value)
+
+
+def _rows(events: Sequence[AssetEvent]) -> str:
+    rows = [event.metrics["rows"] for event in events if "rows" in event.metrics]
+    return f"  {sum(rows):,} rows" if rows else ""
+
+
+def _clock(moment: datetime | None) -> str:
+    return moment.astimezone().strftime("%H:%M:%S") if moment else ""
+
+
+def _state_style(run: FlowRun) -> str:
+    return "green" if run.state_type == "COMPLETED" else "red"
+
+
+def _mark(ok: object) -> Text:
+    return Text("yes", style="green") if ok else Text("NO", style="bold red")

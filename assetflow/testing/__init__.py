@@ -1,0 +1,5 @@
+"""What users need to test their schedules: `with harness() as h: ...`."""
+
+from assetflow.testing.harness import ConsumerRun, Harness, harness
+
+__all__ = ["ConsumerRun", "Harness", "harness"]

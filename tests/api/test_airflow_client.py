@@ -1,0 +1,191 @@
+"""Airflow's own client package drives the Airflow paths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from airflow_client.client import ApiClient, AssetApi, Configuration, DagRunApi
+from airflow_client.client.exceptions import ApiException
+from airflow_client.client.models.create_asset_events_body import CreateAssetEventsBody
+
+from assetflow.core.assets import AssetAlias
+from assetflow.core.events import Origin, SourceFlowRun, SourceTaskRun
+from assetflow.ledger import Ledger
+from tests.api.conftest import Api
+from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, update
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:airflow_client")
+
+
+@pytest.fixture
+def client(api: Api) -> Iterator[ApiClient]:
+    with ApiClient(Configuration(host=str(api.base_url).rstrip("/"), access_token="not needed")) as client:
+        yield client
+        client.rest_client.pool_manager.clear()
+
+
+@pytest.fixture
+def assets(client: ApiClient) -> AssetApi:
+    return AssetApi(client)
+
+
+@pytest.fixture
+def shop(ledger: Ledger) -> Ledger:
+    deploy(ledger, "report/nightly", ORDERS & CUSTOMERS)
+    deploy(ledger, "copy/nightly", ORDERS, produces=(CUSTOMERS,))
+    update(ledger, ORDERS, 1, extra={"rows": 1})
+    update(ledger, ORDERS, 2, extra={"rows": 2}, aliases=("late",))
+    return ledger
+
+
+def number_of(assets: AssetApi, uri: str) -> int:
+    return next(each.id for each in assets.get_assets(limit=100).assets if each.uri == uri)
+
+
+def test_assets_are_listed_and_filtered(shop: Ledger, assets: AssetApi) -> None:
+    update(shop, HOURLY, 3, "k")
+    everything = assets.get_assets(order_by=["-name"])
+    assert [each.name for each in everything.assets] == ["orders", "hourly", "customers"]
+    assert everything.total_entries == 3
+
+    orders = everything.assets[0]
+    assert (orders.uri, orders.group, [each.name for each in orders.aliases]) == (ORDERS.uri, "shop", ["late"])
+    assert [each.dag_id for each in orders.scheduled_dags] == ["report.nightly", "copy.nightly"]
+    assert orders.last_asset_event is not None
+    assert orders.last_asset_event.id == 2
+    assert [each.dag_id for each in everything.assets[2].producing_tasks] == ["copy.nightly"]
+
+    def names(**given: Any) -> list[str]:
+        return [each.name for each in assets.get_assets(**given).assets]
+
+    assert names(name_pattern="ORD") == ["orders"]
+    assert names(uri_pattern="lake/%r", order_by=["uri"]) == ["customers", "hourly", "orders"]
+    assert names(uri_prefix_pattern="s3://lake/h") == ["hourly"]
+    assert names(uri_prefix_pattern="S3") == []
+    assert names(dag_ids=["copy.nightly"], order_by=["name"]) == ["customers", "orders"]
+    assert names(dag_ids=["nobody"]) == []
+    assert names(limit=1, offset=1, order_by=["name"]) == ["hourly"]
+    assert assets.get_asset(orders.id) == orders
+
+
+def test_aliases(shop: Ledger, assets: AssetApi) -> None:
+    deploy(shop, "z/z", AssetAlias("early"))
+    found = assets.get_asset_aliases(order_by=["name"])
+    assert [each.name for each in found.asset_aliases] == ["early", "late"]
+    assert [each.name for each in assets.get_asset_aliases(name_pattern="LA").asset_aliases] == ["late"]
+    assert assets.get_asset_alias(found.asset_aliases[1].id) == found.asset_aliases[1].to_dict()
+    with pytest.raises(ApiException, match="not found") as refused:
+        assets.get_asset_alias(1)
+    assert refused.value.status == 404
+
+
+def test_events_are_created_and_listed(shop: Ledger, assets: AssetApi) -> None:
+    number = number_of(assets, ORDERS.uri)
+    made = assets.create_asset_event(CreateAssetEventsBody(asset_id=number, extra={"rows": 3}))
+
+    assert made.extra == {"rows": 3, "from_rest_api": True}
+    assert (made.asset_id, made.uri, made.name) == (number, ORDERS.uri, "orders")
+    assert [(run.dag_id, run.state, run.triggering) for run in made.created_dagruns] == [
+        ("copy.nightly", "queued", True)
+    ]
+    assert shop.reader.events(newest_first=True, limit=1)[0].extra == {"rows": 3}, "it is no part of the extra"
+
+    found = assets.get_asset_events(asset_id=number, order_by=["-timestamp"])
+    assert (found.total_entries, [each.id for each in found.asset_events]) == (3, [3, 2, 1])
+    assert [each.id for each in assets.get_asset_events(limit=1, offset=1).asset_events] == [2]
+    later = assets.get_asset_events(timestamp_gt=NOON + timedelta(minutes=1), timestamp_lte=datetime.now(UTC))
+    assert [each.id for each in later.asset_events] == [2, 3]
+    assert assets.get_asset_events(name_pattern="nothing").total_entries == 0
+
+
+@pytest.mark.usefixtures("shop")
+def test_a_key_goes_to_partitioned_consumers_only(assets: AssetApi) -> None:
+    made = assets.create_asset_event(CreateAssetEventsBody(asset_id=1, partition_key="2026-01-01"))
+    assert (made.partition_key, made.created_dagruns) == ("2026-01-01", [])
+
+
+def test_events_are_found_by_where_they_came_from(shop: Ledger, assets: AssetApi) -> None:
+    run = SourceFlowRun(
+        uuid4(), "calm-fox", flow_name="ingest", deployment_name="hourly", parameters={"flow_name": "x"}
+    )
+    update(shop, ORDERS, 3, origin=Origin("task", SourceTaskRun(uuid4(), "load_orders-1a2"), run))
+
+    def ids(**given: Any) -> list[int]:
+        return [each.id for each in assets.get_asset_events(**given).asset_events]
+
+    assert (
+        ids(source_dag_id="ingest.hourly") == ids(source_task_id="load_orders") == ids(source_run_id=str(run.id)) == [3]
+    )
+    assert (
+        ids(source_dag_id="x") == ids(source_task_id="load") == ids(source_run_id="x") == ids(source_map_index=0) == []
+    )
+    assert ids(source_map_index=-1) == [1, 2, 3]
+    (event,) = assets.get_asset_events(source_dag_id="ingest.hourly").asset_events
+    assert (event.source_task_id, event.source_run_id, event.extra) == ("load_orders", str(run.id), {})
+
+
+def test_queued_events_are_read_and_deleted(shop: Ledger, assets: AssetApi) -> None:
+    number = number_of(assets, ORDERS.uri)
+    (queued,) = assets.get_asset_queued_events(number).queued_events
+    assert (queued.dag_id, queued.asset_id, queued.created_at) == (
+        "report.nightly",
+        number,
+        NOON + timedelta(minutes=1),
+    )
+    assert assets.get_dag_asset_queued_events("report.nightly").total_entries == 1
+    deployment = str(shop.reader.consumers()[0].consumer.deployment_id)
+    assert assets.get_dag_asset_queued_event(deployment, number) == queued
+
+    for dag, before in (("copy.nightly", None), ("report.nightly", NOON.isoformat())):
+        with pytest.raises(ApiException) as refused:
+            assets.get_dag_asset_queued_events(dag, before=before)
+        assert refused.value.status == 404
+
+    assets.delete_dag_asset_queued_event("report.nightly", number)
+    assert shop.reader.queue(1) == []
+    with pytest.raises(ApiException) as refused:
+        assets.delete_asset_queued_events(number)
+    assert refused.value.status == 404
+    update(shop, CUSTOMERS, 5)
+    assert len(shop.reader.decisions(consumer=1)) == 0, "the update before was removed"
+    assets.delete_dag_asset_queued_events("report.nightly")
+    assert shop.reader.queue(1) == []
+
+
+def test_only_what_came_before_a_time_is_deleted(shop: Ledger, assets: AssetApi) -> None:
+    moment = (NOON + timedelta(minutes=2)).isoformat()
+    assets.delete_asset_queued_events(1, before=moment)
+    assert [event.sequence for event in shop.reader.queue(1)] == [2]
+
+
+def test_what_a_run_consumed(shop: Ledger, client: ApiClient) -> None:
+    (decision,) = [each for each in update(shop, CUSTOMERS, 3) if each.consumer == 1]
+    run = uuid4()
+    shop.writer.launched(decision.id, run, NOON)
+
+    runs = DagRunApi(client)
+    found = runs.get_upstream_asset_events("report.nightly", str(run))
+    assert (found.total_entries, [each.id for each in found.asset_events]) == (3, [1, 2, 3])
+    assert [run.triggering for run in found.asset_events[0].created_dagruns if run.dag_id == "report.nightly"] == [
+        False
+    ]
+    assert found.asset_events[2].created_dagruns[0].run_id == str(run)
+    for dag, number in (("copy.nightly", run), ("report.nightly", UUID(int=1)), ("nobody", run)):
+        with pytest.raises(ApiException) as refused:
+            runs.get_upstream_asset_events(dag, str(number))
+        assert refused.value.status == 404
+
+
+@pytest.mark.parametrize("given", [{"order_by": ["size"]}, {"order_by": ["-"]}])
+@pytest.mark.usefixtures("shop")
+def test_what_cannot_be_is_refused(assets: AssetApi, given: dict[str, Any]) -> None:
+    with pytest.raises(ApiException) as refused:
+        assets.get_assets(**given)
+    assert refused.value.status == 422
+    with pytest.raises(ApiException) as refused:
+        assets.create_asset_event(CreateAssetEventsBody(asset_id=99))
+    assert refused.value.status == 404

@@ -1,0 +1,185 @@
+"""assetflow's own paths: what they show is what explanations and ledger say."""
+
+from __future__ import annotations
+
+import pytest
+
+from assetflow.core.assets import AssetAlias
+from assetflow.ledger import Ledger
+from assetflow.ledger.explanations import decision_explanation
+from tests.api.conftest import Api
+from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
+
+
+@pytest.fixture
+def shop(ledger: Ledger) -> Ledger:
+    deploy(ledger, "report/nightly", ORDERS & CUSTOMERS)
+    deploy(ledger, "ingest/hourly", None, produces=(ORDERS,))
+    deploy(ledger, "copy/nightly", ORDERS, produces=(CUSTOMERS,))
+    deploy(ledger, "late/nightly", AssetAlias("late"))
+    deploy(ledger, "daily/nightly", ROLLED_UP)
+    update(ledger, ORDERS, 1, aliases=("late",))
+    update(ledger, HOURLY, 2, "2026-01-01T00:00:00")
+    return ledger
+
+
+def test_a_consumer_is_told_as_the_command_line_tells_it(api: Api, shop: Ledger) -> None:
+    told = api.get("/api/v1/consumers/report/nightly").json()
+    assert (told["consumer"], told["state"], told["queued"]) == ("report/nightly", "waiting", 1)
+    assert "not updated: customers" in told["words"]
+    assert [row["state"] for row in told["condition"]] == ["waiting", "satisfied", "waiting"]
+
+    (decision,) = api.get("/api/v1/decisions", params={"consumer": "copy/nightly"}).json()["items"]
+    record = shop.reader.decisions(consumer=3)[0]
+    assert (
+        api.get(f"/api/v1/decisions/{decision['decision']}").json()
+        == decision_explanation(shop.reader, record).as_json()
+    )
+    shop.writer.launched(record.id, event_id(77), NOON)
+    assert api.get(f"/api/v1/runs/{event_id(77)}").json()["decision"] == decision["decision"]
+
+
+def test_consumers_are_listed_in_pages(api: Api, shop: Ledger) -> None:
+    first = api.get("/api/v1/consumers", params={"limit": 2}).json()
+    rest = api.get("/api/v1/consumers", params={"limit": 9, "after": first["next"]}).json()
+    assert [each["name"] for each in first["items"]] == ["report/nightly", "ingest/hourly"]
+    assert [each["name"] for each in rest["items"]] == ["copy/nightly", "late/nightly", "daily/nightly"]
+    assert rest["next"] is None
+    report = first["items"][0]
+    assert (report["updated"], report["assets"], report["queued"]) == (1, 2, 1)
+    assert [each["name"] for each in api.get("/api/v1/consumers?search=LATE").json()["items"]] == ["late/nightly"]
+    shop.writer.switch(1, paused=True, now=NOON)
+    assert [each["id"] for each in api.get("/api/v1/consumers?paused=true").json()["items"]] == [1]
+
+
+@pytest.mark.usefixtures("shop")
+def test_an_event_is_told_with_its_receipts(api: Api) -> None:
+    told = api.get(f"/api/v1/events/{event_id(1)}").json()
+    assert told["event"]["uri"] == ORDERS.uri
+    receipts = api.get(f"/api/v1/events/{event_id(1)}/receipts").json()["items"]
+    assert receipts == told["receipts"]
+    assert {each["consumer"]: each["status"] for each in receipts} == {
+        "report/nightly": "queued",
+        "copy/nightly": "consumed",
+        "late/nightly": "consumed",
+    }
+
+
+def test_events_are_read_in_pages_both_ways(api: Api, ledger: Ledger) -> None:
+    for minute in range(5):
+        update(ledger, ORDERS, minute)
+
+    def walk(**given: str | int) -> list[int]:
+        seen: list[int] = []
+        cursor: int | None = None
+        while True:
+            params = {"limit": 2, **given} | ({} if cursor is None else {"cursor": cursor})
+            page = api.get("/api/v1/events", params=params).json()
+            seen += [each["sequence"] for each in page["items"]]
+            cursor = page["next"]
+            if cursor is None:
+                return seen
+
+    assert walk() == [5, 4, 3, 2, 1]
+    assert walk(order="asc") == [1, 2, 3, 4, 5]
+    assert walk(uri="S3://lake/orders/", before="2026-01-01T12:02:00Z") == [2, 1]
+    assert walk(name="orders", after="2026-01-01T12:03:00Z") == [5]
+    assert api.get("/api/v1/events/count").json() == {"count": 5}
+
+
+def test_the_queue_is_shown_and_emptied_with_a_reason(api: Api, shop: Ledger) -> None:
+    path = "/api/v1/consumers/report/nightly/queue"
+    assert [each["sequence"] for each in api.get(path).json()["items"]] == [1]
+    assert api.delete(path).status_code == 422
+    assert api.delete(path, params={"why": "a test", "by": "me"}).json() == {"removed": 1}
+    (receipt,) = [each for each in shop.reader.receipts(event_id(1)) if each.receipt.consumer == 1]
+    assert (receipt.receipt.by, receipt.receipt.why) == ("me", "a test")
+
+
+def test_pending_partitions_are_removed_only_by_their_key(api: Api, shop: Ledger) -> None:
+    path = "/api/v1/consumers/daily/nightly"
+    assert api.get(f"{path}/partitions").json() == {"items": ["2026-01-01"]}
+    told = api.get(f"{path}/partitions/2026-01-01").json()
+    assert (told["queued"], len(told["missing"])) == (1, 23)
+    refused = api.delete(f"{path}/queue", params={"why": "x"})
+    assert (refused.status_code, refused.json()["rule"]) == (422, "3.7")
+    assert api.delete(f"{path}/queue", params={"why": "x", "key": "2026-01-01"}).json() == {"removed": 1}
+    assert shop.reader.pending(5) == {}
+
+
+def test_partitions_of_an_asset(api: Api, shop: Ledger) -> None:
+    update(shop, HOURLY, 3, "2026-01-01T01:00:00")
+    update(shop, HOURLY, 4, "2026-01-01T00:00:00")
+    first = api.get("/api/v1/partitions", params={"asset": "hourly", "limit": 1}).json()
+    assert [(each["key"], each["events"], each["last_event"]) for each in first["items"]] == [
+        ("2026-01-01T00:00:00", 2, 4)
+    ]
+    rest = api.get("/api/v1/partitions", params={"asset": "hourly", "after": first["next"]}).json()
+    assert [each["key"] for each in rest["items"]] == ["2026-01-01T01:00:00"]
+
+
+@pytest.mark.usefixtures("shop")
+def test_lineage_keeps_scheduling_and_data_apart(api: Api) -> None:
+    def edges(**given: str | int) -> set[tuple[str, str, str]]:
+        graph = api.get("/api/v1/lineage", params={"asset": "orders", "depth": 1, **given}).json()
+        return {(each["source"], each["target"], each["kind"]) for each in graph["edges"]}
+
+    orders, scheduling = f"asset:{ORDERS.uri}", {"data": "false"}
+    assert edges(**scheduling) == {
+        (orders, "flow:report/nightly", "schedules"),
+        (orders, "flow:copy/nightly", "schedules"),
+        (orders, "alias:late", "links"),
+    }
+    assert edges(scheduling="false") == {("flow:ingest/hourly", orders, "produces"), (orders, "alias:late", "links")}
+    assert ("flow:copy/nightly", f"asset:{CUSTOMERS.uri}", "produces") in edges(depth=2)
+    small = api.get("/api/v1/lineage", params={"asset": "orders", "depth": 9, "limit": 2}).json()
+    assert (len(small["nodes"]), small["truncated"], small["nodes"][0]["more"]) == (2, True, True)
+
+
+@pytest.mark.parametrize(
+    ("path", "near"),
+    [
+        ("/api/v1/asset?asset=s3://lake/ordes", ORDERS.uri),
+        ("/api/v1/lineage?asset=custmers", "customers"),
+        ("/api/v1/consumers/report/nightli", "report/nightly"),
+        ("/api/v2/dags/report.nightl/assets/queuedEvents", "report/nightly"),
+        ("/api/v2/assets/queuedEvent/s3%3A%2F%2Flake%2Fordes", ORDERS.uri),
+    ],
+)
+@pytest.mark.usefixtures("shop")
+def test_what_is_unknown_is_404_with_what_is_near(api: Api, path: str, near: str) -> None:
+    answer = api.get(path)
+    assert answer.status_code == 404
+    assert near in answer.json()["fix"]
+
+
+@pytest.mark.parametrize("root", ["/api/v1", "/api/v2"])
+def test_airflow_2_asks_by_uri(api: Api, shop: Ledger, root: str) -> None:
+    uri = "s3%3A%2F%2Flake%2Forders"
+    (queued,) = api.get(f"{root}/assets/queuedEvent/{uri}").json()["queued_events"]
+    assert (queued["dag_id"], queued["asset_id"]) == ("report.nightly", 1)
+    assert api.get(f"{root}/dags/report.nightly/assets/queuedEvent").json()["total_entries"] == 1
+    assert api.get(f"{root}/dags/report.nightly/assets/queuedEvent/{uri}").json() == queued
+    assert api.delete(f"{root}/dags/report.nightly/assets/queuedEvent/{uri}").status_code == 204
+    assert api.delete(f"{root}/assets/queuedEvent/{uri}").status_code == 404
+    assert shop.reader.queue(1) == []
+
+
+def test_a_scenario_is_simulated(api: Api) -> None:
+    scenario = {"name": "one", "consumers": {"c": "s3://b/a"}, "steps": [{"event": "s3://b/a"}, {"tick": True}]}
+    assert [run["consumer"] for run in api.post("/api/v1/simulate", json=scenario).json()["runs"]] == ["c"]
+    assert api.post("/api/v1/simulate", json=scenario | {"steps": [{"explode": 1}]}).status_code == 422
+    assert api.post("/api/v1/simulate", json=scenario | {"steps": [{"tick": True}] * 3000}).status_code == 413
+
+
+def test_a_simulation_that_takes_too_long_is_ended(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assetflow.api.v1.simulation.SECONDS", 0.01)
+    scenario = {"name": "one", "consumers": {}, "steps": []}
+    answer = api.post("/api/v1/simulate", json=scenario)
+    assert (answer.status_code, "longer" in answer.json()["detail"]) == (413, True)
+
+
+def test_ready_says_what_is_missing(api: Api) -> None:
+    answer = api.get("/api/v1/ready")
+    assert answer.status_code == 503
+    assert "no evaluator" in answer.json()["problems"][0]

@@ -1,0 +1,102 @@
+"""Events by URI: each item reported, the good ones recorded, safe to send again."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+from httpx import Client
+
+from assetflow.ledger import Ledger
+from tests.cli.shop import CUSTOMERS, ORDERS, deploy
+
+
+def post(api: Client, *events: object) -> tuple[int, dict]:
+    answer = api.post("/api/v1/events", json={"events": list(events)})
+    return answer.status_code, answer.json()
+
+
+def test_an_event_is_durable_when_answered(api: Client, ledger: Ledger) -> None:
+    number = str(uuid4())
+    status, told = post(api, {"uri": "S3://lake/orders/", "extra": {"rows": 3}, "id": number, "by": "night shift"})
+
+    assert status == 200
+    assert told["items"] == [{"index": 0, "status": "recorded", "id": number, "uri": "s3://lake/orders", "sequence": 1}]
+    (event,) = ledger.reader.events()
+    assert (str(event.id), event.extra, event.origin.kind, event.origin.by) == (
+        number,
+        {"rows": 3},
+        "api",
+        "night shift",
+    )
+
+
+def test_thousands_are_one_recording_with_one_pass(api: Client, ledger: Ledger) -> None:
+    deploy(ledger, "report/both", ORDERS & CUSTOMERS)
+    uris = [ORDERS.uri, CUSTOMERS.uri, *(f"s3://lake/{number}" for number in range(2000))]
+
+    status, told = post(api, *({"uri": uri} for uri in uris))
+
+    assert (status, told["recorded"], told["refused"]) == (200, 2002, 0)
+    assert [each["consumer"] for each in told["decisions"]] == ["report/both"]
+    assert len(ledger.reader.recordings()) == 1
+
+
+def test_each_item_is_reported_and_the_good_ones_are_recorded(api: Client, ledger: Ledger) -> None:
+    status, told = post(
+        api,
+        {"uri": ORDERS.uri, "id": "first"},
+        {"uri": "airflow://x"},
+        {"uri": ORDERS.uri, "extra": [1]},
+        {"uri": ORDERS.uri, "partition_key": " "},
+        "orders",
+        {"uri": ORDERS.uri, "extra": {"text": "x" * 70_000}},
+        {"uri": ORDERS.uri, "unheard": 1},
+        {"uri": ORDERS.uri, "id": "first"},
+    )
+
+    assert status == 207
+    assert [each["status"] for each in told["items"]] == ["recorded", *["refused"] * 6, "known"]
+    assert [each.get("field") for each in told["items"][1:7]] == [
+        "uri",
+        "extra",
+        "partition_key",
+        "event",
+        "extra",
+        "unheard",
+    ]
+    assert told["items"][1]["rule"] == "1.5"
+    assert told["items"][5]["code"] == "too-large"
+    assert ledger.reader.count_events() == 1
+    assert len(ledger.reader.refused()) == 5, "what is too large is not kept"
+
+
+def test_if_all_are_refused_nothing_is_recorded(api: Client, ledger: Ledger) -> None:
+    assert post(api, {"uri": " "})[0] == 422
+    assert ledger.reader.count_events() == 0
+
+
+@pytest.mark.parametrize("key", ["a text of mine", str(uuid4())])
+def test_sent_again_nothing_changes(api: Client, ledger: Ledger, key: str) -> None:
+    first = post(api, {"uri": ORDERS.uri, "id": key})[1]
+    again = post(api, {"uri": ORDERS.uri, "id": key})[1]
+
+    assert (again["recorded"], again["known"]) == (0, 1)
+    assert first["items"][0]["id"] == again["items"][0]["id"]
+    assert ledger.reader.count_events() == 1
+
+
+def test_levels_of_an_extra_are_limited(api: Client) -> None:
+    def nested(levels: int) -> dict:
+        return {"uri": ORDERS.uri, "extra": {"a": nested(levels - 1)["extra"]} if levels else {"a": 1}}
+
+    assert post(api, nested(48))[0] == 200
+    status, told = post(api, nested(60))
+    assert (status, told["items"][0]["field"]) == (422, "extra")
+
+
+def test_a_uri_with_secrets_is_warned_of(api: Client, ledger: Ledger) -> None:
+    _, told = post(api, {"uri": "https://me:secret@host/x?sig=1"})
+    assert len(told["warnings"]) == 2
+    assert "secret@" not in str(told)
+    assert "me:" not in str(ledger.reader.events()[0].uri)

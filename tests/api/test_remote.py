@@ -1,0 +1,105 @@
+"""The API as code elsewhere uses it: updates for another environment, and past events from afar."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+import assetflow
+from assetflow.api.security import Access
+from assetflow.authoring.api_source import RemoteLedger
+from assetflow.authoring.reading import EventQuery, EventSequence
+from assetflow.authoring.recorded_source import RecordedSource
+from assetflow.authoring.remote import RemoteApi
+from assetflow.core.conditions import Token
+from assetflow.errors import ApiRefused, ApiUnreachable, InvalidAsset, InvalidEvent, RecordingFailed
+from assetflow.ledger import Ledger
+from tests.api.conftest import Api, MakeApi
+from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, event_id, update
+
+KEY = "a-long-random-text"
+
+
+def of(kind: str, value: str) -> EventQuery:
+    return EventQuery(Token(kind, value))  # pyright: ignore[reportArgumentType]
+
+
+def test_an_update_goes_to_another_environment(make_api: MakeApi, ledger: Ledger) -> None:
+    api = make_api(Access(key=KEY))
+    deploy(ledger, "report/nightly", ORDERS)
+    number = uuid4()
+
+    for _ in range(2):
+        event = assetflow.emit(ORDERS, {"rows": 1}, id=number, to=str(api.base_url), key=KEY)
+
+    assert event.id == number
+    (recorded,) = ledger.reader.events()
+    assert (recorded.id, recorded.extra, recorded.asset.name, recorded.origin.kind) == (
+        number,
+        {"rows": 1},
+        "orders",
+        "api",
+    )
+    assert len(ledger.reader.decisions()) == 1
+
+
+def test_what_cannot_be_sent_says_why(make_api: MakeApi, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSETFLOW_RECORDING_TIMEOUT", "0.2")
+    url = str(make_api(Access(key=KEY)).base_url)
+    with pytest.raises(RecordingFailed, match="401") as refused:
+        assetflow.emit(ORDERS, to=url, key="wrong")
+    assert "right key" in refused.value.fix
+    with pytest.raises(RecordingFailed, match="does not answer"):
+        assetflow.emit(ORDERS, to="http://127.0.0.1:9")
+    with pytest.raises(InvalidEvent, match="bytes"):
+        assetflow.emit(ORDERS, {"x": "x" * 70_000}, to=url, key=KEY)
+    with pytest.raises(InvalidAsset):
+        assetflow.emit("airflow://x", to=url, key=KEY)
+    assert ledger.reader.count_events() == 0
+
+
+def test_past_events_are_read_through_the_api(api: Api, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    for minute in range(7):
+        update(ledger, ORDERS, minute, extra={"minute": minute}, aliases=("late",) if minute == 3 else ())
+    update(ledger, CUSTOMERS, 20)
+    monkeypatch.setattr("assetflow.authoring.api_source.PAGE", 3)
+    remote = RemoteLedger(lambda: RemoteApi(str(api.base_url)))
+    monkeypatch.setattr(RecordedSource, "_not_yet_recorded", lambda _self, _query: [])
+    events = EventSequence(RecordedSource(remote), of("uri", ORDERS.uri))
+
+    assert len(events) == 7
+    assert events[-1].extra == {"minute": 6}
+    assert [event.extra["minute"] for event in events[-2:]] == [5, 6]
+    assert [event.extra["minute"] for event in events] == [*range(7)]
+    assert [event.extra["minute"] for event in events[2:6]] == [2, 3, 4, 5]
+    assert [event.extra["minute"] for event in events.after(NOON + timedelta(minutes=4))] == [5, 6]
+    assert [event.extra["minute"] for event in EventSequence(RecordedSource(remote), of("alias", "late"))] == [3]
+    assert len(EventSequence(RecordedSource(remote), of("name", "orders"))) == 7
+    assert len(EventSequence(RecordedSource(remote), of("name", "nothing"))) == 0
+    assert events[0] == ledger.reader.event(event_id(0))
+
+    assert remote.known([event_id(1), event_id(99)]) == {event_id(1)}
+    assert remote.newest_sequences([ORDERS.uri, "x"]) == {ORDERS.uri: 7}
+    assert (remote.owner_of("orders"), remote.owner_of("a/b?c")) == (ORDERS.uri, None)
+    assert remote.created() == ledger.reader.created
+
+
+def test_the_last_event_is_one_row(api: Api, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    for minute in range(3):
+        update(ledger, ORDERS, minute)
+    asked: list[object] = []
+    get = RemoteApi.get
+    monkeypatch.setattr(RemoteApi, "get", lambda self, path, params: asked.append(params) or get(self, path, params))
+    remote = RemoteLedger(lambda: RemoteApi(str(api.base_url)))
+
+    assert len(remote.events(of("uri", ORDERS.uri), 0, 1, newest_first=True)) == 1
+    assert asked == [{"uri": ORDERS.uri, "order": "desc", "offset": 0, "limit": 1}]
+
+
+def test_an_api_that_is_away_or_none_of_ours_is_said() -> None:
+    with pytest.raises(ApiUnreachable):
+        RemoteLedger(lambda: RemoteApi("http://127.0.0.1:9", patience=0.1)).created()
+    with pytest.raises(ApiRefused):
+        RemoteLedger(lambda: RemoteApi("no address", patience=0.1)).created()

@@ -1,0 +1,68 @@
+"""Commands, called in this process, on a ledger of each test's own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prefect.settings import PREFECT_API_URL, temporary_settings
+
+from assetflow.cli import run
+from assetflow.ledger import Ledger
+
+API_URL = "http://127.0.0.1:9/api"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Call = Callable[..., Answer]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ASSETFLOW_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def new_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new ledger's file: copying it is faster than making one."""
+    place = tmp_path_factory.mktemp("new-ledger") / "ledger.db"
+    Ledger.open(place).close()
+    return place
+
+
+@pytest.fixture
+def ledger(home: Path, new_ledger: Path) -> Iterator[Ledger]:
+    """The ledger that the commands find; it belongs to a Prefect that nobody can reach."""
+    shutil.copy(new_ledger, home / "ledger.db")
+    with temporary_settings({PREFECT_API_URL: API_URL}), Ledger.open(home / "ledger.db") as ledger:
+        ledger.writer.set_prefect_api_url(API_URL)
+        yield ledger
+
+
+@pytest.fixture
+def call(home: Path, capsys: pytest.CaptureFixture[str]) -> Call:  # noqa: ARG001 (the commands look there)
+    def call(*arguments: str) -> Answer:
+        capsys.readouterr()
+        code = run(arguments)
+        captured = capsys.readouterr()
+        return Answer(code, captured.out, captured.err)
+
+    return call

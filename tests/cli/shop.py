@@ -1,0 +1,44 @@
+"""A small shop in a ledger: what the tests of the commands look at."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4, uuid5
+
+from assetflow.core.assets import Asset
+from assetflow.core.codec import FlowDeclaration, declaration_to_text
+from assetflow.core.consumers import Consumer, Decision
+from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.partitions import DayWindow, RollupMapper, StartOfDayMapper
+from assetflow.core.schedules import ConsumerOptions, PartitionedAssetTimetable, to_schedule
+from assetflow.ledger import Ledger
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+ORDERS = Asset("s3://lake/orders", name="orders", group="shop")
+CUSTOMERS = Asset("s3://lake/customers", name="customers", group="shop")
+HOURLY = Asset("s3://lake/hourly", name="hourly")
+ROLLED_UP = PartitionedAssetTimetable(
+    assets=HOURLY,
+    default_partition_mapper=RollupMapper(upstream_mapper=StartOfDayMapper(), window=DayWindow()),
+)
+
+
+def deploy(
+    ledger: Ledger, name: str, schedule: object, *, produces: tuple[Asset, ...] = (), **options: Any
+) -> Consumer:
+    declaration = FlowDeclaration(ConsumerOptions(to_schedule(schedule), **options), produces=produces)
+    deployment = uuid5(UUID(int=0), name)
+    return ledger.writer.deploy(name, deployment, uuid4(), declaration_to_text(declaration), False, False, NOON)[0]
+
+
+def update(ledger: Ledger, asset: Asset, minute: int, key: str | None = None, **fields: Any) -> list[Decision]:
+    """One update, so many minutes after noon; its id comes from the minute."""
+    moment = NOON + timedelta(minutes=minute)
+    fields = {"origin": Origin("api")} | fields
+    event = AssetEvent(event_id(minute), asset, moment, partition_key=key, **fields)
+    return ledger.writer.record([Recording(event.id, (event,))], moment)[0][1]
+
+
+def event_id(minute: int) -> UUID:
+    return uuid5(UUID(int=0), f"event {minute}")

@@ -1,0 +1,112 @@
+"""What is refused: an exit status, a message that says what to do, nothing on standard output, no traceback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import assetflow.cli.version
+from assetflow.ledger import Ledger
+from tests.cli.conftest import Call
+from tests.cli.shop import HOURLY, ORDERS, ROLLED_UP, deploy, update
+
+NO_ID = "00000000-0000-0000-0000-00000000000a"
+BAD = [
+    (("nonsense",), 'Unknown command "nonsense"'),
+    (("events", "ls", "--bogus"), "Unknown option: --bogus"),
+    (("events", "ls", "--limit", "0"), "Must be >= 1"),
+    (("events", "ls", "--limit", "many"), "unable to convert"),
+    (("events", "ls", "--asset", "ordrs"), "Did you mean orders"),
+    (("events", "show", "123"), "unable to convert"),
+    (("events", "show", NO_ID), "there is no event"),
+    (("events", "show"), "requires an argument"),
+    (("decisions", "ls", "--waiting", "--undeliverable"), "exclude each other"),
+    (("decisions", "ls", "--consumer", "reprt"), "Did you mean report/shop"),
+    (("queue", "ls", "nobody"), "no consumer is called 'nobody'"),
+    (("queue", "ls", "twice"), "several consumers: twice/one, twice/two"),
+    (("queue", "rm", "report"), "--why"),
+    (("queue", "rm", "report", "--why", " "), "--why is blank"),
+    (("queue", "rm", "report", "--why", "x", "--partition", "k"), "not partitioned"),
+    (("queue", "rm", "daily", "--why", "x"), "--partition"),
+    (("queue", "rm", "report", "--why", "x", "--before", "noon"), "unable to convert"),
+    (("queue", "replay", NO_ID), "no undeliverable decision"),
+    (("explain",), "one of a consumer, --run and --event"),
+    (("explain", "report", "--run", NO_ID), "one of a consumer, --run and --event"),
+    (("explain", "--partition", "k", "--run", NO_ID), "--partition goes with a consumer"),
+    (("explain", "report", "--partition", "k"), "not partitioned"),
+    (("explain", "--run", NO_ID), "no decision started the flow run"),
+    (("explain", "--event", NO_ID), "there is no event"),
+    (("emit",), "requires an argument"),
+    (("emit", ""), "[invalid-asset]"),
+    (("emit", "s3://"), "needs a bucket"),
+    (("emit", "x", "--extra", '{"rows": 1,, }'), "in line 1, column 12"),
+    (("emit", "x", "--extra", "[1]"), "not a JSON object"),
+    (("emit", "x", "--extra", '{"a": NaN}'), "extra is not JSON"),
+    (("emit", "x", "--extra", '{"a":' * 100_000), "nested too deeply"),
+    (("emit", "x", "--partition", ""), "rule 2.5"),
+    (("emit", "x", "--id", "1"), "unable to convert"),
+    (("emit", "x", "--alias", " "), "[invalid-asset]"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=lambda value: " ".join(value)[:40] if value else "")
+def test_a_bad_call_is_refused(ledger: Ledger, call: Call, arguments: tuple[str, ...], message: str) -> None:
+    deploy(ledger, "report/shop", ORDERS)
+    deploy(ledger, "twice/one", HOURLY)
+    deploy(ledger, "twice/two", HOURLY)
+    deploy(ledger, "daily/shop", ROLLED_UP)
+    update(ledger, ORDERS, 1)
+
+    answer = call(*arguments)
+
+    assert (answer.code, answer.out) == (2, "")
+    assert message in " ".join(answer.err.replace("│", " ").split())
+    assert "Traceback" not in answer.err
+    assert ledger.reader.count_events() == 1
+
+
+def test_without_a_ledger_the_error_says_how_to_get_one(call: Call, home: Path) -> None:
+    answer = call("events", "ls")
+
+    assert answer.code == 2
+    assert answer.err.splitlines() == [
+        "error [ledger] there is no ledger",
+        f"  where: {home / 'ledger.db'}",
+        "  do:    Start the evaluator once, it makes one",
+    ]
+
+
+def test_a_mistake_of_ours_is_one_line_and_a_report(call: Call, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def explode(_: str) -> str:
+        raise ZeroDivisionError("\x1b[2Jboom")
+
+    monkeypatch.setattr(assetflow.cli.version, "version_of", explode)
+
+    answer = call("version")
+
+    assert (answer.code, answer.out, answer.err.count("\n")) == (70, "", 1)
+    assert r"ZeroDivisionError: \x1b[2Jboom" in answer.err
+    (report,) = (home / "errors").iterdir()
+    assert str(report) in answer.err
+    assert "Traceback" in report.read_text()
+    with pytest.raises(ZeroDivisionError):
+        call("version", "--debug")
+
+
+def test_ctrl_c_is_130(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_: str) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(assetflow.cli.version, "version_of", interrupt)
+
+    assert call("version").code == 130
+
+
+def test_settings_that_cannot_be_are_refused(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSETFLOW_HOME", "not/absolute")
+
+    answer = call("events", "ls")
+
+    assert answer.code == 2
+    assert "ASSETFLOW_HOME" in answer.err

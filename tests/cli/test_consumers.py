@@ -1,0 +1,99 @@
+"""`assetflow consumers` and `assetflow sync`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+from uuid import UUID, uuid4
+
+import pytest
+from prefect import Flow
+from prefect.client.orchestration import get_client
+
+import assetflow
+from assetflow.evaluator.ledger_consumers import LedgerConsumers
+from assetflow.evaluator.registry import Registry
+from assetflow.ledger import Ledger
+from assetflow.prefect_io.rest import prefect_api
+from tests.cli.conftest import Call
+from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, update
+from tests.environment.prefect_server import PrefectServer
+
+
+def test_consumers_are_listed_with_what_they_wait_for(ledger: Ledger, call: Call) -> None:
+    joined = deploy(ledger, "joined/daily", ORDERS & CUSTOMERS)
+    deploy(ledger, "rolled/up", ROLLED_UP)
+    deploy(ledger, "quick/shop", ORDERS)
+    update(ledger, ORDERS, 1)
+    update(ledger, ORDERS, 2)
+    update(ledger, HOURLY, 3, key="2026-01-01T05:00:00")
+    ledger.writer.switch(joined.id, paused=True, now=NOON)
+
+    first, rolled, quick = call("consumers", "ls", "--json").json
+
+    assert first["name"] == "joined/daily"
+    assert (first["assets"], first["updated"], first["queued"], first["paused"]) == (2, 1, 2, True)
+    assert first["last_decision"] is None
+    assert (rolled["pending_keys"], rolled["updated"]) == (1, 0)
+    assert quick["queued"] == 0
+    assert quick["last_decision"]["status"] == "waiting"
+    text = call("consumers", "ls").out
+    assert "orders AND customers" in text
+    assert "1 of 2" in text
+    assert "paused" in text
+    assert "1 keys pending" in text
+
+
+def test_an_empty_ledger_says_what_to_do_first(ledger: Ledger, call: Call) -> None:
+    assert ledger.reader.consumers() == []
+    assert "Deploy a flow" in call("consumers", "ls").out
+    assert call("consumers", "ls", "--json").json == []
+
+
+@assetflow.flow(schedule=ORDERS)
+def scheduled() -> None: ...
+
+
+def deployed(flow: object, name: str) -> UUID:
+    deployment = cast("Flow[Any, Any]", flow).to_deployment(name)
+    return cast(UUID, cast(Any, deployment).apply())
+
+
+async def bring_in_step(ledger: Ledger) -> None:
+    async with prefect_api() as api:
+        await Registry(api, LedgerConsumers(ledger)).sync()
+
+
+async def deleted(deployment: UUID) -> None:
+    async with get_client() as client:
+        await client.delete_deployment(deployment)
+
+
+@pytest.mark.prefect
+def test_sync_and_wait_and_the_switch_on_a_server(ledger: Ledger, prefect_here: PrefectServer, call: Call) -> None:
+    assert prefect_here.api_url
+    name = f"scheduled/{uuid4().hex[:8]}"
+    deployment = deployed(scheduled, name.partition("/")[2])
+
+    synced = call("sync", "--json")
+    assert {"what": "made", "name": name} in synced.json["automations"]
+    assert name in call("sync").out
+
+    late = call("consumers", "wait", name, "--timeout", "0.1")
+    assert late.code == 2
+    assert name in late.err
+    asyncio.run(bring_in_step(ledger))
+    assert call("consumers", "wait", name).code == 0
+
+    assert call("consumers", "pause", name).code == 0
+    asyncio.run(bring_in_step(ledger))
+    (record,) = [each for each in ledger.reader.consumers() if each.consumer.name == name]
+    assert record.consumer.paused
+    assert call("consumers", "resume", name).code == 0
+
+    asyncio.run(deleted(deployment))
+    asyncio.run(bring_in_step(ledger))
+    gone = call("consumers", "pause", name)
+    assert gone.code == 2
+    assert name in gone.err
+    assert "Traceback" not in gone.err

@@ -1,0 +1,87 @@
+"""`emit`: into the ledger that is at hand, else through Prefect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import UUID
+
+import httpx
+import pytest
+
+from assetflow.ledger import Ledger
+from tests.cli.conftest import Call
+from tests.cli.shop import CUSTOMERS, HOURLY, ORDERS, ROLLED_UP, deploy
+from tests.environment.prefect_server import PrefectServer
+
+ID = UUID(int=5)
+
+
+def test_an_update_is_recorded_and_decided_when_the_command_answers(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "report/shop", ORDERS)
+    deploy(ledger, "both/shop", ORDERS & CUSTOMERS)
+
+    options = ("--extra", '{"rows": 3}', "--alias", "late", "--id", str(ID), "--name", "o")
+    emitted = call("emit", "S3://lake/orders/", *options, "--json").json
+
+    (decision,) = ledger.reader.decisions()
+    assert emitted == {
+        "event": str(ID),
+        "uri": ORDERS.uri,
+        "partition_key": None,
+        "via": "ledger",
+        "new": True,
+        "queued": ["both/shop"],
+        "decisions": [{"decision": str(decision.id), "consumer": "report/shop", "target_key": None}],
+    }
+    event = ledger.reader.event(ID)
+    assert event is not None
+    assert (event.extra, event.aliases, event.origin.kind, event.asset.name) == ({"rows": 3}, ("late",), "cli", "o")
+
+
+def test_the_same_id_twice_is_one_event(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "report/shop", ORDERS)
+
+    first, again = (call("emit", ORDERS.uri, "--id", str(ID), "--json").json for _ in range(2))
+
+    assert (first["new"], again["new"]) == (True, False)
+    assert len(ledger.reader.decisions()) == 1
+
+
+def test_a_key_reaches_partitioned_consumers(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "daily/shop", ROLLED_UP)
+
+    told = call("emit", HOURLY.uri, "--partition", "2026-01-01T00:00:00").out
+
+    assert "waits in the queue of daily/shop" in told
+    assert ledger.reader.pending(1).keys() == {"2026-01-01"}
+
+
+@pytest.mark.usefixtures("ledger")
+def test_an_update_that_nobody_takes_is_said(call: Call) -> None:
+    assert "no consumer takes it" in call("emit", "x").out
+
+
+def test_a_name_of_another_asset_is_a_warning(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "report/shop", ORDERS)
+
+    answer = call("emit", "s3://lake/others", "--name", "orders")
+
+    assert answer.code == 0
+    assert "the name 'orders' belongs to s3://lake/orders" in answer.err
+
+
+@pytest.mark.prefect
+@pytest.mark.parametrize("other_ledger", [False, True])
+def test_without_the_right_ledger_an_update_goes_through_prefect(
+    prefect_here: PrefectServer, call: Call, home: Path, other_ledger: bool
+) -> None:
+    if other_ledger:
+        with Ledger.open(home / "ledger.db") as ledger:
+            ledger.writer.set_prefect_api_url("http://127.0.0.1:1/api")
+    number = UUID(int=77 + other_ledger)
+
+    assert call("emit", ORDERS.uri, "--id", str(number), "--json").json["via"] == "prefect"
+
+    body = {"artifacts": {"type": {"any_": ["assetflow-update"]}}, "sort": "CREATED_DESC"}
+    found = httpx.post(f"{prefect_here.api_url}/artifacts/filter", json=body).json()
+    assert any(str(number) in str(artifact["data"]) for artifact in found)

@@ -1,0 +1,124 @@
+"""`explain` and `events show`: the one explanation, from a ledger."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from assetflow.ledger import Ledger
+from assetflow.ledger.explanations import READ_FIRST
+from tests.cli.conftest import Call
+from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
+
+
+def test_a_consumer_is_explained_with_what_satisfies_each_leaf(ledger: Ledger, call: Call) -> None:
+    consumer = deploy(ledger, "report/shop", ORDERS & CUSTOMERS)
+    update(ledger, ORDERS, 1)
+
+    told = call("explain", "report/shop", "--json").json
+
+    assert (told["state"], told["queued"]) == ("waiting", 1)
+    assert [(row["depth"], row["kind"], row["state"]) for row in told["condition"]] == [
+        (0, "all", "waiting"),
+        (1, "asset", "satisfied"),
+        (1, "asset", "waiting"),
+    ]
+    assert told["condition"][1]["satisfied_by"] == str(event_id(1))
+    assert told["condition"][2]["since"] == "2026-01-01T12:00:00Z"
+    for name in ("report", str(consumer.id), str(consumer.deployment_id)):
+        assert call("explain", name, "--json").json == told
+    out = call("explain", "report").out
+    assert f"✔ orders  satisfied by event {event_id(1)}" in out
+    assert "○ customers  waiting since 2026-01-01 12:00:00 UTC for an update" in out
+
+
+def test_the_oldest_event_is_found_behind_a_long_queue(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "report/shop", ORDERS & CUSTOMERS & HOURLY)
+    for minute in range(READ_FIRST + 5):
+        update(ledger, ORDERS, minute)
+    update(ledger, CUSTOMERS, 10_000)
+
+    told = call("explain", "report", "--json").json
+
+    assert told["queued"] == READ_FIRST + 6
+    assert [row["satisfied_by"] for row in told["condition"][1:]] == [str(event_id(0)), str(event_id(10_000)), None]
+
+
+def test_a_partitioned_consumer_is_explained_key_by_key(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "daily/shop", ROLLED_UP)
+    for minute, hour in enumerate(range(22)):
+        update(ledger, HOURLY, minute, f"2026-01-01T{hour:02d}:00:00")
+    update(ledger, HOURLY, 50, "2026-01-02T00:00:00")
+
+    told = call("explain", "daily", "--json").json
+    assert [each["target_key"] for each in told["partitions"]] == ["2026-01-01", "2026-01-02"]
+    assert told["pending_partitions"] == 2
+    one = call("explain", "daily", "--partition", "2026-01-01", "--json").json
+    assert one["missing"] == ["2026-01-01T22:00:00", "2026-01-01T23:00:00"]
+    assert "missing 2026-01-01T22:00:00, 2026-01-01T23:00:00" in call("explain", "daily").out
+
+
+def test_a_flow_scheduled_on_what_it_produces_is_told(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "report/shop", ORDERS, produces=(CUSTOMERS,))
+    deploy(ledger, "loop/shop", CUSTOMERS, produces=(ORDERS,))
+
+    for name in ("report/shop", "loop/shop"):
+        (note,) = call("explain", name, "--json").json["notes"]
+        assert "scheduled on what it produces" in note
+        assert note.count(name) == 2
+
+
+def test_a_run_is_explained_by_its_decision(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "report/shop", ORDERS & CUSTOMERS)
+    update(ledger, ORDERS, 1)
+    (decision,) = update(ledger, CUSTOMERS, 2)
+    run = uuid4()
+    ledger.writer.launched(decision.id, run, NOON)
+
+    told = call("explain", "--run", str(run), "--json").json
+
+    assert told["decision"] == str(decision.id)
+    assert told["completed_by"] == str(event_id(2))
+    assert [each["id"] for each in told["events"]] == [str(event_id(1)), str(event_id(2))]
+    assert "completed it" in call("explain", "--run", str(run)).out
+
+
+def test_a_run_of_a_consumer_that_was_deployed_anew_is_not_judged_by_the_new_schedule(
+    ledger: Ledger, call: Call
+) -> None:
+    old = deploy(ledger, "report/shop", ORDERS)
+    (decision,) = update(ledger, ORDERS, 1)
+    run = uuid4()
+    ledger.writer.launched(decision.id, run, NOON)
+    ledger.writer.remove(old.id, NOON)
+    deploy(ledger, "report/shop", CUSTOMERS)
+
+    told = call("explain", "--run", str(run), "--json").json
+
+    assert (told["completed_by"], told["condition"]) == (None, "")
+
+
+def test_an_event_is_shown_with_every_receipt(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "copy/shop", ORDERS)
+    deploy(ledger, "report/shop", ORDERS & CUSTOMERS)
+    paused = deploy(ledger, "paused/shop", ORDERS)
+    ledger.writer.switch(paused.id, paused=True, now=NOON)
+    (decision,) = update(ledger, ORDERS, 1, extra={"rows": 3})
+
+    told = call("events", "show", str(event_id(1)), "--json").json
+
+    assert [(each["consumer"], each["status"]) for each in told["receipts"]] == [
+        ("copy/shop", "consumed"),
+        ("report/shop", "queued"),
+        ("paused/shop", "dropped"),
+    ]
+    assert told["receipts"][0]["decision"] == str(decision.id)
+    assert call("explain", "--event", str(event_id(1)), "--json").json == told
+    out = call("events", "show", str(event_id(1))).out
+    assert 'extra: {"rows": 3}' in out
+    assert "○ waits in the queue of report/shop" in out
+
+
+def test_an_update_that_nobody_wants_has_a_receipt_too(ledger: Ledger, call: Call) -> None:
+    update(ledger, ORDERS, 1)
+
+    assert "no consumer wanted it" in call("events", "show", str(event_id(1))).out

@@ -1,0 +1,137 @@
+"""`assets ls`, `events ls`, `decisions ls`, `queue ls`, `version`: for people and for programs."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from assetflow.core.assets import AssetAlias
+from assetflow.ledger import Ledger
+from tests.cli.conftest import Call
+from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
+
+
+def test_assets_are_listed_with_who_updates_them_and_who_runs_on_them(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "ingest/shop", None, produces=(ORDERS,))
+    deploy(ledger, "report/shop", ORDERS & CUSTOMERS)
+    deploy(ledger, "late/shop", AssetAlias("late"))
+    update(ledger, ORDERS, 1, aliases=("late",))
+    update(ledger, ORDERS, 2)
+
+    customers, orders = call("assets", "ls", "--json").json
+
+    assert orders["uri"] == ORDERS.uri
+    assert orders["names"] == ["orders"]
+    assert orders["group"] == "shop"
+    assert orders["aliases"] == ["late"]
+    assert orders["events"] == 2
+    assert orders["last_update"] == "2026-01-01T12:02:00Z"
+    assert orders["producers"] == ["ingest/shop"]
+    assert orders["consumers"] == ["late/shop", "report/shop"]
+    assert (customers["events"], customers["last_update"]) == (0, None)
+
+
+def test_assets_of_one_group(ledger: Ledger, call: Call) -> None:
+    update(ledger, ORDERS, 1)
+    update(ledger, HOURLY, 2)
+
+    assert [each["uri"] for each in call("assets", "ls", "--group", "shop", "--json").json] == [ORDERS.uri]
+
+
+def test_events_are_listed_newest_first(ledger: Ledger, call: Call) -> None:
+    for minute, asset in enumerate((ORDERS, CUSTOMERS, ORDERS)):
+        update(ledger, asset, minute, extra={"rows": minute})
+
+    assert [each["sequence"] for each in call("events", "ls", "--json").json] == [3, 2, 1]
+    assert [each["sequence"] for each in call("events", "ls", "--limit", "1", "--json").json] == [3]
+    for name in ("orders", ORDERS.uri):
+        found = call("events", "ls", "--asset", name, "--json").json
+        assert [(each["id"], each["extra"]) for each in found] == [
+            (str(event_id(2)), {"rows": 2}),
+            (str(event_id(0)), {"rows": 0}),
+        ]
+
+
+def test_what_was_refused_is_listed_with_the_reason(ledger: Ledger, call: Call) -> None:
+    ledger.writer.refuse({"x": 1}, "the URI is blank", "1.5", "prefect", event_id(1), NOON)
+
+    assert call("events", "ls", "--refused", "--json").json == [
+        {
+            "id": str(event_id(1)),
+            "at": "2026-01-01T12:00:00Z",
+            "reason": "the URI is blank",
+            "rule": "1.5",
+            "source": "prefect",
+            "payload": {"x": 1},
+        }
+    ]
+    assert "the URI is blank" in call("events", "ls", "--refused").out
+
+
+def test_decisions_are_listed_by_consumer_and_by_what_became_of_them(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "report/shop", ORDERS)
+    deploy(ledger, "copy/shop", ORDERS)
+    report, copy = update(ledger, ORDERS, 1)
+    run = uuid4()
+    ledger.writer.launched(report.id, run, NOON)
+    ledger.writer.undeliverable(copy.id, "the deployment is gone", NOON)
+
+    both = call("decisions", "ls", "--json").json
+    assert [(each["consumer"], each["status"], each["events"]) for each in both] == [
+        ("copy/shop", "undeliverable", 1),
+        ("report/shop", "launched", 1),
+    ]
+    assert both[1]["flow_run"] == str(run)
+    assert [each["error"] for each in call("decisions", "ls", "--undeliverable", "--json").json] == [
+        "the deployment is gone"
+    ]
+    assert call("decisions", "ls", "--waiting", "--json").json == []
+    assert [each["decision"] for each in call("decisions", "ls", "--consumer", "report", "--json").json] == [
+        str(report.id)
+    ]
+
+
+def test_queues_are_listed_for_all_consumers_and_for_one(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "report/shop", ORDERS & CUSTOMERS)
+    deploy(ledger, "daily/shop", ROLLED_UP)
+    update(ledger, ORDERS, 1)
+    update(ledger, HOURLY, 2, "2026-01-01T00:00:00")
+
+    assert [(each["consumer"], each["queued"]) for each in call("queue", "ls", "--json").json] == [
+        ("report/shop", 1),
+        ("daily/shop", 1),
+    ]
+    (queued,) = call("queue", "ls", "daily", "--json").json
+    assert (queued["uri"], queued["target_key"]) == (HOURLY.uri, "2026-01-01")
+    assert "orders" in call("queue", "ls", "report/shop").out
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["assets ls", "events ls", "events ls --refused", "decisions ls", "queue ls"],
+)
+@pytest.mark.usefixtures("ledger")
+def test_an_empty_ledger_is_said_in_words_and_is_an_empty_list(call: Call, command: str) -> None:
+    assert call(*command.split()).out.count("\n") == 1
+    assert call(*command.split(), "--json").json == []
+
+
+def test_text_in_a_pipe_is_neither_coloured_nor_cut(ledger: Ledger, call: Call) -> None:
+    for number in range(30):
+        deploy(ledger, f"{'a-long-name-of-a-flow-' * 5}{number}/shop", ORDERS)
+    update(ledger, ORDERS, 1)
+
+    out = call("assets", "ls").out
+
+    assert len(out.splitlines()) == 2
+    assert all(f"{number}/shop" in out for number in range(30))
+    assert "\x1b" not in out
+
+
+def test_versions(call: Call) -> None:
+    found = call("version", "--json").json
+
+    assert set(found) == {"assetflow", "prefect", "python", "pyspark", "ledger_schema"}
+    assert found["prefect"].startswith("3.")
+    assert "ledger schema" in call("version").out

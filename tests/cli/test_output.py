@@ -1,0 +1,108 @@
+"""Text from users is text: it moves no cursor, changes no colour, and is no markup."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from assetflow.cli.output import ago, plain, show, shown, text
+from assetflow.cli.telling import consumer_parts
+from assetflow.core.assets import Asset
+from assetflow.core.conditions import AssetAll, AssetAny, BooleanCondition
+from assetflow.core.consumers import Consumer
+from assetflow.core.explanation import ConsumerFacts, explain_consumer
+from assetflow.core.schedules import ConsumerOptions, to_schedule
+from assetflow.ledger import Ledger
+from tests.cli.conftest import Call
+from tests.cli.shop import NOON, deploy, event_id, update
+
+EVIL = Asset("s3://lake/evil", name="\x1b[2J\x07[bold red]x[/] :smile:\n\u202eevil\x9b31m")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("\x1b[31m", r"\x1b[31m"),
+        ("a\nb\tc\r", r"a\nb\tc\r"),
+        ("\x9b31m", r"\x9b31m"),
+        ("\u202egnp.exe", r"\u202egnp.exe"),
+        ("\u200bx", r"\u200bx"),
+        ("\ud800", r"\ud800"),
+        ("[bold]é日本[/bold]", "[bold]é日本[/bold]"),
+    ],
+)
+def test_what_is_invisible_is_made_visible(given: str, expected: str) -> None:
+    assert shown(given) == expected
+    assert plain(text(given)) == f"{expected}\n"
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_names_extras_and_keys_are_printed_as_text(
+    ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    deploy(ledger, "report/shop", EVIL & Asset("other"))
+    update(ledger, EVIL, 1, extra={"\x1b]0;t\x07": "\x1b[8m"})
+    ledger.writer.refuse({}, "\x1b[2J[red]", None, "\x1b[2J", event_id(2), NOON)
+    commands = ("assets ls", "events ls", "events ls --refused", "queue ls", "queue ls report", "explain report")
+    for command in (*commands, f"events show {event_id(1)}"):
+        if terminal:
+            monkeypatch.setenv("COLUMNS", "1000")
+            monkeypatch.setenv("NO_COLOR", "1")
+            monkeypatch.setattr(sys, "stdout", screen := Terminal())
+            call(*command.split())
+            out = screen.getvalue().replace("\x1b[1m", "").replace("\x1b[2m", "").replace("\x1b[0m", "")
+        else:
+            out = call(*command.split()).out
+        assert out.replace("\n", "").isprintable(), command
+        assert "[red]" in out or "[bold red]x[/] :smile:" in out, command
+
+
+def test_a_terminal_is_spared_empty_columns(monkeypatch: pytest.MonkeyPatch, ledger: Ledger, call: Call) -> None:
+    update(ledger, EVIL, 1)
+    assert "group" in call("assets", "ls").out.splitlines()[0]
+    monkeypatch.setattr(sys, "stdout", screen := Terminal())
+
+    call("assets", "ls")
+
+    assert "last update" in screen.getvalue()
+    assert "group" not in screen.getvalue()
+
+
+def test_a_long_uri_on_a_narrow_terminal_wraps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(sys, "stdout", screen := Terminal())
+
+    show(text("s3://" + "x" * 100))
+
+    assert screen.getvalue().count("x") == 100
+
+
+def test_a_deep_condition_is_told_whole_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "stdout", screen := Terminal())
+    deep: BooleanCondition = AssetAny()
+    for number in range(100):
+        deep = (AssetAll if number % 2 else AssetAny)(Asset(f"leaf-{number}"), deep)
+    consumer = Consumer(1, "flow/one", event_id(1), ConsumerOptions(to_schedule(deep)))
+
+    show(*consumer_parts(explain_consumer(ConsumerFacts(consumer), NOON)))
+
+    assert set(re.findall(r"leaf-\d+", screen.getvalue())) == {f"leaf-{number}" for number in range(100)}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "0 s ago"), (61, "1 min ago"), (7200, "2 h ago"), (3 * 86400, "3 d ago"), (40 * 86400, "2025-11-23")],
+)
+def test_how_long_ago(seconds: int, words: str) -> None:
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+    assert ago(now - timedelta(seconds=seconds), now) == words

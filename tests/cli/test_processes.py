@@ -1,0 +1,63 @@
+"""The command line as a process: what it imports, and what happens when nobody reads on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from assetflow.ledger import Ledger
+from tests.cli.shop import ORDERS, update
+
+IMPORTED = """
+import sys
+from assetflow.cli import run
+code = run(sys.argv[1:])
+heavy = [name for name in ("prefect", "pyspark", "alembic", "sqlalchemy", "httpx") if name in sys.modules]
+sys.stderr.write(" ".join(heavy))
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "heavy"),
+    [
+        ("version", ""),
+        ("--help", ""),
+        ("events ls", "sqlalchemy"),
+        ("decisions ls", "sqlalchemy"),
+        ("assets ls", "sqlalchemy"),
+        ("queue ls", "sqlalchemy"),
+    ],
+)
+@pytest.mark.usefixtures("ledger")
+def test_commands_import_only_what_they_need(command: str, heavy: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTED, *command.split()], capture_output=True, text=True, check=False, timeout=120
+    )
+
+    assert (done.returncode, done.stderr) == (0, heavy)
+
+
+def test_a_closed_pipe_is_no_traceback(ledger: Ledger, home: Path) -> None:
+    for minute in range(1, 40):
+        update(ledger, ORDERS, minute, extra={"x": "y" * 5_000})
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "assetflow", "events", "ls", "--json"],
+            stdout=write,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+    finally:
+        os.close(write)
+
+    assert (done.returncode, done.stderr) == (141, "")
+    assert not (home / "errors").exists()

@@ -1,0 +1,92 @@
+"""`assetflow status`: what a person and a program are told, also when nothing answers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+import respx
+
+from assetflow.core.events import Recording
+from assetflow.ledger import Holder, Ledger
+from assetflow.prefect_io.recordings import recording_to_artifact
+from tests.cli.conftest import API_URL, Call
+from tests.cli.shop import NOON, ORDERS, deploy, event_id, update
+from tests.evaluator.fakes import recording
+
+
+def evaluate(ledger: Ledger, *, ago: float = 0) -> None:
+    """This process evaluates, and gave its last sign of life so many seconds ago."""
+    ledger.writer.acquire_lease(Holder.this_process(uuid4()), datetime.now(UTC) - timedelta(seconds=ago))
+
+
+def prefect_holds(*recordings: Recording) -> None:
+    """Prefect answers, and has these as artifacts."""
+    artifacts = [
+        {"id": str(uuid4()), "created": datetime.now(UTC).isoformat(), **recording_to_artifact(each)}
+        for each in recordings
+    ]
+    respx.post(f"{API_URL}/artifacts/filter").respond(200, json=artifacts)
+    respx.post(f"{API_URL}/events/filter").respond(200, json={"events": [], "total": 0, "next_page": None})
+    respx.get(f"{API_URL}/csrf-token").respond(422, json={"detail": "CSRF protection is disabled."})
+
+
+@respx.mock
+def test_all_is_well(ledger: Ledger, call: Call) -> None:
+    evaluate(ledger)
+    prefect_holds()
+    answer = call("status", "--json")
+    assert answer.code == 0, answer
+    said = answer.json
+    assert (said["ok"], said["problems"]) == (True, [])
+    assert said["evaluator"]["alive"]
+    assert said["prefect"] == {"url": API_URL, "reachable": True, "error": None}
+    assert said["lag"] == {"updates": 0, "oldest": None}
+
+
+@respx.mock
+def test_what_prefect_holds_and_the_ledger_does_not_is_the_lag(ledger: Ledger, call: Call) -> None:
+    evaluate(ledger)
+    known, unknown = recording("a"), recording("b")
+    retried = Recording(known.id, recording("a").events)
+    ledger.writer.record([known], NOON)
+    prefect_holds(known, retried, unknown)
+    answer = call("status", "--json")
+    assert answer.json["lag"]["updates"] == 1
+    assert answer.code == 0, "it came a moment ago"
+
+
+@respx.mock
+def test_a_dead_evaluator_and_decisions_that_wait(ledger: Ledger, call: Call) -> None:
+    evaluate(ledger, ago=60)
+    deploy(ledger, "report/shop", ORDERS)
+    (decision,) = update(ledger, ORDERS, 1)
+    ledger.writer.attempt_failed(decision.id, "Prefect answers 503")
+    ledger.writer.refuse({}, "blank", "1.5", "prefect", event_id(2), NOON)
+    prefect_holds()
+    answer = call("status", "--json")
+    assert answer.code == 1
+    assert len(answer.json["problems"]) == 2
+    assert "Prefect answers 503" in answer.json["problems"][1]
+    assert answer.json["waiting"] == {"decisions": 1, "oldest": "2026-01-01T12:01:00Z"}
+    assert answer.json["refused"] == 1
+    told = call("status").out
+    assert "dead or frozen" in told
+    assert "events ls --refused" in told
+
+
+@pytest.mark.parametrize("lease", [True, False])
+def test_prefect_cannot_be_reached(ledger: Ledger, call: Call, lease: bool) -> None:
+    if lease:
+        evaluate(ledger)
+    answer = call("status")
+    assert answer.code == 1
+    assert "Prefect cannot be asked" in answer.out
+    assert ("stopped; start it" in answer.out) is not lease
+
+
+def test_without_a_ledger_it_says_so(call: Call) -> None:
+    answer = call("status")
+    assert answer.code == 2
+    assert "there is no ledger" in answer.err

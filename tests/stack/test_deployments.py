@@ -1,0 +1,141 @@
+"""`prefect deploy --all` and `python -m deployments.serve` on a real server: both make working consumers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from assetflow.core.codec import declaration_from_text
+from assetflow.stack.calls import PrefectCalls
+from assetflow.stack.environment import POOL
+from tests.environment.prefect_server import PrefectServer
+from tests.environment.project_stack import ROOT, until
+
+pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.timeout(300)]
+
+CONSUMERS = {
+    "orders-consumer/shop": "orders",
+    "combined-consumer/shop": "orders AND customers",
+    "carrier-report/lake": "flights",
+    "delay-by-weather/lake": "flights AND weather",
+    "fleet-report/lake": "flights AND planes",
+    "board/lake": "carrier_report OR (delay_by_weather AND fleet_report)",
+    "daily-delays/lake": "flights_daily AND weather_hourly",
+    "monthly-report/lake": "daily_delays",
+}
+DEPLOYMENTS = {
+    f"{entry['entrypoint'].rpartition(':')[2].replace('_', '-')}/{entry['name']}"
+    for entry in yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
+}
+
+
+class Site:
+    """A server without deployments, and a ledger without consumers."""
+
+    def __init__(self, server: PrefectServer, home: Path) -> None:
+        self.http = httpx.Client(base_url=server.api_url, timeout=60)
+        self.env = server.env | {"ASSETFLOW_HOME": str(home), "FLOWS_LAKE": str(home / "lake")}
+        for deployment in self.deployments():
+            self.http.delete(f"/deployments/{deployment['id']}")
+
+    def deployments(self) -> list[dict[str, Any]]:
+        return self.http.post("/deployments/filter", json={}).raise_for_status().json()
+
+    def names(self) -> set[str]:
+        """All deployments, as flow/deployment."""
+        rows = self.http.post("/flows/filter", json={}).raise_for_status().json()
+        flows = {row["id"]: row["name"] for row in rows}
+        return {f"{flows[each['flow_id']]}/{each['name']}" for each in self.deployments()}
+
+    def call(self, *arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", *arguments], env=self.env, cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def evaluate(self) -> None:
+        """Let an evaluator do what there is to do."""
+        self.call("assetflow", "evaluator", "start", "--once", "--take-over")
+
+    def consumers(self) -> dict[str, dict[str, Any]]:
+        return {each["name"]: each for each in json.loads(self.call("assetflow", "consumers", "ls", "--json"))}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectServer]:
+    with PrefectServer(tmp_path_factory.mktemp("deployments")) as server:
+        yield server
+
+
+@pytest.fixture
+def site(server: PrefectServer, tmp_path: Path) -> Iterator[Site]:
+    made = Site(server, tmp_path)
+    yield made
+    made.http.close()
+
+
+def check_declarations(site: Site) -> None:
+    """What a flow runs on lies in the schema that Prefect stores; flows without a schedule declare none."""
+    schedules: dict[str, str] = {}
+    for deployment in site.deployments():
+        stored = deployment["parameter_openapi_schema"]["properties"].get("triggering_asset_events", {})
+        if text := stored.get("x-assetflow"):
+            declaration = declaration_from_text(text, where=deployment["name"])
+            if declaration.options.schedule.tokens:
+                schedules[deployment["id"]] = declaration.options.schedule.describe()
+    assert set(schedules.values()) >= set(CONSUMERS.values())
+
+
+def check_consumers(site: Site) -> None:
+    site.evaluate()
+    found = site.consumers()
+    assert CONSUMERS.items() <= {name: consumer["schedule"] for name, consumer in found.items()}.items()
+    assert all(consumer["automation_id"] for consumer in found.values())
+    assert not any(consumer["paused"] or consumer["held"] for consumer in found.values())
+
+
+def test_prefect_deploy_all(site: Site) -> None:
+    with PrefectCalls(str(site.http.base_url)) as calls:
+        calls.make_pool(POOL)
+    site.call("prefect", "--no-prompt", "deploy", "--all")
+    assert site.names() == DEPLOYMENTS
+    check_declarations(site)
+    check_consumers(site)
+
+    orders = (Path(site.env["FLOWS_LAKE"]) / "orders").as_uri()
+    site.call("assetflow", "emit", orders)
+    site.evaluate()
+    consumer = site.consumers()["orders-consumer/shop"]
+    runs = {"flow_runs": {"deployment_id": {"any_": [consumer["deployment_id"]]}}}
+    (run,) = site.http.post("/flow_runs/filter", json=runs).json()
+    assert run["id"] == consumer["last_decision"]["flow_run_id"]
+
+
+def test_serve(site: Site, tmp_path: Path) -> None:
+    log = tmp_path / "serve.log"
+    with log.open("wb") as output:
+        serving = subprocess.Popen(
+            [sys.executable, "-m", "deployments.serve"], env=site.env, cwd=ROOT, stdout=output, stderr=output
+        )
+    try:
+        until(lambda: len(site.names()) >= len(DEPLOYMENTS) or serving.poll() is not None)
+        assert serving.poll() is None, log.read_text()
+        assert site.names() == DEPLOYMENTS
+        check_declarations(site)
+        check_consumers(site)
+    finally:
+        serving.terminate()
+        serving.wait(30)
+
+    # Stopped, its deployments are paused: decisions are held back, and nothing is lost (3.4).
+    site.evaluate()
+    assert all(consumer["held"] and not consumer["paused"] for consumer in site.consumers().values())

@@ -1,0 +1,130 @@
+"""`assetflow dev` as a person has it: parts of it are killed in the middle of runs, and each decision has one run."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assetflow.errors import LedgerError
+from assetflow.ledger import Reader
+from assetflow.stack.calls import PrefectCalls, runs_of
+from assetflow.stack.environment import StackEnvironment, choose_port
+from assetflow.stack.summary import Story
+from tests.environment.project_stack import SECONDS, until
+
+pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.timeout(600)]
+
+SHOP = """
+from assetflow import Asset, flow, task
+
+orders, customers = Asset("s3://shop/orders", name="orders"), Asset("s3://shop/customers", name="customers")
+
+@task(outlets=[orders])
+def produce_orders(): ...
+
+@task(outlets=[customers])
+def produce_customers(): ...
+
+@flow
+def producer():
+    produce_orders()
+    produce_customers()
+
+@flow(schedule=orders)
+def single(): ...
+
+@flow(schedule=orders & customers)
+def both(): ...
+"""
+
+PREFECT = """
+name: shop
+definitions:
+  pool: &pool
+    name: assetflow
+    job_variables: {command: python -m prefect.engine}
+deployments:
+  - {name: shop, entrypoint: "shop.py:producer", work_pool: *pool}
+  - {name: shop, entrypoint: "shop.py:single", work_pool: *pool}
+  - {name: shop, entrypoint: "shop.py:both", work_pool: *pool}
+"""
+
+SERVER, EVALUATOR = 0, 1
+
+
+@pytest.fixture
+def dev(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StackEnvironment]:
+    """`assetflow dev` of a shop without Spark."""
+    monkeypatch.setenv("ASSETFLOW_SPARK_REMOTE", "")
+    (tmp_path / "shop.py").write_text(SHOP)
+    (tmp_path / "prefect.yaml").write_text(PREFECT)
+    environment = StackEnvironment(tmp_path, tmp_path / ".assetflow" / "dev", choose_port(None))
+    log = tmp_path / "dev.log"
+    with log.open("wb") as output:
+        command = [sys.executable, "-m", "assetflow", "dev", "--port", str(environment.port)]
+        process = subprocess.Popen(command, cwd=tmp_path, stdout=output, stderr=output, start_new_session=True)
+    try:
+        until(lambda: "Ctrl-C stops everything" in log.read_text() or process.poll() is not None)
+        assert process.poll() is None, log.read_text()
+        yield environment
+    finally:
+        process.terminate()
+        try:
+            assert process.wait(60) == 0, log.read_text()
+        finally:
+            process.kill()
+
+
+def pids(dev: StackEnvironment) -> list[int]:
+    try:
+        return json.loads((dev.home / "stack.json").read_text())["pids"]
+    except ValueError:
+        return []
+
+
+def kill(dev: StackEnvironment, part: int) -> None:
+    """Kill a part of the stack with all that it started, and return when it was started again."""
+    pid = pids(dev)[part]
+    os.killpg(pid, signal.SIGKILL)
+    until(lambda: (now := pids(dev)) and now[part] != pid)
+
+
+def decisions(dev: StackEnvironment) -> int:
+    try:
+        with Reader.open(dev.home / "ledger.db") as reader:
+            return len(reader.decisions())
+    except LedgerError:
+        return 0
+
+
+def test_evaluator_and_server_are_killed_in_the_middle_of_runs(dev: StackEnvironment) -> None:
+    with PrefectCalls(dev.api_url, patience=SECONDS) as calls:
+        for _ in range(3):
+            calls.start("producer/shop")
+        until(lambda: decisions(dev) >= 1)
+        kill(dev, EVALUATOR)
+        kill(dev, SERVER)
+        calls.wait_for_run(calls.start("producer/shop"), SECONDS)
+
+        story = until(lambda: settled(dev, calls))
+    assert {decision.id for decision, _ in story.decisions} == {decision.id for decision in story.expected}
+    assert {decision.id: len(runs_of(story.runs, decision.id)) for decision in story.expected} == {
+        decision.id: 1 for decision in story.expected
+    }
+    assert len(story.expected) >= 2
+
+
+def settled(dev: StackEnvironment, calls: PrefectCalls) -> Story | None:
+    """The story, when all that was recorded is in the ledger and each decision has its run."""
+    recordings = calls.recordings()
+    with Reader.open(dev.home / "ledger.db") as reader:
+        if recordings <= {each.id for each in reader.recordings()} and not reader.undelivered():
+            return Story.read(reader, calls.flow_runs())
+    return None

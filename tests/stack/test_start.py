@@ -1,0 +1,148 @@
+"""What `assetflow dev` and `demo` say when they cannot start, and what a killed stack leaves to the next one."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from assetflow.errors import PortInUse, StackFailed
+from assetflow.stack.environment import StackEnvironment, choose_port, find_project
+from assetflow.stack.stack import Stack, empty
+from tests.environment.project_stack import until
+
+SLEEPS = "import time; time.sleep(120)"
+
+
+def assetflow(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "assetflow", *arguments], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "prefect.yaml").write_text("name: empty\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", ["dev", "demo"])
+def test_a_port_in_use(project: Path, command: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(PortInUse, match=str(port)):
+            choose_port(port)
+        done = assetflow(project, command, "--port", str(port))
+    assert done.returncode == 2
+    assert f"port {port} is in use" in done.stderr
+    assert "--port" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert not (project / ".assetflow").exists()
+
+
+@pytest.mark.parametrize("command", ["dev", "demo"])
+def test_no_project(tmp_path: Path, command: str) -> None:
+    done = assetflow(tmp_path, command)
+    assert done.returncode == 2
+    assert f"there is no prefect.yaml in {tmp_path}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_project_is_found_from_a_folder_in_it(project: Path) -> None:
+    (project / "flows" / "deep").mkdir(parents=True)
+    assert find_project(project / "flows" / "deep") == project
+
+
+def test_a_free_port_is_chosen() -> None:
+    with socket.create_server(("127.0.0.1", choose_port(None))):
+        pass
+
+
+def environment(project: Path) -> StackEnvironment:
+    return StackEnvironment(project, project / ".assetflow" / "dev", choose_port(None))
+
+
+def test_two_stacks_in_one_folder(project: Path) -> None:
+    first, told = Stack(environment(project), lambda _: None), list[str]()
+    first.environment.home.mkdir(parents=True)
+    first._take_lock()
+    try:
+        with pytest.raises(StackFailed, match="already runs"), Stack(environment(project), told.append):
+            pass
+    finally:
+        first.stop()
+    assert told == []
+
+
+def test_a_new_start_keeps_the_file_that_is_locked(tmp_path: Path) -> None:
+    (tmp_path / "stack.json").touch()
+    (tmp_path / "ledger.db").touch()
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "elsewhere").symlink_to(tmp_path / "lake")
+    empty(tmp_path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["stack.json"]
+
+
+def test_leftovers_of_a_killed_stack_are_stopped_and_nobody_else(project: Path) -> None:
+    stack = Stack(environment(project), lambda _: None)
+    stack.environment.home.mkdir(parents=True)
+    # One looks like a part of the stack, the other one has taken the number of one that has ended.
+    ours = subprocess.Popen([sys.executable, "-c", SLEEPS, " -m prefect "], start_new_session=True)
+    other = subprocess.Popen([sys.executable, "-c", SLEEPS], start_new_session=True)
+    try:
+        (stack.environment.home / "stack.json").write_text(json.dumps({"pids": [ours.pid, other.pid]}))
+        stack._take_lock()
+        stack.stop()
+        assert ours.wait(10) == -9
+        assert other.poll() is None
+    finally:
+        for process in (ours, other):
+            process.kill()
+            process.wait()
+
+
+FAKE_STACK = """
+import sys
+from pathlib import Path
+from assetflow.stack.environment import StackEnvironment
+from assetflow.stack.stack import Stack
+
+project = Path(sys.argv[1])
+stack = Stack(StackEnvironment(project, project / ".assetflow" / "dev", 1), print)
+stack.environment.home.mkdir(parents=True, exist_ok=True)
+stack._take_lock()
+stack.worker._argv = [sys.executable, "-c", "import time; time.sleep(120)", " -m prefect "]
+stack._start_process(stack.worker)
+print(stack.worker.pid, flush=True)
+stack.watch()
+"""
+
+
+def test_kill_9_of_the_parent(project: Path) -> None:
+    parent = subprocess.Popen(
+        [sys.executable, "-c", FAKE_STACK, str(project)], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    assert is_alive(child)
+
+    told: list[str] = []
+    stack = Stack(environment(project), told.append)
+    stack._take_lock()
+    stack.stop()
+
+    until(lambda: not is_alive(child))
+    assert told[0] == f"Stopping process {child}, left behind by a stack that was killed"
+
+
+def is_alive(pid: int) -> bool:
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    return state.strip()[:1] not in ("", "Z")
