@@ -1,0 +1,1 @@
+"""How the flows of this repository are served or deployed; no logic of their own."""

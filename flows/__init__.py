@@ -1,0 +1,1 @@
+"""Pipelines that show what assetflow is for; each can be run, deployed and served."""

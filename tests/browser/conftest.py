@@ -1,0 +1,38 @@
+"""A browser in front of the embedded stack's Prefect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, sync_playwright
+
+from assetflow.stack.environment import StackEnvironment
+from tests.environment.needs import chromium
+from tests.environment.project_stack import running_stack
+
+QUIET = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackEnvironment]:
+    with running_stack(tmp_path_factory.mktemp("browser") / "stack") as environment:
+        yield environment
+
+
+@pytest.fixture
+def page(stack: StackEnvironment) -> Iterator[Page]:
+    """An empty page; addresses without a host are Prefect's."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=QUIET)
+        try:
+            yield browser.new_page(base_url=stack.ui_url, viewport={"width": 1280, "height": 900})
+        finally:
+            browser.close()

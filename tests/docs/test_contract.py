@@ -1,0 +1,44 @@
+"""The examples of docs/contract.md are true: each scenario of the page gives the answer that stands under it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from assetflow.core.simulation import simulate
+
+PAGE = (Path(__file__).parents[2] / "docs" / "contract.md").read_text()
+EXAMPLE = re.compile(r"^```json\n(.*?)^```\s+^```json answer\n(.*?)^```", re.M | re.S)
+CHAPTERS = re.split(r"^## (?=\d)", PAGE, flags=re.M)[1:]
+RULES = {1: 8, 2: 6, 3: 7, 4: 7, 5: 7, 6: 2, 7: 3, 8: 6}
+
+
+def examples() -> list[Any]:
+    found = [(json.loads(scenario), json.loads(answer)) for scenario, answer in EXAMPLE.findall(PAGE)]
+    return [pytest.param(scenario, answer, id=scenario["name"]) for scenario, answer in found]
+
+
+@pytest.mark.parametrize(("scenario", "answer"), examples())
+def test_an_example_gives_the_answer_under_it(scenario: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
+    found = cast("dict[str, Any]", simulate(scenario))
+    assert "errors" not in found
+    assert {part: found[part] for part in answer} == answer
+
+
+def test_every_example_is_run() -> None:
+    assert len(EXAMPLE.findall(PAGE)) == PAGE.count("```json\n") == PAGE.count("```json answer\n")
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS[:7], ids=lambda chapter: chapter[0])
+def test_each_chapter_of_rules_has_an_example(chapter: str) -> None:
+    assert EXAMPLE.search(chapter)
+
+
+def test_the_rules_are_numbered_without_gaps() -> None:
+    expected = [f"{chapter}.{rule}" for chapter, last in RULES.items() for rule in range(1, last + 1)]
+    assert re.findall(r"\*\*(\d\.\d)\*\*", PAGE) == expected

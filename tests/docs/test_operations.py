@@ -1,0 +1,49 @@
+"""docs/operations.md is complete and true: settings with their defaults, files, and lines of the log."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from assetflow.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "operations.md").read_text()
+SETTING = re.compile(r"^\| `ASSETFLOW_(\w+)` \| (?:`([^`]*)`|empty) \| (.+) \|$", re.M)
+
+
+def written(default: object) -> str:
+    if default == Path.home() / ".assetflow":
+        return "~/.assetflow"
+    if isinstance(default, tuple):
+        return ",".join(map(str, cast("tuple[object, ...]", default)))
+    return f"{default:g}" if isinstance(default, float) else str(default)
+
+
+def test_every_setting_stands_there_with_its_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(f"ASSETFLOW_{name.upper()}", raising=False)
+    defaults = {name: written(value) for name, value in Settings()}
+    assert {name.lower(): default for name, default, _ in SETTING.findall(PAGE)} == defaults
+
+
+@pytest.mark.parametrize("file", sorted(set(re.findall(r"`(tests/\S+\.py)`", PAGE))))
+def test_the_tests_that_are_named_are_there(file: str) -> None:
+    assert (ROOT / file).exists()
+
+
+LINES = re.findall(r"^\| `(.+)` \| .+ \|$", PAGE.partition("## What the log says")[2], re.M)
+
+
+@pytest.mark.parametrize("line", [part for line in LINES for part in re.split(r"`(?:, | and )`", line)])
+def test_the_lines_of_the_log_are_in_the_code(line: str) -> None:
+    """The fixed words of each line, in the order in which they stand there."""
+    code = "".join(
+        path.read_text() for folder in ("evaluator", "cli") for path in (ROOT / "assetflow" / folder).glob("*.py")
+    )
+    words = [part for part in re.split(r"…|\d+ ?|'?flow/name'?:?|s3://", line) if len(part.strip(" :")) > 3]
+    for part in words:
+        assert part.strip(" :") in code, part

@@ -1,0 +1,1 @@
+"""What tests need around them: servers, a clean shell, nothing left behind."""

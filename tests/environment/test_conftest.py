@@ -1,0 +1,85 @@
+"""What tests/conftest.py promises, seen from outside: each test runs pytest with it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+SKIPS = """
+import pytest
+
+def test_needs():
+    pytest.skip({reason!r})
+"""
+
+LOOKS_AT_THE_SHELL = """
+import os
+
+def test_shell():
+    assert "PREFECT_API_URL" not in os.environ
+    assert "ASSETFLOW_DELIVERY" not in os.environ
+    assert "assetflow-tests-" in os.environ["PREFECT_HOME"]
+    assert "assetflow-tests-" in os.environ["ASSETFLOW_HOME"]
+
+def test_prefect_reads_it_too():
+    from prefect.settings import PREFECT_API_URL, PREFECT_HOME
+    assert PREFECT_API_URL.value() is None
+    assert "assetflow-tests-" in str(PREFECT_HOME.value())
+"""
+
+LEAVES_A_CHILD = """
+import subprocess, sys
+
+def test_leaves_a_child():
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+"""
+
+
+def run_pytest(folder: Path, source: str, **env: str) -> subprocess.CompletedProcess[str]:
+    (folder / "test_inner.py").write_text(source)
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.conftest", "-p", "no:cacheprovider", str(folder)]
+    return subprocess.run(command, cwd=ROOT, env=os.environ | env, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("ci", "reason", "passes"),
+    [
+        ("true", "needs Chromium", False),
+        ("", "needs Chromium", True),
+        ("true", "only on Windows", True),
+    ],
+)
+def test_in_ci_a_test_that_misses_something_fails(tmp_path: Path, ci: str, reason: str, passes: bool) -> None:
+    result = run_pytest(tmp_path, SKIPS.format(reason=reason), CI=ci)
+    assert (result.returncode == 0) is passes, result.stdout
+    if not passes:
+        assert "needs Chromium, which this CI machine does not have" in result.stdout
+
+
+@pytest.mark.parametrize("ci", ["true", ""])
+def test_a_module_that_skips_itself_counts_as_well(tmp_path: Path, ci: str) -> None:
+    result = run_pytest(tmp_path, "import pytest\npytest.skip('needs Java', allow_module_level=True)", CI=ci)
+    assert ("needs Java, which this CI machine" in result.stdout) is bool(ci), result.stdout
+
+
+def test_the_developers_shell_does_not_reach_the_tests(tmp_path: Path) -> None:
+    shell = {"PREFECT_API_URL": "http://production/api", "PREFECT_HOME": "/home/me", "ASSETFLOW_DELIVERY": "prefect"}
+    result = run_pytest(tmp_path, LOOKS_AT_THE_SHELL, **shell)
+    assert result.returncode == 0, result.stdout
+
+
+def test_a_process_left_running_fails_the_session(tmp_path: Path) -> None:
+    result = run_pytest(tmp_path, LEAVES_A_CHILD)
+    assert result.returncode != 0
+    left = re.search(r"still running after the tests:\s+E?\s*(\d+) ", result.stdout)
+    assert left, result.stdout
+    os.kill(int(left[1]), signal.SIGKILL)

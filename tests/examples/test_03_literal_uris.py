@@ -1,0 +1,24 @@
+"""Example 3: a URI is compared literally, character by character, and never as a pattern."""
+
+from __future__ import annotations
+
+import pytest
+
+from assetflow import Asset, deployment_triggers
+from tests.examples.simulated import runs, updates
+
+
+@pytest.mark.parametrize("pattern", [r"input_\d+.csv", "input_2022*.csv"])
+def test_a_pattern_is_an_ordinary_uri(pattern: str) -> None:
+    assert runs({"consumer": pattern}, updates("input_20220101.csv")) == {"consumer": []}
+    assert runs({"consumer": pattern}, updates(pattern)) == {"consumer": [[pattern]]}
+
+
+def test_case_matters_in_a_host() -> None:
+    assert Asset("s3://example/asset") != Asset("s3://Example/asset")
+    assert runs({"consumer": "s3://example/asset"}, updates("s3://Example/asset")) == {"consumer": []}
+
+
+def test_prefect_shows_it_as_a_literal_too() -> None:
+    (trigger,) = deployment_triggers(Asset("input_2022*.csv"))
+    assert "input_2022[*].csv" in str(trigger)

@@ -1,0 +1,18 @@
+"""Example 5: static facts about an asset are no part of what it is; an event has those that its producer declared."""
+
+from __future__ import annotations
+
+from assetflow import Asset
+from tests.core.book_of import World
+
+URI = "s3://asset-bucket/example.csv"
+
+
+def test_the_consumer_runs_and_the_event_has_the_producers_extra() -> None:
+    world = World()
+    world.consumer("consumer", Asset(URI, extra={"different": "extras"}))
+
+    (decision,) = world.happens(Asset(URI, extra={"team": "trainees"}))
+
+    (event,) = decision.events
+    assert event.asset.extra == {"team": "trainees"}

@@ -1,0 +1,64 @@
+"""Example 10: a task reads the past updates of its inlets, those of its own flow run included."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from assetflow import Asset, InletEvents, Metadata, flow, task
+from assetflow.core.events import AssetEvent
+from assetflow.ledger import Reader
+from assetflow.testing import Harness
+
+FILE = Asset("s3://my-bucket/processed.csv")
+OTHER = Asset("s3://my-bucket/other.csv")
+
+
+@task(outlets=[FILE])
+def write_to_s3(row_count: int) -> Generator[Metadata]:
+    yield Metadata(FILE, {"row_count": row_count})
+
+
+@task(inlets=[FILE])
+def post_process_s3_file(inlet_events: InletEvents) -> object:
+    with pytest.raises(KeyError, match=r"other\.csv"):
+        inlet_events[OTHER]
+    return inlet_events[FILE][-1].extra["row_count"]
+
+
+@task(inlets=[FILE])
+def compare_the_last_two(inlet_events: InletEvents) -> list[object]:
+    return [event.extra["row_count"] for event in inlet_events[FILE][-2:]]
+
+
+@flow
+async def write_and_post_process() -> object:
+    write_to_s3(3)
+    return post_process_s3_file()  # pyright: ignore[reportCallIssue]
+
+
+@flow
+async def compare() -> list[object]:
+    return compare_the_last_two()  # pyright: ignore[reportCallIssue]
+
+
+@pytest.mark.prefect
+def test_live(h: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    for row_count in (1, 2, 3):
+        h.emit(FILE, extra={"row_count": row_count})
+    assert h.run(write_and_post_process) == 3
+    h.settle()
+
+    read: list[int] = []
+    original = Reader.events
+
+    def events(self: Reader, *args: Any, **options: Any) -> list[AssetEvent]:
+        found = original(self, *args, **options)
+        read.append(len(found))
+        return found
+
+    monkeypatch.setattr(Reader, "events", events)
+    assert h.run(compare) == [3, 3]
+    assert sum(read) == 2, "four events are there, and two are read"

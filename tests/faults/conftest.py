@@ -1,0 +1,49 @@
+"""Worlds to destroy, and the line that sums up what was lost in all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.environment.prefect_server import PrefectServer
+from tests.faults.judge import Verdict, judge
+from tests.faults.world import World
+
+VERDICTS: list[Verdict] = []
+
+Judged = Callable[..., Verdict]
+
+
+@pytest.fixture(scope="module")
+def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectServer]:
+    """A server for the worlds of one module: it may be killed, as long as it runs again afterwards."""
+    with PrefectServer(tmp_path_factory.mktemp("faults-server")) as server:
+        yield server
+
+
+@pytest.fixture
+def world(own_server: PrefectServer, tmp_path: Path) -> Iterator[World]:
+    """A world without consumers and with no evaluator started."""
+    world = World(own_server, tmp_path / "home")
+    yield world
+    world.close()
+
+
+@pytest.fixture
+def judged() -> Judged:
+    """Judge a world, and fail if anything was lost, doubled or wrong."""
+
+    def judge_now(world: World, **given: object) -> Verdict:
+        verdict = judge(world, **given)  # pyright: ignore[reportArgumentType]
+        VERDICTS.append(verdict)
+        assert verdict.is_good, f"{verdict}\n" + "\n".join([*verdict.lost, *verdict.doubled, *verdict.wrong][:40])
+        return verdict
+
+    return judge_now
+
+
+def pytest_unconfigure() -> None:
+    if VERDICTS:
+        print(sum(VERDICTS, Verdict()))  # noqa: T201 (the suite's last line)

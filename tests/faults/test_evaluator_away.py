@@ -1,0 +1,209 @@
+"""The evaluator does not hear, or is not there: what came meanwhile is made up for, in order."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from assetflow.core.assets import Asset
+from assetflow.prefect_io.recordings import recording_to_artifact
+from tests.environment.prefect_server import PrefectServer
+from tests.faults.conftest import Judged
+from tests.faults.proxy import Proxy
+from tests.faults.world import World, updates_filter
+from tests.integration.installation import events_of, recording
+
+pytestmark = [pytest.mark.faults, pytest.mark.prefect, pytest.mark.timeout(900)]
+
+BATCH = 100
+
+
+def event(uri: str, occurred: datetime, **extra: Any) -> dict[str, Any]:
+    return {
+        "id": str(uuid4()),
+        "event": "assetflow.asset.updated",
+        "occurred": occurred.isoformat(),
+        "resource": {"prefect.resource.id": uri},
+        "related": [],
+        "payload": {"extra": extra},
+    }
+
+
+def post_all(world: World, events: list[dict[str, Any]]) -> None:
+    """Post events, and return when Prefect's log has them."""
+    before = _in_log(world)
+    for start in range(0, len(events), BATCH):
+        world.post("/events", events[start : start + BATCH])
+    world.until(lambda: _in_log(world) >= before + len(events), 300)
+
+
+def _in_log(world: World) -> int:
+    return world.post("/events/filter", {"filter": updates_filter(), "limit": 1})["total"]
+
+
+def test_the_websocket_is_cut_for_a_minute(own_server: PrefectServer, tmp_path: Path, judged: Judged) -> None:
+    with Proxy(own_server.port) as proxy:
+        world = World(own_server, tmp_path / "home", through=proxy.api_url)
+        try:
+            deployment = world.deploy("either", Asset(world.uri("a")) | Asset(world.uri("b")))
+            world.start()
+            world.wait_for_consumers()
+            with proxy.websockets_cut():
+                world.update(world.uri("a"))
+                world.task_recorded(recording(world.uri("b")), events=False)
+                world.until(lambda: len(world.runs(deployment)) == 2, 60)
+                proxy.wait(60)
+                world.update(world.uri("a"))
+            world.until(lambda: len(world.runs(deployment)) == 3, 60)
+            assert "listening for updates: " in world.log
+            world.until(lambda: "listening for updates: works again" in world.log)
+            world.settle()
+            judged(world)
+        finally:
+            world.close()
+
+
+def test_the_evaluator_is_behind_by_far_more_than_256_events(
+    own_server: PrefectServer, tmp_path: Path, judged: Judged
+) -> None:
+    """The server drops what a subscriber is too far behind with; the event log is read too."""
+    with Proxy(own_server.port) as proxy:
+        world = World(own_server, tmp_path / "home", through=proxy.api_url)
+        try:
+            a, b = world.uri("a"), world.uri("b")
+            world.deploy("both", Asset(a) & Asset(b))
+            world.start()
+            world.wait_for_consumers()
+            filling = "x" * 20_000
+            with proxy.websockets_stalled():
+                now = datetime.now(UTC)
+                events = [
+                    event(b if n % 30 == 29 else a, now + timedelta(milliseconds=n), fill=filling) for n in range(900)
+                ]
+                post_all(world, events)
+            world.until(lambda: len(world.recorded()) == 900, 120)
+            world.settle()
+            judged(world)
+        finally:
+            world.close()
+
+
+def test_the_evaluator_is_down_for_hours_of_event_time(world: World, judged: Judged) -> None:
+    """The ledger is hours old, as are the updates: they are found by their time, and in its order."""
+    a, b = world.uri("a"), world.uri("b")
+    deployment = world.deploy("both", Asset(a) & Asset(b))
+    world.start("--since", (datetime.now(UTC) - timedelta(hours=8)).isoformat())
+    world.wait_for_consumers()
+    world.kill()
+    start = datetime.now(UTC) - timedelta(hours=6)
+    # The log tells the order, not the time at which they were posted.
+    events = [event(b if n % 10 == 9 else a, start + timedelta(minutes=n), n=n) for n in range(300)]
+    post_all(world, events[::-1])
+    world.settle()
+    runs = world.runs(deployment)
+    assert len(runs) == 30
+    consumed = sorted([each["extra"]["n"] for each in events_of(run)] for run in runs)
+    assert consumed == [list(range(n, n + 10)) for n in range(0, 300, 10)]
+    judged(world)
+
+
+def test_a_backlog_of_5000_events_is_worked_off_in_order(world: World, judged: Judged) -> None:
+    a, b = world.uri("a"), world.uri("b")
+    world.deploy("both", Asset(a) & Asset(b))
+    world.start("--since", (datetime.now(UTC) - timedelta(hours=3)).isoformat())
+    world.wait_for_consumers()
+    world.terminate()
+    start = datetime.now(UTC) - timedelta(hours=2)
+    post_all(world, [event(b if n % 20 == 19 else a, start + timedelta(seconds=n), n=n) for n in range(5_000)])
+    world.start()
+    world.until(lambda: len(world.recorded()) == 5_000, 300)
+    world.settle()
+    assert [each.extra["n"] for each in world.recorded()] == list(range(5_000))
+    assert judged(world).decisions == 250
+
+
+def test_clocks_of_producers_differ_by_five_minutes(world: World, judged: Judged) -> None:
+    """Heard at once; not heard, they are found by the sweep over the whole window at the next start."""
+    a, b = world.uri("a"), world.uri("b")
+    world.deploy("both", Asset(a) & Asset(b))
+    world.start()
+    world.wait_for_consumers()
+    for skew in (-300, 300, 0, -300, 300):
+        now = datetime.now(UTC) + timedelta(seconds=skew)
+        post_all(world, [event(a, now), event(b, now + timedelta(milliseconds=1))])
+    # What occurred before the ledger's time is outside, by whatever clock.
+    world.until(lambda: len(world.recorded()) >= 6, 60)
+    world.kill()
+    now = datetime.now(UTC)
+    post_all(world, [event(a, now - timedelta(seconds=1)), event(b, now + timedelta(seconds=300))])
+    world.settle()
+    assert len(world.recorded()) == 12
+    judged(world)
+
+
+def test_events_older_than_any_overlap_are_found_at_the_next_start(world: World, judged: Judged) -> None:
+    a = world.uri("a")
+    world.deploy("one", Asset(a))
+    world.start("--since", (datetime.now(UTC) - timedelta(days=6)).isoformat())
+    world.wait_for_consumers()
+    now = datetime.now(UTC)
+    post_all(world, [event(a, now - timedelta(days=5)), event(a, now - timedelta(hours=2)), event(a, now)])
+    world.settle()
+    assert len(world.recorded()) == 3
+    assert judged(world).runs == 3
+
+
+def test_two_evaluators_and_two_ledgers_on_one_prefect(
+    world: World, own_server: PrefectServer, tmp_path: Path, judged: Judged
+) -> None:
+    """The second one is refused; frozen past its lease and woken, the first one doubles nothing."""
+    a = world.uri("a")
+    world.deploy("one", Asset(a))
+    first = world.start()
+    world.wait_for_consumers()
+    refused = world.command("evaluator", "start")
+    assert refused.returncode == 2
+    assert f"process {first.pid}" in refused.stderr
+    other = World(own_server, tmp_path / "other")
+    try:
+        foreign = other.command("evaluator", "start")
+        assert foreign.returncode == 2
+        assert "--take-over" in foreign.stderr
+    finally:
+        other.close()
+    world.freeze()
+    world.until(lambda: not world.status()[1]["evaluator"]["alive"], 60)
+    post_all(world, [event(a, datetime.now(UTC)) for _ in range(20)])
+    second = world.start()
+    world.until(lambda: len(world.recorded()) == 20, 60)
+    os.kill(first.pid, 18)
+    assert first.wait(60) == 2
+    assert "another evaluator works on this ledger" in world.log
+    assert second.poll() is None
+    world.settle()
+    assert judged(world).runs == 20
+
+
+def test_status_says_what_is_wrong(world: World) -> None:
+    a = world.uri("a")
+    world.deploy("one", Asset(a))
+    evaluator = world.start()
+    world.wait_for_consumers()
+    code, said = world.status()
+    assert code == 0, said
+    assert said["evaluator"]["pid"] == evaluator.pid
+    assert said["lag"]["updates"] == 0
+    world.kill()
+    world.post("/artifacts/", recording_to_artifact(recording(a)))
+    post_all(world, [event(a, datetime.now(UTC))])
+    code, said = world.status()
+    assert code == 1
+    assert not said["evaluator"]["alive"]
+    assert said["lag"]["updates"] == 2
+    world.settle()
+    assert world.status()[1]["lag"]["updates"] == 0

@@ -1,0 +1,192 @@
+"""The ledger's disk is full, its file is locked, read-only, damaged or gone: clear words, and nothing lost."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from assetflow.core.assets import Asset
+from tests.environment.prefect_server import PrefectServer
+from tests.faults import chaos
+from tests.faults.conftest import Judged
+from tests.faults.world import CONSUMERS, World
+from tests.integration.installation import recording
+
+pytestmark = [pytest.mark.faults, pytest.mark.prefect, pytest.mark.timeout(900)]
+
+SIZE = "4m"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of a few megabytes, as a folder."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounting = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(place)]
+    try:
+        subprocess.run(mounting, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("mounting a small disk is not allowed here")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@pytest.fixture
+def on_disk(own_server: PrefectServer, tmp_path: Path, small_disk: Path) -> Iterator[World]:
+    """A world with its ledger on the small disk."""
+    world = World(own_server, tmp_path / "home", ledger=small_disk / "ledger.db")
+    yield world
+    world.close()
+
+
+@contextmanager
+def full(disk: Path) -> Iterator[None]:
+    """Within the block nothing more can be written to the disk."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(b"x" * 4096)
+    yield
+    filler.unlink()
+
+
+def test_the_disk_is_full(on_disk: World, small_disk: Path, judged: Judged) -> None:
+    on_disk.deploy("one", Asset(on_disk.uri("a")))
+    on_disk.start()
+    on_disk.wait_for_consumers()
+    on_disk.update(on_disk.uri("a"))
+    on_disk.until(lambda: len(on_disk.recorded()) == 1)
+    with full(small_disk):
+        for number in range(60):
+            on_disk.task_recorded(recording(on_disk.uri("a")), events=bool(number % 2))
+        on_disk.until(lambda: "the disk of the ledger is full" in on_disk.log, 60)
+        emitted = on_disk.command("emit", on_disk.uri("a"))
+        # It is either recorded or refused with the reason, never half.
+        assert emitted.returncode == 0 or "disk" in emitted.stderr, emitted.stderr
+    on_disk.until(lambda: len(on_disk.recorded()) >= 61, 90)
+    on_disk.settle()
+    assert "Free some space" in on_disk.log
+    judged(on_disk)
+
+
+def test_the_ledger_is_read_only(on_disk: World, small_disk: Path, judged: Judged) -> None:
+    on_disk.deploy("one", Asset(on_disk.uri("a")))
+    on_disk.start()
+    on_disk.wait_for_consumers()
+    on_disk.terminate()
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    on_disk.task_recorded(recording(on_disk.uri("a")))
+    refused = on_disk.command("evaluator", "start")
+    assert refused.returncode == 2, refused.stderr
+    assert "read-only" in refused.stderr or "cannot be opened" in refused.stderr, refused.stderr
+    assert "do:" in refused.stderr
+    subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
+    on_disk.settle()
+    assert judged(on_disk).runs == 1
+
+
+def test_the_ledger_is_locked(world: World, judged: Judged) -> None:
+    world.deploy("one", Asset(world.uri("a")))
+    world.start()
+    world.wait_for_consumers()
+    with closing(sqlite3.connect(world.ledger, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        for _ in range(5):
+            world.update(world.uri("a"))
+        world.until(lambda: "another process holds the ledger" in world.log, 60)
+        assert world.status()[0] == 1
+        other.execute("ROLLBACK")
+    world.until(lambda: len(world.recorded()) == 5, 60)
+    world.settle()
+    assert judged(world).runs == 5
+
+
+def storm_without_emit(world: World, seed: int) -> None:
+    """What is emitted straight into the ledger is as durable as that; the rest can be rebuilt from Prefect."""
+    world.deploy_consumers()
+    world.start()
+    world.wait_for_consumers()
+    world.produce("task", 40, seed)
+    world.produce("post", 40, seed)
+    world.produce("materialize", 15, seed)
+    chaos.storm(world, seed, [chaos.kill_evaluator, chaos.freeze_evaluator], seconds=400)
+    world.settle()
+
+
+def rebuild(world: World, since: datetime) -> None:
+    refused = world.command("evaluator", "start", "--once")
+    assert refused.returncode == 2
+    assert "--take-over" in refused.stderr
+    done = world.command("evaluator", "start", "--once", "--take-over", "--since", since.isoformat())
+    assert done.returncode == 0, done.stderr
+    world.settle()
+
+
+def test_the_ledger_is_deleted_and_rebuilt(world: World, judged: Judged) -> None:
+    """What has its run stays decided, in whatever order the updates are found again."""
+    since = datetime.now(UTC)
+    storm_without_emit(world, seed=11)
+    before, decided = judged(world), decisions(world)
+    for file in world.home.glob("ledger.db*"):
+        file.unlink()
+    rebuild(world, since)
+    after = judged(world, unfolded=CONSUMERS)
+    assert decisions(world) == decided
+    assert (after.accepted, after.runs) == (before.accepted, before.runs)
+    world.update(world.uri("c"))
+    world.settle()
+    assert len(decisions(world) - decided) == 1, "it goes on as ever"
+
+
+def test_the_ledger_is_damaged_and_rebuilt(world: World, judged: Judged) -> None:
+    since = datetime.now(UTC)
+    storm_without_emit(world, seed=12)
+    judged(world)
+    decided = decisions(world)
+    with world.ledger.open("r+b") as file:
+        file.write(os.urandom(4096))
+    refused = world.command("evaluator", "start")
+    assert refused.returncode == 2
+    assert "damaged" in refused.stderr
+    assert "--since" in refused.stderr
+    status = world.command("status")
+    assert status.returncode == 2
+    assert "Traceback" not in status.stderr
+    for file in world.home.glob("ledger.db*"):
+        file.rename(file.with_name(f"damaged-{file.name}"))
+    rebuild(world, since)
+    judged(world, unfolded=CONSUMERS)
+    assert decisions(world) == decided
+
+
+def decisions(world: World) -> set[UUID]:
+    with world.reader() as ledger:
+        return {each.id for each in ledger.decisions(limit=10_000)}
+
+
+def test_a_writer_killed_in_a_transaction_leaves_the_ledger_whole(world: World, judged: Judged) -> None:
+    """`assetflow emit` beside the evaluator, killed at any moment: recorded or not, never half."""
+    world.deploy_consumers()
+    world.start()
+    world.wait_for_consumers()
+    for number in range(12):
+        command = [sys.executable, "-m", "assetflow", "emit", world.uri("abcd"[number % 4])]
+        emit = subprocess.Popen(command, env=world.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            emit.wait(0.4 + number / 5)
+        except subprocess.TimeoutExpired:
+            emit.kill()
+            emit.wait()
+    world.settle()
+    with closing(sqlite3.connect(world.ledger)) as database:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    judged(world)

@@ -1,0 +1,145 @@
+"""Prefect answers wrongly, late or not at all: nothing is lost, and nothing is run twice."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from assetflow.core.assets import Asset
+from tests.environment.prefect_server import PrefectServer
+from tests.faults.conftest import Judged
+from tests.faults.proxy import Fault, Proxy, Rule
+from tests.faults.world import World
+from tests.integration.installation import recording
+
+pytestmark = [pytest.mark.faults, pytest.mark.prefect, pytest.mark.timeout(600)]
+
+UPDATES = 12
+
+
+@pytest.fixture
+def proxy(own_server: PrefectServer) -> Iterator[Proxy]:
+    with Proxy(own_server.port) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def behind(own_server: PrefectServer, proxy: Proxy, tmp_path: Path) -> Iterator[World]:
+    """A world whose evaluator reaches Prefect through the proxy."""
+    world = World(own_server, tmp_path / "home", through=proxy.api_url)
+    yield world
+    world.close()
+
+
+def first(number: int, fault: Fault, *, path: str = "") -> Rule:
+    """The first requests of a path go wrong, those after them do not."""
+    seen = count()
+    return lambda _, asked: fault if path in asked and next(seen) < number else None
+
+
+def now_and_then(fault: Fault) -> Rule:
+    """One request of three goes wrong, in no regular order."""
+    dice = random.Random(1)
+    return lambda _, __: fault if dice.random() < 1 / 3 else None
+
+
+def make_updates(world: World) -> None:
+    for number in range(UPDATES):
+        if number % 2:
+            world.update(world.uri("a"))
+        else:
+            world.task_recorded(recording(world.uri("a")), events=bool(number % 4))
+
+
+@pytest.mark.parametrize("fault", ["500", "503", "lose the answer"])
+def test_launching_meets(behind: World, proxy: Proxy, judged: Judged, fault: Fault) -> None:
+    deployment = behind.deploy("one", Asset(behind.uri("a")))
+    behind.start()
+    behind.wait_for_consumers()
+    with proxy.broken(first(15, fault, path="create_flow_run")):
+        make_updates(behind)
+        behind.until(lambda: len(behind.runs(deployment)) == UPDATES, 120)
+    behind.settle()
+    assert proxy.faults >= 15 or fault == "lose the answer"
+    assert judged(behind).runs == UPDATES
+
+
+def test_launching_meets_time_outs(behind: World, proxy: Proxy, judged: Judged) -> None:
+    deployment = behind.deploy("one", Asset(behind.uri("a")))
+    behind.start()
+    behind.wait_for_consumers()
+    with proxy.broken(first(2, "hang", path="create_flow_run")):
+        make_updates(behind)
+        behind.until(lambda: len(behind.runs(deployment)) == UPDATES, 120)
+    behind.settle()
+    assert proxy.faults == 2
+    assert judged(behind).runs == UPDATES
+
+
+@pytest.mark.parametrize("fault", ["500", "503", "lose the answer"])
+def test_everything_fails_now_and_then(behind: World, proxy: Proxy, judged: Judged, fault: Fault) -> None:
+    deployment = behind.deploy("one", Asset(behind.uri("a")))
+    with proxy.broken(now_and_then(fault)):
+        behind.start(ready=False)
+        behind.wait_for_consumers()
+        make_updates(behind)
+        behind.until(lambda: len(behind.runs(deployment)) == UPDATES, 240)
+    behind.settle()
+    assert proxy.faults
+    assert judged(behind).runs == UPDATES
+
+
+def test_launching_is_answered_with_an_older_run(behind: World, proxy: Proxy, judged: Judged) -> None:
+    """A stale answer on the way is no run of this decision: it is asked for again."""
+    deployment = behind.deploy("one", Asset(behind.uri("a")))
+    behind.start()
+    behind.wait_for_consumers()
+    behind.update(behind.uri("a"))
+    older = behind.run_of(deployment)
+    with proxy.broken(first(3, older, path="create_flow_run")):
+        behind.update(behind.uri("a"))
+        behind.until(lambda: len(behind.runs(deployment)) == 2, 60)
+    behind.settle()
+    assert proxy.faults == 3
+    assert judged(behind).runs == 2
+
+
+def test_prefect_does_not_answer_for_a_while(behind: World, proxy: Proxy, judged: Judged) -> None:
+    """What the user sees: one line when it begins, one when it ends, and `assetflow status`."""
+    deployment = behind.deploy("one", Asset(behind.uri("a")))
+    behind.start()
+    behind.wait_for_consumers()
+    with proxy.broken(lambda _, __: "503"), proxy.websockets_cut():
+        make_updates(behind)
+        behind.until(lambda: "reading Prefect's logs: " in behind.log, 60)
+        code, said = behind.status()
+        assert code == 1
+        assert said["evaluator"]["alive"]
+        assert not said["prefect"]["reachable"]
+        assert "Prefect cannot be asked" in said["problems"][0]
+    behind.until(lambda: len(behind.runs(deployment)) == UPDATES, 120)
+    behind.until(lambda: "reading Prefect's logs: works again" in behind.log, 60)
+    behind.settle()
+    judged(behind)
+
+
+def test_a_deployment_is_deleted_between_decision_and_launch(behind: World, proxy: Proxy, judged: Judged) -> None:
+    """The decision is undeliverable, with the reason; others go on."""
+    doomed = behind.deploy("doomed", Asset(behind.uri("a")))
+    other = behind.deploy("other", Asset(behind.uri("a")))
+    behind.start()
+    behind.wait_for_consumers()
+    with proxy.broken(lambda _, path: "503" if f"{doomed}/create_flow_run" in path else None):
+        behind.update(behind.uri("a"))
+        behind.until(lambda: behind.runs(other))
+        behind.http.delete(f"/deployments/{doomed}").raise_for_status()
+        del behind.deployments[doomed]
+    behind.until(lambda: behind.status()[1]["undeliverable"] == 1, 60)
+    assert "no run for decision" in behind.log
+    assert "404" in behind.log
+    behind.settle()
+    judged(behind, without_run=1)

@@ -1,0 +1,288 @@
+"""The real stack as separate processes that can be killed: a Prefect server, an evaluator, producers.
+
+Consumers are deployments whose runs nobody executes; those of the coalescing one are ended through the API.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+import httpx
+
+from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.events import AssetEvent
+from assetflow.core.schedules import PartitionedAssetTimetable
+from assetflow.errors import LedgerError
+from assetflow.ledger import Reader
+from assetflow.prefect_io.names import ASSET_UPDATED, LEDGER_VARIABLE, MATERIALIZATION_SUCCEEDED
+from tests.environment.prefect_server import PrefectServer
+from tests.integration.installation import Installation
+
+Kind = Literal["task", "materialize", "emit", "post"]
+
+PRODUCER = Path(__file__).with_name("producer.py")
+ROOT = Path(__file__).parents[2]
+PAGE = 200
+PATIENCE = 400
+COALESCING = "coalesced"
+CONSUMERS = ("both", "either", "nested", "aliased", "partitioned", COALESCING)
+ENDED = {"state": {"type": "COMPLETED", "name": "Completed"}, "force": True}
+
+
+class World(Installation):
+    """One server, one ledger, one evaluator, consumers of every kind, and producers.
+
+    Parameters:
+        server: a server of the world's own: it may be killed.
+        home: an empty folder for the ledger and the producers' notes.
+        through: the address by which the evaluator reaches Prefect, if there is something in between.
+        ledger: the ledger's file, if it is not in `home`.
+    """
+
+    def __init__(
+        self, server: PrefectServer, home: Path, *, through: str | None = None, ledger: Path | None = None
+    ) -> None:
+        home.mkdir(parents=True, exist_ok=True)
+        super().__init__(server, home)
+        self.http.timeout = httpx.Timeout(90)
+        self.through = through or server.api_url
+        self.producers: list[Producer] = []
+        self.env = server.env | {"ASSETFLOW_HOME": str(home), "PREFECT_LOGGING_LEVEL": "ERROR"}
+        self.ledger = ledger or home / "ledger.db"
+        if ledger is not None:
+            self.env["ASSETFLOW_DATABASE_URL"] = f"sqlite:///{ledger}"
+
+    def uri(self, name: str) -> str:
+        return f"s3://faults-{self.mark}/{name}"
+
+    def deploy_consumers(self) -> None:
+        """Consumers with AND, OR, nesting, an alias, a partition and `coalesce`."""
+        a, b, c, d, p, q = (Asset(self.uri(name)) for name in "abcdpq")
+        self.deploy("both", a & b)
+        self.deploy("either", c | d)
+        self.deploy("nested", a | (b & c))
+        self.deploy("aliased", AssetAlias(f"alias-{self.mark}"))
+        self.deploy("partitioned", PartitionedAssetTimetable(assets=p & q))
+        self.deploy(COALESCING, b | d, coalesce=True)
+
+    def reader(self) -> Reader:
+        return Reader.open(self.ledger)
+
+    def wait_for_consumers(self) -> None:
+        self.until(self._has_ledger, PATIENCE)
+        super().wait_for_consumers()
+
+    def _has_ledger(self) -> bool:
+        try:
+            self.reader().close()
+        except LedgerError:
+            return False
+        return True
+
+    # The evaluator
+
+    def start(self, *arguments: str, crash_at: str = "", ready: bool = True) -> subprocess.Popen[bytes]:
+        # What one that was killed left behind says nothing about this one.
+        (self.home / "evaluator.json").unlink(missing_ok=True)
+        env = self.env | {"PREFECT_API_URL": self.through, "ASSETFLOW_CRASH_AT": crash_at}
+        command = [sys.executable, "-m", "assetflow", "evaluator", "start", *arguments]
+        with (self.home / "evaluator.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                command, env=env, cwd=ROOT, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            )
+        if ready:
+            self.until(self._is_ready)
+        return self._process
+
+    @property
+    def evaluator(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None
+        return self._process
+
+    def terminate(self) -> None:
+        self.evaluator.terminate()
+        assert self.evaluator.wait(30) == 0, self.log
+
+    def freeze(self) -> None:
+        self.evaluator.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self.evaluator.send_signal(signal.SIGCONT)
+
+    def settle(self) -> None:
+        """Work off everything that is left, the runs that `coalesce` waits for included."""
+        if self._coalescing:
+            if self._process is None or self._process.poll() is not None:
+                self.start(ready=False)
+            self.until(self._is_quiet, PATIENCE)
+        self._work_off()
+        if self.end_coalesced_runs():
+            self.settle()
+
+    def _is_quiet(self) -> bool:
+        """Whether no decision waits for its run, and no run is there for `coalesce` to wait for."""
+        if self.end_coalesced_runs():
+            return False
+        try:
+            with self.reader() as ledger:
+                busy = [each for each in ledger.running() if each.consumer_name.endswith(COALESCING)]
+                return not busy and not ledger.status().waiting
+        except LedgerError:
+            return False  # It is just being made.
+
+    def _work_off(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            self._process.wait(60)
+        assert self.start("--once", ready=False).wait(PATIENCE) == 0, self.log[-5000:]
+
+    def status(self) -> tuple[int, dict[str, Any]]:
+        """What `assetflow status --json` says, and its exit status."""
+        done = self.command("status", "--json")
+        return done.returncode, json.loads(done.stdout)
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """An `assetflow` command, as a person calls it here."""
+        command = [sys.executable, "-m", "assetflow", *arguments]
+        env = self.env | {"PREFECT_API_URL": self.through}
+        return subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=90, check=False)
+
+    # Producers
+
+    def produce(self, kind: Kind, count: int, seed: int, crash_at: str = "") -> Producer:
+        """A process that makes updates; it can be killed and started again until it has made them all."""
+        producer = Producer(self, kind, count, seed)
+        producer.start(crash_at)
+        self.producers.append(producer)
+        return producer
+
+    def produced(self) -> bool:
+        """Whether all producers have made all of their updates; those that were killed go on."""
+        for producer in self.producers:
+            producer.go_on()
+        return all(producer.is_done for producer in self.producers)
+
+    def end_coalesced_runs(self) -> int:
+        """Let the runs that wait in Prefect for the coalescing consumer have ended; how many these were."""
+        deployments = self._coalescing
+        waiting = [run for each in deployments for run in self.runs(each) if run["state_type"] != "COMPLETED"]
+        for run in waiting:
+            self.post(f"/flow_runs/{run['id']}/set_state", ENDED)
+        return len(waiting)
+
+    @property
+    def _coalescing(self) -> list[str]:
+        return [number for number, name in self.deployments.items() if name.endswith(COALESCING)]
+
+    def post(self, path: str, body: Any) -> Any:
+        """As before, but patient with a busy Prefect; what is posted twice has an id, or is found again."""
+        for _ in range(20):
+            answer = self.http.post(path, json=body)
+            if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+                break
+            time.sleep(0.5)
+        answer.raise_for_status()
+        return answer.json() if answer.content else None
+
+    def pages(self, path: str, body: dict[str, Any]) -> list[dict[str, Any]]:
+        """All that Prefect lists under a path."""
+        found: list[dict[str, Any]] = []
+        while True:
+            page = self.post(path, {**body, "limit": PAGE, "offset": len(found)})
+            found += page
+            if len(page) < PAGE:
+                return found
+
+    def close(self) -> None:
+        for producer in self.producers:
+            producer.kill()
+        if self._process is not None and self._process.poll() is None:
+            self.thaw()
+            self._process.kill()
+            self._process.wait()
+        with suppress(httpx.HTTPError):
+            self.remove_deployments()
+            # The next world is another ledger.
+            self.http.delete(f"/variables/name/{LEDGER_VARIABLE}")
+        self.http.close()
+
+    def recorded(self) -> list[AssetEvent]:
+        """This world's events, by sequence; a server's earlier worlds may have been replayed too."""
+        with self.reader() as ledger:
+            return [event for event in ledger.events() if self.mark in event.uri]
+
+    def stored(self) -> list[dict[str, Any]]:
+        """The updates of this world's assets in Prefect's event log, oldest first."""
+        page = self.post("/events/filter", {"filter": updates_filter(), "limit": 50})
+        found = page["events"]
+        while page.get("next_page"):
+            page = self.http.get(page["next_page"]).raise_for_status().json()
+            found += page["events"]
+        return [event for event in found if self.mark in event["resource"]["prefect.resource.id"]]
+
+
+def updates_filter() -> dict[str, Any]:
+    """Asks Prefect's event log for updates, those of producers whose clocks are ahead too."""
+    now = datetime.now(UTC)
+    return {
+        "event": {"name": [ASSET_UPDATED, MATERIALIZATION_SUCCEEDED]},
+        "occurred": {"since": (now - timedelta(days=7)).isoformat(), "until": (now + timedelta(days=1)).isoformat()},
+        "order": "ASC",
+    }
+
+
+class Producer:
+    """One producer process, and what it notes: one line for each update that it tried and each that was accepted."""
+
+    def __init__(self, world: World, kind: Kind, count: int, seed: int) -> None:
+        self.kind = kind
+        self.notes = world.home / f"{kind}-{seed}.notes"
+        self._arguments = [kind, str(count), str(seed), world.mark, str(self.notes)]
+        self._env = world.env
+        self._log = world.home / "producers.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, crash_at: str = "") -> None:
+        command = [sys.executable, str(PRODUCER), *self._arguments]
+        env = self._env | {"ASSETFLOW_CRASH_AT": crash_at, "PYTHONPATH": str(ROOT)}
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command, env=env, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None
+        return self._process
+
+    @property
+    def is_done(self) -> bool:
+        return self.process.poll() == 0
+
+    def go_on(self) -> None:
+        """Start again if it was killed."""
+        if self.process.poll() is not None and not self.is_done:
+            assert self.process.returncode == -signal.SIGKILL, self._log.read_text()[-3000:]
+            self.start()
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            os.kill(self.process.pid, signal.SIGCONT)
+            self.process.kill()
+            self.process.wait()
+
+
+def accepted_notes(producers: Sequence[Producer]) -> list[str]:
+    """The tokens of the updates that the producers were told are recorded."""
+    notes = [json.loads(line) for each in producers for line in each.notes.read_text().splitlines()]
+    return [note["accepted"] for note in notes if "accepted" in note]

@@ -1,0 +1,139 @@
+"""What becomes of an update while Prefect does not answer, or answers oddly; and the exact bodies that it gets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+import respx
+from prefect import flow as prefect_flow
+from prefect.client.schemas.objects import State
+from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.transactions import transaction
+
+from assetflow import emit, flow, task
+from assetflow.authoring.recording import current_recording
+from assetflow.errors import RecordingFailed
+from assetflow.prefect_io.recordings import recording_from_artifact, recording_from_prefect_event
+from tests.environment.prefect_server import PrefectServer
+from tests.integration.recorded import fresh, new_events
+
+pytestmark = pytest.mark.prefect
+
+A = fresh("a")
+
+
+@task(outlets=[A], retries=1)
+def producing() -> int:
+    recording = current_recording()
+    assert recording is not None
+    return recording.attempt
+
+
+@pytest.fixture
+def router(prefect_here: PrefectServer) -> Iterator[respx.Router]:  # noqa: ARG001
+    """Everything passes through to the real server, unless a test says otherwise."""
+    with respx.mock(assert_all_called=False) as router:
+        yield router
+
+
+def passing(router: respx.Router) -> None:
+    router.route().pass_through()
+
+
+def run_task() -> State[Any]:
+    """The state in which the task ends."""
+    found: list[State[Any]] = []
+
+    @flow
+    async def body() -> None:
+        found.append(producing(return_state=True))
+
+    asyncio.run(body())
+    return found[0]
+
+
+def test_the_bodies_that_prefect_gets(router: respx.Router, prefect_here: PrefectServer) -> None:
+    artifact = router.post(f"{prefect_here.api_url}/artifacts/").pass_through()
+    events = router.post(f"{prefect_here.api_url}/events").pass_through()
+    passing(router)
+    assert run_task().is_completed()
+    recording = recording_from_artifact({"id": 1, **json.loads(artifact.calls.last.request.content)})
+    posted = json.loads(events.calls.last.request.content)
+    assert [each["id"] for each in posted] == [str(event.id) for event in recording.events]
+    assert recording_from_prefect_event(posted[0]) == recording
+    assert posted[0]["resource"]["prefect.resource.id"] == A.uri
+    assert "follows" not in posted[0]
+
+
+def test_a_busy_server_delays_the_task_only(router: respx.Router, prefect_here: PrefectServer) -> None:
+    busy = [httpx.Response(503), httpx.Response(503), httpx.ReadTimeout("slow")]
+    router.post(f"{prefect_here.api_url}/artifacts/").mock(side_effect=[*busy, httpx.Response(201, json={})])
+    passing(router)
+    state = run_task()
+    assert state.is_completed()
+    assert state.result() == 1
+
+
+@pytest.mark.parametrize("answer", [httpx.Response(503), httpx.Response(422, json={"detail": "no"})])
+def test_what_cannot_be_recorded_fails_the_attempt_and_a_retry_is_safe(
+    router: respx.Router, prefect_here: PrefectServer, monkeypatch: pytest.MonkeyPatch, answer: httpx.Response
+) -> None:
+    monkeypatch.setenv("ASSETFLOW_RECORDING_TIMEOUT", "0.3")
+    route = router.post(f"{prefect_here.api_url}/artifacts/").mock(return_value=answer)
+    events = router.post(f"{prefect_here.api_url}/events").pass_through()
+    passing(router)
+    state = run_task()
+    assert state.is_failed()
+    with pytest.raises(RecordingFailed) as caught:
+        state.result()
+    assert "data is written" in str(caught.value)
+    assert "retry" in str(caught.value)
+    assert A.uri in str(caught.value)
+    bodies = {json.loads(call.request.content)["data"].split('"occurred"')[0] for call in route.calls}
+    assert len(bodies) == 1, "both attempts have the same ids"
+    assert not events.called
+
+
+def test_an_event_that_cannot_be_posted_is_a_warning(
+    router: respx.Router, prefect_here: PrefectServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    router.post(f"{prefect_here.api_url}/events").mock(return_value=httpx.Response(404, json={"detail": "no"}))
+    passing(router)
+    with new_events(A) as events:
+        assert run_task().is_completed()
+    assert len(events) == 1
+    assert "could not be announced" in caplog.text
+
+
+def test_in_a_transaction_a_failure_rolls_the_task_back(
+    router: respx.Router, prefect_here: PrefectServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASSETFLOW_RECORDING_TIMEOUT", "0.3")
+    router.post(f"{prefect_here.api_url}/artifacts/").mock(return_value=httpx.Response(503))
+    passing(router)
+    rolled_back: list[object] = []
+    undone = producing.with_options(name="undone")
+    undone.on_rollback_hooks = [rolled_back.append]
+
+    @prefect_flow
+    async def body() -> None:
+        with transaction():
+            undone()
+
+    asyncio.run(body())
+    assert len(rolled_back) == 1
+
+
+def test_emit_says_when_prefect_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSETFLOW_RECORDING_TIMEOUT", "0.2")
+    with (
+        temporary_settings(updates={PREFECT_API_URL: "http://127.0.0.1:9/api"}),
+        pytest.raises(RecordingFailed) as told,
+    ):
+        emit(A)
+    assert "PREFECT_API_URL" in str(told.value)

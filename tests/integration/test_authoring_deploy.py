@@ -1,0 +1,89 @@
+"""A flow's declaration arrives with its deployment, whichever way it is deployed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from prefect import Flow
+from prefect.flows import safe_load_flow_from_entrypoint
+from prefect.utilities.callables import parameter_schema
+
+from assetflow.authoring.flows import AssetFlow
+from assetflow.core.codec.schedules import declaration_from_text
+from tests.environment.prefect_server import PrefectServer
+from tests.integration.flows_to_deploy import CUSTOMERS, ORDERS, consumer, only_customers, partitioned
+
+pytestmark = [pytest.mark.long, pytest.mark.prefect]
+
+ROOT = Path(__file__).parents[2]
+ENTRYPOINT = "tests/integration/flows_to_deploy.py"
+
+
+def deployment(server: PrefectServer, name: str) -> dict[str, Any]:
+    answer = httpx.get(f"{server.api_url}/deployments/name/{name}", timeout=10)
+    return answer.raise_for_status().json()
+
+
+def property_of(schema: dict[str, Any]) -> dict[str, Any]:
+    return schema["properties"]["triggering_asset_events"]
+
+
+def test_prefect_deploy_stores_the_declaration(prefect_server: PrefectServer) -> None:
+    def prefect(*arguments: str) -> None:
+        command = [sys.executable, "-m", "prefect", "--no-prompt", *arguments]
+        done = subprocess.run(command, cwd=ROOT, env=prefect_server.env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    prefect("work-pool", "create", "--type", "process", "authoring", "--overwrite")
+    prefect("deploy", f"{ENTRYPOINT}:consumer", "-n", "by-cli", "-p", "authoring")
+    prefect("deploy", f"{ENTRYPOINT}:only_customers", "-n", "by-cli", "-p", "authoring")
+    stored = deployment(prefect_server, "consumer/by-cli")["parameter_openapi_schema"]
+    found = declaration_from_text(property_of(stored)["x-assetflow"])
+    assert found == consumer.declaration
+    assert (found.produces, found.reads, found.options.coalesce) == ((CUSTOMERS,), (ORDERS,), True)
+    assert stored["properties"]["limit"]["description"] == "how many"
+    assert not stored.get("required")
+    other = deployment(prefect_server, "only-customers/by-cli")["parameter_openapi_schema"]
+    assert declaration_from_text(property_of(other)["x-assetflow"]).options.schedule.condition == CUSTOMERS
+
+
+@pytest.mark.parametrize("made", [consumer, only_customers, partitioned], ids=lambda made: made.name)
+async def test_a_served_flow_stores_the_declaration(prefect_here: PrefectServer, made: AssetFlow[..., Any]) -> None:
+    runner_deployment = await made.ato_deployment("served")
+    await runner_deployment.aapply()
+    stored = deployment(prefect_here, f"{made.name}/served")["parameter_openapi_schema"]
+    assert declaration_from_text(property_of(stored)["x-assetflow"]) == made.declaration
+    assert ("partition_key" in stored["properties"]) == made.has_partition_key
+
+
+async def test_a_flow_from_source_keeps_the_declaration() -> None:
+    loaded: Flow[..., Any] = await Flow.afrom_source(str(ROOT), f"{ENTRYPOINT}:consumer")
+    assert isinstance(loaded, AssetFlow)
+    assert loaded.declaration == consumer.declaration
+
+
+def test_a_flow_whose_file_cannot_be_imported_here_keeps_the_declaration(tmp_path: Path) -> None:
+    text = (ROOT / ENTRYPOINT).read_text()
+    source = text.replace("\nfrom assetflow import", "\nimport not_installed_here\nfrom assetflow import", 1)
+    path = tmp_path / "broken_flows.py"
+    path.write_text(source)
+    loaded = safe_load_flow_from_entrypoint(f"{path}:consumer")
+    assert loaded is not None
+    stored = parameter_schema(loaded).model_dump()
+    assert declaration_from_text(property_of(stored)["x-assetflow"]) == consumer.declaration
+
+
+def test_the_api_accepts_runs_without_parameters_and_with_none(prefect_here: PrefectServer) -> None:
+    served: Any = consumer.to_deployment("by-api")
+    served.apply()
+    found = deployment(prefect_here, "consumer/by-api")
+    url = f"{prefect_here.api_url}/deployments/{found['id']}/create_flow_run"
+    for parameters in ({}, {"limit": 5}, {"triggering_asset_events": None}):
+        assert httpx.post(url, json={"parameters": parameters}, timeout=10).status_code == 201
+    refused = httpx.post(url, json={"parameters": {"limit": "many"}}, timeout=10)
+    assert refused.status_code == 409, "the parameters are still validated"

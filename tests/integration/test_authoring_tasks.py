@@ -1,0 +1,514 @@
+"""Tasks with outlets on a real Prefect server: when an event is made, when not, and with which extra (chapter 2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Generator
+from typing import Any
+
+import pytest
+from prefect import flow as prefect_flow
+from prefect import task as prefect_task
+from prefect import unmapped
+from prefect.cache_policies import INPUTS
+from prefect.client.schemas.objects import State
+from prefect.context import TaskRunContext
+from prefect.states import Cancelled, Completed, Failed
+from prefect.transactions import transaction
+
+from assetflow import (
+    Asset,
+    AssetAlias,
+    AssetTask,
+    Metadata,
+    OutletEvents,
+    Skip,
+    emit,
+    flow,
+    outlet_events,
+    task,
+)
+from assetflow.authoring.recording import current_recording
+from assetflow.core.events import recording_id
+from assetflow.errors import AssetflowError, InvalidEvent, InvalidFlow, OutletError
+from tests.integration.recorded import artifacts, fresh, new_events, recorded
+
+pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.usefixtures("prefect_here")]
+
+A, B, UNRELATED = fresh("a"), fresh("b"), fresh("unrelated")
+
+
+@task(outlets=[A])
+def plain(value: int = 1) -> int:
+    return value
+
+
+@task(outlets=[A])
+async def asynchronous(value: int = 1) -> int:
+    await asyncio.sleep(0)
+    return value
+
+
+@task(outlets=[A])
+def generator(value: int = 1) -> Generator[Metadata, None, int]:
+    yield Metadata(A, {"value": value})
+    return value
+
+
+@task(outlets=[A])
+async def async_generator(value: int = 1) -> AsyncGenerator[Metadata]:
+    yield Metadata(A, {"value": value})
+
+
+def in_flow(fn: Any) -> Any:
+    """What a function returns inside a flow; a state that it returns is not the flow's own."""
+    found: list[Any] = []
+
+    @flow
+    async def body() -> None:
+        found.append(fn())
+
+    # An async flow run is ten times as quick as a sync one.
+    asyncio.run(body())
+    return found[0]
+
+
+@pytest.mark.parametrize("made", [plain, generator])
+def test_called_submitted_mapped_and_nested_tasks_make_an_event_each(made: AssetTask[..., int]) -> None:
+    @task(outlets=[B])
+    def nesting() -> int:
+        return made(5)
+
+    def body() -> list[int]:
+        mapped = made.map([3, 4]).result()
+        return [made(1), made.submit(2).result(), *mapped, nesting(), made.with_options(name="other")(6)]
+
+    with new_events(A, B) as events:
+        assert in_flow(body) == [1, 2, 3, 4, 5, 6]
+    assert len(events) == 7
+    assert [event.asset for event in events[-3:]] == [A, B, A]
+    assert len({event.origin.task_run.id for event in events if event.origin.task_run}) == 7
+
+
+async def test_async_tasks_make_an_event_each() -> None:
+    @flow
+    async def body() -> int:
+        await async_generator(2)  # pyright: ignore[reportGeneralTypeIssues]
+        async_generator.submit(3).wait()
+        return await asynchronous(1)
+
+    with new_events(A) as events:
+        assert await body() == 1
+    assert [event.extra for event in events] == [{"value": 2}, {"value": 3}, {}]
+
+
+def test_the_event_tells_where_it_comes_from() -> None:
+    @flow(name="origin-flow")
+    def body(day: str = "monday") -> None:
+        plain(len(day))
+
+    with new_events(A) as events:
+        body("sunday")
+    run = events[0].source_flow_run
+    assert run is not None
+    assert (run.flow_name, run.parameters, run.deployment_id) == ("origin-flow", {"day": "sunday"}, None)
+    assert run.scheduled_time is not None
+    assert (run.data_interval_start, run.data_interval_end) == (None, None)
+    task_run = events[0].source_task_run
+    assert task_run is not None
+    assert task_run.name.startswith("plain")
+
+
+def test_large_parameters_stay_at_home() -> None:
+    @flow
+    def body(text: str) -> None:
+        plain(len(text))
+
+    with new_events(A) as events:
+        body("x" * 20_000)
+    run = events[0].source_flow_run
+    assert run is not None
+    assert run.parameters is None
+
+
+def ends(result: Any = None, error: Exception | None = None) -> AssetTask[..., Any]:
+    @task(outlets=[A])
+    def ending() -> Any:
+        if error is not None:
+            raise error
+        return result() if callable(result) else result
+
+    return ending
+
+
+@prefect_task
+def upstream(*, fails: bool) -> None:
+    if fails:
+        raise ValueError("upstream fails")
+
+
+@pytest.mark.parametrize(
+    ("result", "error", "made"),
+    [
+        (None, None, 1),
+        ([], None, 1),
+        ({"a": Failed()}, None, 1),
+        (Completed, None, 1),
+        (lambda: Completed(name="Skipped"), None, 0),
+        (lambda: Completed(name="Completed"), None, 1),
+        (Failed, None, 0),
+        (Cancelled, None, 0),
+        (lambda: upstream(fails=False, return_state=True), None, 1),
+        (lambda: upstream(fails=True, return_state=True), None, 0),
+        (lambda: [upstream(fails=fails, return_state=True) for fails in (False, False)], None, 1),
+        (lambda: [upstream(fails=fails, return_state=True) for fails in (False, True)], None, 0),
+        (None, ValueError("broken"), 0),
+        (None, Skip("nothing new"), 0),
+    ],
+)
+def test_only_a_task_that_ends_completed_makes_events(result: Any, error: Exception | None, made: int) -> None:
+    with new_events(A) as events:
+        state: State[Any] = in_flow(lambda: ends(result, error)(return_state=True))
+    assert len(events) == made
+    assert (state.is_completed() and state.name == "Completed") == bool(made)
+    if isinstance(error, Skip):
+        assert (state.name, state.message) == ("Skipped", "nothing new")
+
+
+def test_a_skip_in_a_generator_makes_none() -> None:
+    @task(outlets=[A])
+    def skipping() -> Generator[Metadata]:
+        yield Metadata(A, {"a": 1})
+        raise Skip("half-way")
+
+    with new_events(A) as events:
+        assert in_flow(lambda: skipping(return_state=True)).name == "Skipped"
+    assert not events
+
+
+def test_a_cached_task_makes_none() -> None:
+    key = fresh().uri
+
+    @task(outlets=[A], cache_policy=INPUTS, persist_result=True)
+    def cached(key: str) -> str:
+        return key
+
+    with new_events(A) as events:
+        states = in_flow(lambda: [cached(key, return_state=True).name for _ in range(2)])
+    assert states == ["Completed", "Cached"]
+    assert len(events) == 1
+
+
+def test_a_retry_is_the_same_event_and_starts_empty() -> None:
+    @task(outlets=[A], retries=2)
+    def retried(outlet_events: OutletEvents) -> None:
+        context = TaskRunContext.get()
+        assert context is not None
+        recording = current_recording()
+        assert recording is not None
+        assert recording.attempt == context.task_run.run_count
+        outlet_events[A].extra[f"attempt_{recording.attempt}"] = True
+        if recording.attempt < 3:
+            raise ValueError("not yet")
+
+    with new_events(A) as events:
+        in_flow(retried)
+    assert [event.extra for event in events] == [{"attempt_3": True}]
+
+
+def test_two_task_runs_are_two_events_also_after_a_retry_of_the_flow() -> None:
+    attempts: list[int] = []
+
+    @flow(retries=1)
+    def retried() -> None:
+        plain()
+        attempts.append(1)
+        if len(attempts) == 1:
+            raise ValueError("once more")
+
+    with new_events(A) as events:
+        retried()
+    assert len({event.id for event in events}) == 2
+
+
+def test_a_flow_that_fails_later_takes_nothing_back() -> None:
+    @flow
+    def failing() -> None:
+        plain()
+        raise ValueError("later")
+
+    with new_events(A) as events, pytest.raises(ValueError, match="later"):
+        failing()
+    assert len(events) == 1
+
+
+def test_outlets_that_are_the_same_uri_count_once() -> None:
+    @task(outlets=[A, Asset(A.uri), Asset.ref(uri=A.uri), Asset.ref(name=A.name), Asset.ref(name="nobody")])
+    def twice() -> None: ...
+
+    @flow(reads=[A])
+    def body() -> None:
+        twice()
+
+    with new_events(A) as events:
+        body()
+    assert len(events) == 1
+
+
+# Extra
+
+
+def test_yields_are_merged_and_assigning_replaces() -> None:
+    @task(outlets=[A, B])
+    def said(outlet_events: OutletEvents) -> Generator[Metadata]:
+        yield Metadata(A, {"a": 1, "b": 1})
+        yield Metadata(A, {"b": 2})
+        outlet_events[B].extra = {"gone": True}
+        outlet_events[B].extra = {"kept": True}
+
+    with new_events(A, B) as events:
+        in_flow(said)
+    assert [event.extra for event in events] == [{"a": 1, "b": 2}, {"kept": True}]
+
+
+def test_measurements_are_no_extra() -> None:
+    @task(outlets=[A])
+    def measured() -> None:
+        recording = current_recording()
+        assert recording is not None
+        recording.measure(A, {"rows": 2, "seconds": 0.5})
+        recording.measure(A, {"rows": 3})
+        with pytest.raises(OutletError):
+            recording.measure(UNRELATED, {"rows": 1})
+
+    with new_events(A) as events:
+        in_flow(measured)
+    assert (events[0].extra, events[0].metrics) == ({}, {"rows": 5, "seconds": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("say", "error"),
+    [
+        (lambda: Metadata(UNRELATED, {}), OutletError),
+        (lambda: Metadata(A, {}, alias="unknown"), OutletError),
+        (lambda: Metadata(A, {"x": object()}), InvalidEvent),
+        (lambda: Metadata(A, {"x": float("nan")}), InvalidEvent),
+        (lambda: Metadata(A, [1]), InvalidEvent),  # pyright: ignore[reportArgumentType]
+        (lambda: {"row_count": 1}, InvalidEvent),
+        (lambda: outlet_events()[UNRELATED], OutletError),
+        (lambda: outlet_events()[AssetAlias("unknown")], OutletError),
+        (lambda: Metadata("orders", {}), InvalidFlow),  # pyright: ignore[reportArgumentType]
+    ],
+)
+def test_what_cannot_be_said_fails_the_task_without_any_event(say: Any, error: type[Exception]) -> None:
+    @task(outlets=[A, B])
+    def wrong() -> Generator[Any]:
+        yield Metadata(B, {"said": "before"})
+        yield say()
+
+    with new_events(A, B) as events:
+        state = in_flow(lambda: wrong(return_state=True))
+    assert state.is_failed()
+    with pytest.raises(error) as caught:
+        state.result(raise_on_failure=True)
+    assert "wrong" in str(caught.value)
+    assert not events
+
+
+def test_data_that_looks_like_a_template_arrives_as_data() -> None:
+    hostile = {"__prefect_kind": "jinja", "template": "{{ 1 }}"}
+
+    @task(outlets=[A])
+    def told() -> Generator[Metadata]:
+        yield Metadata(A, hostile)
+
+    with new_events(A) as events:
+        in_flow(told)
+    assert events[0].extra == hostile
+
+
+def test_without_outlets_a_generator_task_stays_prefects() -> None:
+    @task
+    def numbers() -> Generator[int]:
+        yield from (1, 2)
+
+    @task
+    async def async_numbers() -> AsyncGenerator[int]:
+        yield 1
+
+    assert in_flow(lambda: list(numbers())) == [1, 2]
+    assert in_flow(lambda: numbers.submit().result()) == [1, 2]
+    assert async_numbers.isgenerator
+    assert async_numbers.isasync
+
+
+# Aliases and partitions
+
+
+def test_what_is_added_to_aliases_becomes_events() -> None:
+    first, second, third = (AssetAlias(f"{name}-{A.name}") for name in ("first", "second", "third"))
+
+    @task(outlets=[first, second, third])
+    def added(outlet_events: OutletEvents) -> Generator[Metadata]:
+        outlet_events[first].add(B, extra={"k": "v"})
+        yield Metadata(B, {"k": "v"}, alias=second.name)
+        yield Metadata(B, {"k": "other"}, alias=third)
+
+    with new_events(B) as events:
+        in_flow(added)
+    assert [(event.extra, event.aliases) for event in events] == [
+        ({"k": "v"}, (first.name, second.name)),
+        ({"k": "other"}, (third.name,)),
+    ]
+
+
+def test_nothing_added_to_an_alias_is_no_event() -> None:
+    before = len(recorded(A, B))
+    in_flow(task(outlets=[AssetAlias("empty")])(lambda: None))
+    assert len(recorded(A, B)) == before
+
+
+def test_partitions_make_an_event_each() -> None:
+    @task(outlets=[A, B])
+    def keyed(outlet_events: OutletEvents) -> None:
+        outlet_events[A].add_partitions(["2026-01-01", "2026-01-02"])
+        outlet_events[A].add_partitions("2026-01-01")
+
+    with new_events(A, B) as events:
+        in_flow(keyed)
+    assert [(event.asset, event.partition_key) for event in events] == [(A, "2026-01-01"), (A, "2026-01-02"), (B, None)]
+
+
+# Transactions
+
+
+def test_in_a_users_transaction_the_event_counts_when_that_commits() -> None:
+    seen: list[int] = []
+
+    def body() -> None:
+        with transaction():
+            plain()
+            generator.submit(2).wait()
+            seen.append(len(recorded(A)))
+
+    before = len(recorded(A))
+    in_flow(body)
+    assert seen == [before]
+    assert len(recorded(A)) == before + 2
+
+
+async def test_in_an_async_transaction_too() -> None:
+    from prefect.transactions import atransaction
+
+    @flow
+    async def body() -> int:
+        async with atransaction():
+            await asynchronous()
+            return len(recorded(A))
+
+    before = len(recorded(A))
+    assert await body() == before
+    assert len(recorded(A)) == before + 1
+
+
+def test_what_is_rolled_back_makes_no_event() -> None:
+    def body() -> None:
+        with transaction():
+            plain()
+            raise ValueError("roll back")
+
+    with new_events(A) as events, pytest.raises(ValueError, match="roll back"):
+        in_flow(body)
+    assert not events
+
+
+@pytest.mark.parametrize("outer", [prefect_task, task(outlets=[B])], ids=["plain", "with outlets"])
+def test_a_nested_task_records_at_its_own_end(outer: Any) -> None:
+    counts: list[int] = []
+
+    @outer
+    def nesting() -> None:
+        plain()
+        counts.append(len(recorded(A)))
+        with transaction():
+            plain()
+            counts.append(len(recorded(A)))
+
+    before = len(recorded(A))
+    in_flow(nesting)
+    assert counts == [before + 1, before + 1]
+    assert len(recorded(A)) == before + 2
+
+
+# Who records
+
+
+def test_called_as_a_function_a_task_makes_no_event() -> None:
+    with new_events(A) as events:
+        assert plain.fn(3) == 3
+        assert generator.fn(4) == 4
+    assert not events
+
+
+@pytest.mark.parametrize(("emit_setting", "made"), [("always", 1), ("deployed", 0), ("never", 0)])
+def test_runs_by_hand_record_if_asked_to(monkeypatch: pytest.MonkeyPatch, emit_setting: str, made: int) -> None:
+    monkeypatch.setenv("ASSETFLOW_EMIT", emit_setting)
+    with new_events(A) as events:
+        assert in_flow(plain) == 1
+    assert len(events) == made
+
+
+@pytest.mark.filterwarnings("ignore:Logger 'prefect.task_runs' attempted to send logs:UserWarning")
+def test_a_task_without_a_flow_records_too() -> None:
+    with new_events(A) as events:
+        plain()
+    assert events[0].source_flow_run is None
+    assert events[0].source_task_run is not None
+
+
+def test_a_plain_prefect_flow_may_call_it() -> None:
+    @prefect_flow
+    def body() -> int:
+        return plain()
+
+    with new_events(A) as events:
+        body()
+    assert len(events) == 1
+
+
+def test_the_recording_has_the_id_of_its_task_run() -> None:
+    in_flow(plain)
+    newest = artifacts()[0]
+    assert str(recording_id(newest["task_run_id"])) in newest["data"]
+    assert newest["flow_run_id"]
+
+
+def test_mapping_over_an_injected_parameter_works() -> None:
+    @task(outlets=[A])
+    def told(value: int, factor: int, outlet_events: OutletEvents) -> int:
+        outlet_events[A].extra = {"value": value * factor}
+        return value * factor
+
+    with new_events(A) as events:
+        assert in_flow(lambda: told.map([1, 2], factor=unmapped(3)).result()) == [3, 6]
+    assert sorted(str(event.extra["value"]) for event in events) == ["3", "6"]
+
+
+# emit
+
+
+def test_emit_records_at_once_and_an_id_makes_it_one_event() -> None:
+    with new_events(A) as events:
+        first = emit(A, {"a": 1}, partition_key="k", aliases=["x", AssetAlias("w")])
+        emit(A.uri, id=first.id)
+    assert events[0] == first
+    assert (events[0].extra, events[0].partition_key, events[0].aliases) == ({"a": 1}, "k", ("w", "x"))
+    assert events[0].origin.kind == "api"
+    assert {event.id for event in events} == {first.id}
+
+
+@pytest.mark.parametrize("wrong", [{"extra": [1]}, {"partition_key": " "}, {"id": "no"}, {"aliases": [""]}])
+def test_emit_refuses_what_breaks_chapter_2(wrong: Any) -> None:
+    with new_events(A) as events, pytest.raises(AssetflowError):
+        emit(A, **wrong)
+    assert not events

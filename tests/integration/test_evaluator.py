@@ -1,0 +1,125 @@
+"""The evaluator as a process, on a real Prefect server: an update in, a flow run out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import UUID, uuid4
+
+import pytest
+
+from assetflow.core.assets import Asset
+from assetflow.core.consumers import decision_id
+from tests.environment.prefect_server import PrefectServer
+from tests.integration.installation import Installation, events_of, recording
+
+pytestmark = pytest.mark.prefect
+
+
+@pytest.fixture(scope="module")
+def at_work(prefect_server: PrefectServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """An evaluator that all tests of this module share."""
+    installation = Installation(prefect_server, tmp_path_factory.mktemp("evaluator"))
+    installation.start()
+    yield installation
+    installation.close()
+
+
+@pytest.fixture
+def here(at_work: Installation) -> Iterator[Installation]:
+    """The evaluator at work, with names and deployments of this test's own."""
+    at_work.rename()
+    yield at_work
+    at_work.remove_deployments()
+
+
+def test_a_posted_event_starts_a_run_that_knows_why(here: Installation) -> None:
+    deployment = here.deploy("plain", Asset(here.uri("a")))
+    here.wait_for_consumers()
+    here.update(here.uri("a"), extra={"__prefect_kind": "jinja", "template": "{{ 1 / 0 }}"})
+    run = here.run_of(deployment)
+    (event,) = events_of(run)
+    assert event["extra"] == {"__prefect_kind": "jinja", "template": "{{ 1 / 0 }}"}
+    assert run["parameters"] == {}
+    assert run["created_by"]["type"] == "AUTOMATION"
+    assert run["created_by"]["display_value"].startswith(f"consumer-{here.mark}/plain")
+    assert run["labels"]["assetflow.consumer"] == f"consumer-{here.mark}/plain"
+    assert run["idempotency_key"] == run["labels"]["assetflow.decision"]
+    assert run["state_type"] == "SCHEDULED"
+
+
+def test_the_decision_is_told_to_prefect(here: Installation) -> None:
+    deployment = here.deploy("told", Asset(here.uri("a")))
+    here.wait_for_consumers()
+    here.update(here.uri("a"))
+    run = here.run_of(deployment)
+    wanted = {"event": {"name": ["assetflow.decision.made"]}, "related": {"id": [f"prefect.flow-run.{run['id']}"]}}
+    (event,) = here.until(lambda: here.post("/events/filter", {"filter": wanted})["events"])
+    by_role = {each["prefect.resource.role"]: each["prefect.resource.id"] for each in event["related"]}
+    assert by_role["deployment"] == f"prefect.deployment.{deployment}"
+    assert by_role["automation"] == f"prefect.automation.{run['created_by']['id']}"
+    assert by_role["asset"] == here.uri("a")
+
+
+def test_and_waits_for_both_and_hands_over_all(here: Installation) -> None:
+    a, b = here.uri("a"), here.uri("b")
+    deployment = here.deploy("both", Asset(a) & Asset(b))
+    here.wait_for_consumers()
+    for uri in (a, a, b):
+        here.update(uri)
+    run = here.run_of(deployment)
+    assert [event["uri"] for event in events_of(run)] == [a, a, b]
+
+
+def test_or_in_one_recording_is_one_run(here: Installation) -> None:
+    a, b = here.uri("a"), here.uri("b")
+    deployment = here.deploy("either", Asset(a) | Asset(b))
+    here.wait_for_consumers()
+    here.task_recorded(recording(a, b))
+    assert [event["uri"] for event in events_of(here.run_of(deployment))] == [a, b]
+
+
+def test_what_the_websocket_did_not_tell_is_found_in_the_artifacts(here: Installation) -> None:
+    deployment = here.deploy("scanned", Asset(here.uri("a")))
+    here.wait_for_consumers()
+    here.task_recorded(recording(here.uri("a")), events=False)
+    assert events_of(here.run_of(deployment))
+
+
+def test_with_coalesce_updates_during_a_run_become_one_more(here: Installation) -> None:
+    deployment = here.deploy("coalesce", Asset(here.uri("a")), coalesce=True)
+    here.wait_for_consumers()
+    here.update(here.uri("a"))
+    first = here.run_of(deployment)
+    here.update(here.uri("a"))
+    here.update(here.uri("a"))
+    with here.reader() as ledger:
+        consumer = ledger.consumer(here.deployments[deployment])
+        assert consumer is not None
+        here.until(lambda: len(ledger.queue(consumer.consumer.id)) == 2)
+    assert len(here.runs(deployment)) == 1
+    state = {"state": {"type": "COMPLETED", "name": "Completed"}, "force": True}
+    here.post(f"/flow_runs/{first['id']}/set_state", state)
+    here.until(lambda: len(here.runs(deployment)) == 2)
+    (second,) = [run for run in here.runs(deployment) if run["id"] != first["id"]]
+    assert len(events_of(second)) == 2
+
+
+def test_bad_events_are_kept_with_the_reason(here: Installation) -> None:
+    here.update(f"airflow://{here.mark}")
+    with here.reader() as ledger:
+        refused = here.until(lambda: [each for each in ledger.refused() if here.mark in each.reason])
+    assert "reserved" in refused[0].reason
+
+
+def test_a_run_of_another_deployment_under_the_same_key_is_not_taken_for_ours(here: Installation) -> None:
+    ours, other = here.deploy("ours", Asset(here.uri("a"))), here.deploy("other", Asset(here.uri("b")))
+    here.wait_for_consumers()
+    event = uuid4()
+    key = str(decision_id(UUID(ours), None, [event]))
+    there_first = here.post(f"/deployments/{other}/create_flow_run", {"idempotency_key": key})
+    here.update(here.uri("a"), id=event)
+    with here.reader() as ledger:
+        (decision,) = here.until(lambda: ledger.decisions(status="undeliverable"))
+    assert str(decision.id) == key
+    assert f"run {there_first['id']} of another deployment" in decision.error
+    assert here.runs(ours) == []

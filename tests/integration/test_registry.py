@@ -1,0 +1,440 @@
+"""What is deployed, the consumers and the automations stay in step, on a real Prefect server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, TypeVar, cast
+from uuid import UUID, uuid4
+
+import pytest
+import pytest_asyncio
+from prefect import Flow
+
+import assetflow
+from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.codec import FlowDeclaration, declaration_to_text
+from assetflow.core.conditions import Condition
+from assetflow.core.consumers import Consumer
+from assetflow.core.schedules import ConsumerOptions, to_schedule
+from assetflow.errors import InvalidSchedule, NameTaken, PrefectUnreachable, UnsupportedDelivery
+from assetflow.evaluator.consumer_ledger import MemoryConsumers
+from assetflow.evaluator.registry import Registry
+from assetflow.prefect_io.names import ASSET_UPDATED, EVENTS_PARAMETER, OFF_TAG, SCHEDULE_SATISFIED, SCHEMA_EXTENSION
+from assetflow.prefect_io.rest import PrefectApi, prefect_api
+from tests.environment.prefect_server import PrefectServer
+
+pytestmark = pytest.mark.prefect
+
+T = TypeVar("T")
+ORDERS = Asset("s3://shop/raw/orders")
+CUSTOMERS = Asset("s3://shop/raw/customers")
+
+
+class Patient(PrefectApi):
+    """Requests of the tests themselves, repeated while the server is busy."""
+
+    async def post(self, path: str, body: object, headers: Mapping[str, str] | None = None) -> Any:
+        return await self._patiently(lambda: super(Patient, self).post(path, body, headers))
+
+    async def patch(self, path: str, body: object) -> None:
+        await self._patiently(lambda: super(Patient, self).patch(path, body))
+
+    async def delete(self, path: str) -> None:
+        await self._patiently(lambda: super(Patient, self).delete(path))
+
+    async def _patiently(self, request: Callable[[], Awaitable[T]]) -> T:
+        async with asyncio.timeout(60):
+            while True:
+                with suppress(PrefectUnreachable):
+                    return await request()
+                await asyncio.sleep(0.2)
+
+
+class World:
+    """A registry on a server, and the means to deploy without the code of a flow."""
+
+    def __init__(self, api: PrefectApi) -> None:
+        self.api = Patient(api.client)
+        self.ledger = MemoryConsumers()
+        self.registry = Registry(api, self.ledger)
+        self.made: list[UUID] = []
+
+    async def deploy(self, name: str, schedule: object, **given: object) -> UUID:
+        text = declaration_to_text(FlowDeclaration(ConsumerOptions(to_schedule(schedule))))
+        parameter = {"title": EVENTS_PARAMETER, "default": None, SCHEMA_EXTENSION: text}
+        schema = {"title": "Parameters", "type": "object", "properties": {EVENTS_PARAMETER: parameter}}
+        return await self.deploy_schema(name, {**schema, "required": []}, **given)
+
+    async def deploy_schema(self, name: str, schema: object, **given: object) -> UUID:
+        flow_name, _, deployment = name.partition("/")
+        flow = await self.api.post("/flows/", {"name": flow_name})
+        body = {"name": deployment, "flow_id": flow["id"], "parameter_openapi_schema": schema, **given}
+        made = UUID((await self.api.post("/deployments/", body))["id"])
+        self.made.append(made)
+        return made
+
+    async def sync(self) -> list[str]:
+        """The steps of one look, those of this world's deployments."""
+        self.registry.report.done.clear()
+        async with asyncio.timeout(60):
+            while not await self._synced():  # noqa: ASYNC110
+                await asyncio.sleep(0.2)
+        return [each.what for each in self.registry.report.done]
+
+    async def _synced(self) -> bool:
+        """Whether a look went through; a busy SQLite answers 503."""
+        try:
+            await self.registry.sync()
+        except PrefectUnreachable:
+            return False
+        return not any(isinstance(each, PrefectUnreachable) for each in self.registry.report.problems.values())
+
+    async def automation(self, deployment: UUID) -> dict[str, Any]:
+        rows = await self.api.get(f"/automations/related-to/prefect.deployment.{deployment}")
+        assert len(rows) == 1
+        return rows[0]
+
+    async def switch(self, deployment: UUID, enabled: bool) -> None:
+        automation = await self.automation(deployment)
+        await self.api.patch(f"/automations/{automation['id']}", {"enabled": enabled})
+
+    async def has_consumer(self, deployment: UUID) -> bool:
+        return any(each.consumer.deployment_id == deployment for each in await self.ledger.consumers())
+
+    async def consumer(self, deployment: UUID) -> Consumer:
+        (found,) = [each for each in await self.ledger.consumers() if each.consumer.deployment_id == deployment]
+        return found.consumer
+
+
+@pytest_asyncio.fixture
+async def world(prefect_here: PrefectServer) -> AsyncIterator[World]:
+    assert prefect_here.api_url
+    async with prefect_api() as api:
+        made = World(api)
+        await made.registry.sync()
+        yield made
+        for deployment in made.made:
+            await made.api.delete(f"/deployments/{deployment}")
+        await made.sync()
+
+
+def unique(name: str) -> str:
+    return f"{name}-{uuid4().hex[:6]}/main"
+
+
+async def test_a_deployment_gets_a_consumer_and_an_automation_that_shows_its_condition(world: World) -> None:
+    name = unique("report")
+    deployment = await world.deploy(name, ORDERS & CUSTOMERS)
+
+    assert await world.sync() == ["deployed", "shown"]
+
+    automation = await world.automation(deployment)
+    assert automation["name"] == f"{name} runs when s3://…/orders AND s3://…/customers were updated"
+    assert automation["enabled"]
+    assert ORDERS.uri in str(automation["trigger"])
+    assert CUSTOMERS.uri in automation["description"]
+    consumer = await world.consumer(deployment)
+    assert consumer.name == name
+    assert consumer.options.schedule.condition == ORDERS & CUSTOMERS
+    assert await world.sync() == []
+
+
+async def test_the_switch_of_the_automation_pauses_and_a_redeploy_leaves_it(world: World) -> None:
+    name = unique("switched")
+    deployment = await world.deploy(name, ORDERS)
+    await world.sync()
+
+    await world.switch(deployment, False)
+    assert await world.sync() == ["paused"]
+    assert (await world.consumer(deployment)).paused
+
+    assert await world.deploy(name, ORDERS | CUSTOMERS) == deployment
+    assert await world.sync() == ["changed", "reshown"]
+    assert not (await world.automation(deployment))["enabled"]
+    assert await world.sync() == []
+
+    await world.switch(deployment, True)
+    assert await world.sync() == ["resumed"]
+
+
+async def test_an_automation_deleted_by_hand_comes_back_as_it_was_switched(world: World) -> None:
+    deployment = await world.deploy(unique("again"), ORDERS)
+    await world.sync()
+    await world.switch(deployment, False)
+    await world.sync()
+
+    await world.api.delete(f"/automations/{(await world.automation(deployment))['id']}")
+
+    assert await world.sync() == ["shown"]
+    assert not (await world.automation(deployment))["enabled"]
+    assert (await world.consumer(deployment)).paused
+
+
+async def test_a_deleted_deployment_loses_its_consumer_and_its_automation(world: World) -> None:
+    deployment = await world.deploy(unique("deleted"), ORDERS)
+    await world.sync()
+
+    await world.api.delete(f"/deployments/{deployment}")
+
+    assert await world.sync() == ["removed", "hidden"]
+    assert not await world.has_consumer(deployment)
+    assert await world.api.get(f"/automations/related-to/prefect.deployment.{deployment}") == []
+
+
+async def test_the_tag_off_drops_the_schedule_and_its_absence_brings_it_back(world: World) -> None:
+    name = unique("off")
+    deployment = await world.deploy(name, ORDERS)
+    await world.sync()
+
+    await world.deploy(name, ORDERS, tags=[OFF_TAG])
+    assert await world.sync() == ["removed", "hidden"]
+
+    await world.deploy(name, ORDERS, tags=[])
+    assert await world.sync() == ["deployed", "shown"]
+    assert await world.has_consumer(deployment)
+
+
+async def test_a_paused_deployment_is_held(world: World) -> None:
+    deployment = await world.deploy(unique("held"), ORDERS)
+    await world.sync()
+
+    await world.api.patch(f"/deployments/{deployment}", {"paused": True})
+    assert await world.sync() == ["held"]
+    await world.api.patch(f"/deployments/{deployment}", {"paused": False})
+    assert await world.sync() == ["released"]
+
+
+async def test_a_new_ledger_adopts_the_automations_and_their_switches(world: World) -> None:
+    deployment = await world.deploy(unique("adopted"), ORDERS)
+    await world.sync()
+    await world.switch(deployment, False)
+    before = await world.automation(deployment)
+
+    world.ledger = MemoryConsumers()
+    world.registry = Registry(world.api, world.ledger)
+    assert "deployed" in await world.sync()
+
+    assert (await world.consumer(deployment)).paused
+    assert await world.automation(deployment) == before | {"updated": before["updated"]}
+
+
+async def test_of_two_automations_one_stays_and_keeps_the_pause(world: World) -> None:
+    deployment = await world.deploy(unique("twice"), ORDERS)
+    await Registry(world.api, MemoryConsumers()).sync()
+    first = await world.automation(deployment)
+    copy = {key: first[key] for key in ("name", "description", "tags", "trigger", "actions")}
+    await world.api.post("/automations/", copy | {"enabled": False})
+
+    assert await world.sync() == ["deployed", "hidden"]
+
+    assert not (await world.automation(deployment))["enabled"]
+    assert (await world.consumer(deployment)).paused
+
+
+async def test_a_schedule_that_got_lost_leaves_the_consumer_and_says_so(world: World) -> None:
+    name = unique("lost")
+    deployment = await world.deploy(name, ORDERS)
+    await world.sync()
+
+    lost = {"type": "object", "properties": {EVENTS_PARAMETER: {"title": EVENTS_PARAMETER}}}
+    await world.deploy_schema(name, lost)
+    assert await world.sync() == []
+    problem = world.registry.report.problems[deployment]
+    assert isinstance(problem, InvalidSchedule)
+    assert name in str(problem)
+    assert await world.has_consumer(deployment)
+
+    await world.deploy_schema(name, None)
+    assert await world.sync() == []
+    assert "lost" in str(world.registry.report.problems[deployment])
+
+    await world.deploy(name, ORDERS)
+    assert await world.sync() == []
+    assert deployment not in world.registry.report.problems
+
+
+async def test_a_required_parameter_is_refused_unless_the_deployment_gives_it(world: World) -> None:
+    text = declaration_to_text(FlowDeclaration(ConsumerOptions(to_schedule(ORDERS))))
+    properties = {"day": {"type": "string"}, EVENTS_PARAMETER: {SCHEMA_EXTENSION: text}}
+    schema = {"type": "object", "properties": properties, "required": ["day"]}
+    name = unique("needy")
+    deployment = await world.deploy_schema(name, schema)
+    assert await world.sync() == []
+    assert "'day'" in str(world.registry.report.problems[deployment])
+
+    await world.deploy_schema(name, schema, parameters={"day": "2013-01-01"})
+    assert await world.sync() == ["deployed", "shown"]
+
+
+async def test_a_name_with_two_uris_is_refused_and_others_go_on(world: World) -> None:
+    mark = uuid4().hex[:6]
+    await world.deploy(unique("first"), Asset("s3://a/one", name=f"orders-{mark}"))
+    await world.sync()
+    name = unique("second")
+    second = await world.deploy(name, Asset("s3://a/two", name=f"orders-{mark}"))
+    third = await world.deploy(unique("third"), CUSTOMERS)
+
+    assert await world.sync() == ["deployed", "shown"]
+
+    assert isinstance(world.registry.report.problems[second], NameTaken)
+    assert name in str(world.registry.report.problems[second])
+    assert await world.has_consumer(third)
+    assert await world.api.get(f"/automations/related-to/prefect.deployment.{second}") == []
+
+
+@assetflow.task(outlets=[CUSTOMERS])
+def load_customers() -> None: ...
+
+
+@assetflow.flow(schedule=ORDERS)
+def real_report() -> None:
+    load_customers()
+
+
+async def deploy_flow(world: World, flow: object, name: str, **given: Any) -> UUID:
+    """What `flow.deploy` and `prefect deploy` do, without a work pool."""
+    deployment = await cast("Flow[Any, Any]", flow).ato_deployment(name, **given)
+    made = await deployment.aapply()
+    world.made.append(made)
+    return made
+
+
+async def test_two_deployments_of_a_flow_have_schedules_of_their_own_and_a_redeploy_keeps_the_switch(
+    world: World,
+) -> None:
+    first = await deploy_flow(world, real_report, "first")
+    second = await deploy_flow(world, real_report.with_options(schedule=ORDERS & CUSTOMERS), "second")
+    off = await deploy_flow(world, real_report, "off", tags=[OFF_TAG])
+
+    assert await world.sync() == ["deployed", "shown", "deployed", "shown"]
+    assert (await world.consumer(first)).schedule.condition == ORDERS
+    assert (await world.consumer(second)).schedule.condition == ORDERS & CUSTOMERS
+    assert not await world.has_consumer(off)
+
+    await world.switch(second, False)
+    await deploy_flow(world, real_report.with_options(schedule=ORDERS & CUSTOMERS), "second")
+    assert await world.sync() == ["paused"]
+    assert not (await world.automation(second))["enabled"]
+
+    without = await deploy_flow(world, real_report.with_options(schedule=None), "first")
+    assert without == first
+    assert await world.sync() == ["removed", "hidden"]
+
+
+async def test_triggers_of_a_users_own_are_left_alone(world: World) -> None:
+    own = assetflow.deployment_triggers(CUSTOMERS)
+    deployment = await deploy_flow(world, real_report, "own-triggers", triggers=own)
+    await world.sync()
+
+    await world.sync()
+    rows = await world.api.get(f"/automations/related-to/prefect.deployment.{deployment}")
+    assert len(rows) == 2
+
+
+@pytest.mark.parametrize("condition", [ORDERS & CUSTOMERS, ORDERS | (CUSTOMERS & Asset("c")), AssetAlias("x")])
+async def test_prefect_is_not_asked_to_deliver_what_it_decides_wrongly(world: World, condition: Condition) -> None:
+    world.registry = Registry(world.api, world.ledger, delivery="prefect")
+    name = unique("refused")
+    deployment = await world.deploy(name, condition)
+    await world.sync()
+    problem = world.registry.report.problems[deployment]
+    assert isinstance(problem, UnsupportedDelivery)
+    assert name in str(problem)
+
+
+async def test_prefect_delivers_single_assets_and_flat_ors(world: World) -> None:
+    mark = uuid4().hex
+    a, b = Asset(f"![{mark}]*?"), Asset(f"s3://{mark}/b")
+    world.registry = Registry(world.api, world.ledger, delivery="prefect")
+    single, either = await world.deploy(unique("single"), a), await world.deploy(unique("either"), a | b)
+    await world.sync()
+
+    await updated_until_run(world.api, b.uri, either)
+    assert await runs(world.api, single) == 0
+    await updated_until_run(world.api, a.uri, single)
+    await updated_until_run(world.api, a.uri, either)
+
+
+async def test_an_emitted_schedule_event_starts_the_deployment(world: World) -> None:
+    deployment = await world.deploy(unique("started"), ORDERS)
+    await world.sync()
+
+    start = f"prefect.deployment.{deployment}"
+    await until(lambda: posted_and_run(world.api, SCHEDULE_SATISFIED, start, deployment))
+
+
+async def test_a_shown_condition_starts_nothing(world: World) -> None:
+    mark = uuid4().hex
+    shown, decided = Asset(f"s3://{mark}/shown"), await world.deploy(unique("marker"), Asset("x"))
+    deployment = await world.deploy(unique("shown"), shown | CUSTOMERS)
+    await world.sync()
+    await post_update(world.api, shown.uri)
+    # Prefect works events off in order: what follows has been decided, so that was decided too.
+    await until(lambda: posted_and_run(world.api, SCHEDULE_SATISFIED, f"prefect.deployment.{decided}", decided))
+    assert await runs(world.api, deployment) == 0
+
+
+async def test_a_running_registry_follows_within_seconds(world: World) -> None:
+    world.registry = Registry(world.api, world.ledger, seconds=60)
+    running = asyncio.create_task(world.registry.run())
+    try:
+        await asyncio.sleep(0)
+        deployment = await world.deploy(unique("live"), ORDERS)
+
+        async def known() -> bool:
+            return await world.has_consumer(deployment)
+
+        async def paused() -> bool:
+            return (await world.consumer(deployment)).paused
+
+        await until(known)
+        await until(lambda: shown(world.api, deployment))
+        await world.switch(deployment, False)
+        await until(paused)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def shown(api: PrefectApi, deployment: UUID) -> bool:
+    return bool(await api.get(f"/automations/related-to/prefect.deployment.{deployment}"))
+
+
+async def post_update(api: PrefectApi, uri: str) -> None:
+    await post_event(api, ASSET_UPDATED, uri)
+
+
+async def post_event(api: PrefectApi, name: str, resource: str) -> None:
+    event = {"event": name, "id": str(uuid4()), "occurred": datetime.now(UTC).isoformat()}
+    resource_json = {"prefect.resource.id": resource}
+    await api.post("/events", [event | {"resource": resource_json, "related": [], "payload": {}}])
+
+
+async def runs(api: PrefectApi, deployment: UUID) -> int:
+    return await api.post("/flow_runs/count", {"deployments": {"id": {"any_": [str(deployment)]}}})
+
+
+async def updated_until_run(api: PrefectApi, uri: str, deployment: UUID) -> None:
+    """Update an asset until Prefect starts another run: its actions are not retried when SQLite is busy."""
+    await until(lambda: posted_and_run(api, ASSET_UPDATED, uri, deployment))
+
+
+async def posted_and_run(api: PrefectApi, event: str, resource: str, deployment: UUID) -> bool:
+    before = await runs(api, deployment)
+    await post_event(api, event, resource)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(5):
+            while await runs(api, deployment) == before:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            return True
+    return False
+
+
+async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 60) -> None:
+    """Wait until an asynchronous condition holds."""
+    async with asyncio.timeout(seconds):
+        while not await condition():  # noqa: ASYNC110 (Prefect tells of nothing that could be waited for here)
+            await asyncio.sleep(0.05)

@@ -1,0 +1,253 @@
+"""The time part of schedules on a real Prefect server: upcoming runs that follow the deployment."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import FlowRun
+from prefect.flow_engine import run_flow
+from prefect.states import Scheduled
+
+from assetflow import Asset, AssetOrTimeSchedule, CronPartitionTimetable, CronTriggerTimetable, flow, task
+from assetflow.core.schedules import AssetOrTimeSchedule as AssetOrTime
+from assetflow.core.timetables import Timetable
+from assetflow.prefect_io.names import TIME_TAG
+from assetflow.testing import Harness, harness
+from tests.environment.prefect_server import PrefectServer
+from tests.integration.installation import Installation
+
+pytestmark = [pytest.mark.long, pytest.mark.prefect]
+
+ORDERS, REPORT = Asset("s3://times/orders"), Asset("s3://times/report")
+MIDNIGHT = CronTriggerTimetable("0 0 * * *", timezone="Europe/Berlin")
+HOURLY = CronTriggerTimetable("0 * * * *")
+DAILY_KEYS = CronPartitionTimetable("0 6 * * *", run_offset=-1, key_format="%Y-%m-%d")
+
+
+@task(outlets=[REPORT])
+def write_report() -> None: ...
+
+
+@flow(schedule=AssetOrTimeSchedule(timetable=MIDNIGHT, assets=ORDERS))
+async def report(day: str = "today") -> None:  # noqa: ARG001
+    write_report()
+
+
+@flow(schedule=HOURLY)
+async def load(rows: int = 1) -> None:  # noqa: ARG001
+    write_report()
+
+
+@flow(schedule=DAILY_KEYS)
+async def daily(partition_key: str | None = None) -> None:
+    keys.append(partition_key)
+    write_report()
+
+
+@flow(schedule=REPORT)
+async def reader() -> None: ...
+
+
+keys: list[str | None] = []
+
+
+@pytest.fixture
+def h(prefect_here: PrefectServer) -> Iterator[Harness]:  # noqa: ARG001
+    with harness(use_running_server=True) as made:
+        yield made
+
+
+def upcoming(name: str) -> list[FlowRun]:
+    """The Scheduled runs of a deployment, in the order of their times."""
+    with get_client(sync_client=True) as client:
+        deployment = client.read_deployment_by_name(name)
+        runs = client.read_flow_runs(limit=200)
+    found = [run for run in runs if run.deployment_id == deployment.id and run.state_name == "Scheduled"]
+    return sorted(found, key=lambda run: str(run.expected_start_time))
+
+
+def first_times(timetable: Timetable, number: int) -> list[datetime]:
+    found = [timetable.next_after(datetime.now(UTC))]
+    while len(found) < number:
+        assert found[-1] is not None
+        found.append(timetable.next_after(found[-1].time))
+    return [tick.time for tick in found if tick is not None]
+
+
+def times_of(runs: list[FlowRun]) -> list[datetime]:
+    return [run.expected_start_time for run in runs if run.expected_start_time is not None]
+
+
+def now(run: FlowRun) -> FlowRun:
+    """The run, put off to this moment by a person, so that it need not be waited for."""
+    with get_client(sync_client=True) as client:
+        client.set_flow_run_state(run.id, Scheduled(scheduled_time=datetime.now(UTC)), force=True)
+        return client.read_flow_run(run.id)
+
+
+def finished(made: Any, run: FlowRun) -> None:
+    asyncio.run(cast("Any", run_flow(made, flow_run=run)))
+
+
+def test_times_are_upcoming_runs_beside_those_of_updates(h: Harness) -> None:
+    name = h.deploy(report)
+    h.settle()
+    runs = upcoming(name)
+    assert times_of(runs) == first_times(MIDNIGHT, 3)
+    first = runs[0]
+    assert {"assetflow", TIME_TAG, "auto-scheduled"} <= set(first.tags)
+    assert first.created_by is not None
+    assert first.created_by.type == "AUTOMATION"
+    assert "00:00" in (first.created_by.display_value or "")
+    assert first.context["assetflow"]["tick"] == first_times(MIDNIGHT, 1)[0].isoformat()
+    assert h.runs(report) == h.queued(report) == []
+
+    h.emit(ORDERS)
+    assert [run.uris for run in h.settle().runs(report)] == [[ORDERS.uri]]
+    assert [run.id for run in upcoming(name)] == [run.id for run in runs]
+
+
+def test_a_run_of_the_clock_consumes_nothing_and_hands_on_its_data_interval(h: Harness) -> None:
+    name = h.deploy(load)
+    h.deploy(reader)
+    h.settle()
+    (run, *_) = upcoming(name)
+    tick = run.expected_start_time
+    finished(load, now(run))
+    (read,) = h.settle().runs(reader)
+    source = read.events[0].source_flow_run
+    assert source is not None
+    assert tick is not None
+    assert (source.scheduled_time, source.data_interval_start, source.data_interval_end) == (
+        tick,
+        tick - timedelta(hours=1),
+        tick,
+    )
+
+
+def test_a_run_of_the_clock_has_the_key_of_its_tick(h: Harness) -> None:
+    name = h.deploy(daily)
+    h.settle()
+    runs = upcoming(name)
+    expected = [f"{time - timedelta(days=1):%Y-%m-%d}" for time in first_times(DAILY_KEYS, 3)]
+    assert [run.parameters["partition_key"] for run in runs] == expected
+    assert [run.name[:10] for run in runs] == expected
+    assert [run.labels["assetflow.partition-key"] for run in runs] == expected
+    keys.clear()
+    finished(daily, now(runs[0]))
+    assert keys == expected[:1]
+
+
+def test_the_times_follow_the_code(h: Harness) -> None:
+    name = h.deploy(load)
+    h.settle()
+    assert len(upcoming(name)) == 24
+    other = load.with_options(schedule=MIDNIGHT)
+    h.deploy(other)
+    assert times_of(upcoming_after(h, name)) == first_times(MIDNIGHT, 3)
+    h.deploy(load.with_options(schedule=ORDERS))
+    assert upcoming_after(h, name) == []
+    h.deploy(other)
+    assert len(upcoming_after(h, name)) == 3
+    h.deploy(load.with_options(schedule=None))
+    assert upcoming_after(h, name) == []
+
+
+def test_upcoming_runs_have_the_parameters_of_the_last_deploy(h: Harness) -> None:
+    name = h.deploy(load)
+    before = {run.id for run in upcoming_after(h, name)}
+    h.deploy(load, parameters={"rows": 2})
+    runs = upcoming_after(h, name)
+    assert [run.parameters.get("rows") for run in runs] == [2] * 24
+    h.deploy(load, parameters={"rows": 2})
+    assert [run.id for run in upcoming_after(h, name)] == [run.id for run in runs]
+    assert before.isdisjoint(run.id for run in runs)
+
+
+def test_the_switch_of_the_automation_pauses_the_times(h: Harness) -> None:
+    name = h.deploy(load)
+    h.settle()
+    with get_client(sync_client=True) as client:
+        (automation,) = [each for each in automations_of(client) if each["name"].startswith("load/")]
+        assert automation["name"] == f"load/test runs {HOURLY.describe()}"
+        switch(client, automation["id"], enabled=False)
+        assert upcoming_after(h, name) == []
+        switch(client, automation["id"], enabled=True)
+    assert times_of(upcoming_after(h, name)) == first_times(HOURLY, 24)
+
+
+def test_a_deployment_that_is_paused_holds_its_times_back(h: Harness) -> None:
+    name = h.deploy(load)
+    h.settle()
+    with get_client(sync_client=True) as client:
+        deployment = client.read_deployment_by_name(name)
+        client.pause_deployment(deployment.id)
+        assert upcoming_after(h, name) == []
+        client.resume_deployment(deployment.id)
+    assert times_of(upcoming_after(h, name)) == first_times(HOURLY, 24)
+
+
+def upcoming_after(h: Harness, name: str) -> list[FlowRun]:
+    h.settle()
+    return upcoming(name)
+
+
+def automations_of(client: Any) -> list[dict[str, Any]]:
+    return client.request("POST", "/automations/filter", json={}).json()
+
+
+def switch(client: Any, automation: str, *, enabled: bool) -> None:
+    client.request("PATCH", "/automations/{id}", path_params={"id": automation}, json={"enabled": enabled})
+
+
+@pytest.fixture
+def installed(prefect_server: PrefectServer, tmp_path: Path) -> Iterator[Installation]:
+    made = Installation(prefect_server, tmp_path)
+    yield made
+    made.close()
+
+
+def test_an_evaluator_that_was_down_for_hours_makes_up_for_each_time(installed: Installation) -> None:
+    deployment = installed.deploy("hourly", AssetOrTime(timetable=HOURLY, assets=Asset(installed.uri("a"))))
+    installed.start()
+    installed.until(lambda: len(installed.runs(deployment)) == 24)
+    known = {run["id"] for run in installed.runs(deployment)}
+    installed.kill()
+    _turn_back(installed, hours=5)
+    installed.start()
+    installed.until(lambda: len(installed.runs(deployment)) == 29)
+    runs = installed.runs(deployment)
+    assert known <= {run["id"] for run in runs}
+    times = [datetime.fromisoformat(run["expected_start_time"]) for run in runs]
+    assert {later - earlier for earlier, later in pairwise(times)} == {timedelta(hours=1)}
+    late = [run for run in runs if run["id"] not in known]
+    assert [run["created"] for run in late] == sorted(run["created"] for run in late)
+
+
+def _turn_back(installed: Installation, *, hours: int) -> None:
+    """Let the ledger believe that the evaluator stopped some hours ago and had made no runs ahead."""
+    with sqlite3.connect(installed.home / "ledger.db") as ledger:
+        past = datetime.now(UTC) - timedelta(hours=hours)
+        ledger.execute("UPDATE timer SET reached = ?", [past.isoformat(timespec="microseconds")])
+    ledger.close()
+
+
+def test_a_killed_evaluator_makes_no_run_twice(installed: Installation) -> None:
+    deployment = installed.deploy("hourly", HOURLY)
+    for _ in range(2):
+        installed.start(ready=False)
+        installed.until(lambda: installed.runs(deployment))
+        installed.kill()
+    installed.start()
+    installed.until(lambda: len(installed.runs(deployment)) == 24)
+    installed.settle()
+    runs = installed.runs(deployment)
+    assert len({run["expected_start_time"] for run in runs}) == len(runs) == 24

@@ -1,0 +1,150 @@
+"""Scenarios with `passes: live`, carried out on a real Prefect server: the same runs as the simulator says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import singledispatch
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from assetflow.core.simulation import simulate
+from assetflow.core.simulation.expressions import ConsumerSpec
+from assetflow.core.simulation.scenario import Step, read_scenario
+from assetflow.core.simulation.steps import (
+    Action,
+    AdvanceStep,
+    DeleteQueuedStep,
+    EventStep,
+    FinishStep,
+    GetQueuedStep,
+    PauseStep,
+    RedeployStep,
+    RemoveStep,
+    ResumeStep,
+    TaskStep,
+    TickStep,
+    TriggerStep,
+)
+from assetflow.errors import AssetflowError
+from tests.environment.prefect_server import PrefectServer
+from tests.live.stage import Stage, stage
+
+HERE = Path(__file__).parent
+CONFORMANCE = HERE.parent / "conformance"
+
+# What a live run of a scenario cannot do in seconds, or does not know: keys have an issue of their own, and times pass.
+NOT_HERE = ("partition", "cron", '"before"')
+
+
+def scenarios() -> Iterator[dict[str, Any]]:
+    files = [HERE / "scenarios.json", *sorted(CONFORMANCE.glob("*/*.json"))]
+    for file in files:
+        if file.parent.name == "direct" or ".expected" in file.name:
+            continue
+        for scenario in json.loads(file.read_text(encoding="utf-8")):
+            text = json.dumps(scenario)
+            if scenario.get("passes") == "live" and not any(word in text for word in NOT_HERE):
+                yield scenario
+
+
+@pytest.mark.prefect
+@pytest.mark.parametrize("scenario", [pytest.param(each, id=each["name"]) for each in scenarios()])
+def test_live_runs_are_those_of_the_simulator(
+    scenario: dict[str, Any], prefect_here: PrefectServer, tmp_path: Path
+) -> None:
+    expected = cast("dict[str, Any]", json.loads(json.dumps(simulate(scenario))))
+    with stage(prefect_here, tmp_path) as live:
+        perform(live, scenario)
+        live.settle()
+        runs, queued = live.runs(), live.queued()
+
+    wanted: dict[str, list[Any]] = {consumer: [] for consumer in runs}
+    for run in expected["runs"]:
+        wanted[run["consumer"]].append(run["events"])
+    assert runs == wanted
+    assert queued == expected["queued"]
+
+
+def test_there_are_a_few_dozen() -> None:
+    found = [each["name"] for each in scenarios()]
+    assert len(found) >= 36
+    assert len(found) == len(set(found))
+
+
+def perform(live: Stage, scenario: dict[str, Any]) -> None:
+    read = read_scenario(scenario)
+    for name, spec in read.consumers.items():
+        deploy(live, name, spec)
+    for number, step in enumerate(read.steps):
+        carry_out(step.action, live, number, step)
+
+
+def deploy(live: Stage, name: str, spec: ConsumerSpec) -> None:
+    """Deploy a consumer; a schedule that cannot be written down is not deployed."""
+    try:
+        options = spec.options()
+    except AssetflowError:
+        return
+    live.deploy(name, options, paused=spec.paused)
+
+
+@singledispatch
+def carry_out(action: Action, live: Stage, number: int, step: Step) -> None:
+    raise NotImplementedError(action)
+
+
+@carry_out.register
+def _(action: EventStep, live: Stage, number: int, step: Step) -> None:
+    live.post_event(number, dict(step.source), action)
+
+
+@carry_out.register
+def _(action: TaskStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
+    live.end_task(number, action)
+
+
+@carry_out.register
+def _(action: PauseStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
+    live.switch(action.consumer, enabled=False)
+
+
+@carry_out.register
+def _(action: ResumeStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
+    live.switch(action.consumer, enabled=True)
+
+
+@carry_out.register
+def _(action: RedeployStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
+    for name, spec in action.consumers.items():
+        deploy(live, name, spec)
+
+
+@carry_out.register
+def _(action: RemoveStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
+    live.remove(action.consumer)
+
+
+@carry_out.register
+def _(action: TriggerStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
+    live.run_by_hand(action.consumer)
+
+
+@carry_out.register
+def _(action: FinishStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
+    live.finish(action.consumer)
+
+
+@carry_out.register
+def _(action: DeleteQueuedStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
+    asset = None if action.filter.asset is None else action.filter.asset()
+    live.remove_queued(action.filter.consumer, asset)
+
+
+@carry_out.register(TickStep)
+@carry_out.register(AdvanceStep)
+@carry_out.register(GetQueuedStep)
+def _(action: Action, live: Stage, number: int, step: Step) -> None:
+    """The evaluator is always at work: there is nothing to do."""
