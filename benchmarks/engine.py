@@ -1,0 +1,150 @@
+"""How many recordings a second the evaluator takes in, queues and decides on: `python -m benchmarks.engine`.
+
+N recordings go into M consumers on the evaluator's own road (its line, its ledger thread, batches that share a
+transaction, a pass after each recording), on a ledger that is durable: SQLite in WAL mode with `synchronous=FULL`.
+CPU time counts all threads of this process. Figures are medians over rounds, each on a new ledger.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
+from uuid import uuid4
+
+from sqlalchemy import create_engine, text
+from sqlalchemy.exc import OperationalError
+
+from assetflow.core.events import Recording
+from assetflow.evaluator.health import Health
+from assetflow.evaluator.intake import Intake
+from assetflow.evaluator.ledger_thread import LedgerThread
+from assetflow.ledger import Ledger
+from benchmarks import ring
+from benchmarks.report import Figures, median, parser, tell
+
+POSTGRES = "postgresql+psycopg://root@127.0.0.1:5432"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What so many recordings into so many consumers cost."""
+
+    database: str
+    recordings: int
+    consumers: int
+    decisions: int
+    events_per_second: float
+    cpu_ms_per_event: float
+
+
+async def measure(place: str | Path, recordings: int, consumers: int) -> Measured:
+    """One round on a new ledger."""
+    assets = ring.assets(consumers)
+    with Ledger.open(place) as ledger:
+        ring.deploy(ledger, assets)
+    made = ring.recordings(assets, recordings)
+    async with LedgerThread(place) as thread:
+        await thread.call(thread.ledger.reader.consumers)
+        wall, cpu = await _seconds(thread, made)
+        status = await thread.call(thread.ledger.reader.status)
+    assert status.last_event == recordings, "every recording is in the ledger"
+    database = "postgres" if "://" in str(place) else "sqlite"
+    return Measured(database, recordings, consumers, status.last_decision, recordings / wall, 1000 * cpu / recordings)
+
+
+async def _seconds(thread: LedgerThread, recordings: Sequence[Recording]) -> tuple[float, float]:
+    """Wall and CPU time until all are in the ledger."""
+    intake = Intake(thread, Health(), lambda: datetime.now(UTC), lambda: None, lambda: None)
+    working = asyncio.create_task(intake.run())
+    wall, cpu = time.perf_counter(), time.process_time()
+    for recording in recordings:
+        intake.take(recording)
+    await intake.settled()
+    taken = time.perf_counter() - wall, time.process_time() - cpu
+    working.cancel()
+    return taken
+
+
+def on_sqlite(recordings: int, consumers: int, rounds: int) -> Measured:
+    """The median round on SQLite."""
+    found: list[Measured] = []
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory(prefix="assetflow-engine-") as folder:
+            found.append(asyncio.run(measure(Path(folder) / "ledger.db", recordings, consumers)))
+    return _middle(found)
+
+
+def on_postgres(recordings: int, consumers: int, rounds: int) -> Measured | None:
+    """The median round on Postgres; none when there is none."""
+    found: list[Measured] = []
+    try:
+        for _ in range(rounds):
+            with _database() as url:
+                found.append(asyncio.run(measure(url, recordings, consumers)))
+    except OperationalError:
+        return None
+    return _middle(found)
+
+
+def _middle(found: Sequence[Measured]) -> Measured:
+    return sorted(found, key=lambda each: each.events_per_second)[len(found) // 2]
+
+
+@contextmanager
+def _database() -> Iterator[str]:
+    name = f"assetflow_engine_{uuid4().hex[:12]}"
+    server = create_engine(f"{POSTGRES}/postgres", isolation_level="AUTOCOMMIT")
+    with server.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+    try:
+        yield f"{POSTGRES}/{name}"
+    finally:
+        with server.connect() as connection:
+            connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
+        server.dispose()
+
+
+def figures(thousand: int, many: int, few: int, rounds: int) -> Figures:
+    """All figures: `thousand` recordings into `few` and into `thousand` consumers, `many` into `many` and `few`."""
+    small = on_sqlite(thousand, few, rounds)
+    middle = on_sqlite(thousand, thousand, rounds)
+    large = on_sqlite(many, many, rounds)
+    dense = on_sqlite(many, few, rounds)
+    memory = getrusage(RUSAGE_SELF).ru_maxrss / 1024
+    found = [small, middle, large, dense]
+    result: Figures = {
+        "events_per_second_1k": round(middle.events_per_second),
+        "events_per_second_10k": round(large.events_per_second),
+        "cpu_ms_per_event_1k": round(middle.cpu_ms_per_event, 4),
+        "cpu_ms_per_event_10k": round(large.cpu_ms_per_event, 4),
+        "cost_ratio_10k_to_100": round(large.cpu_ms_per_event / dense.cpu_ms_per_event, 3),
+        "memory_mb": round(memory),
+    }
+    postgres = on_postgres(thousand, thousand, rounds)
+    if postgres is not None:
+        found.append(postgres)
+        result["postgres_events_per_second_1k"] = round(postgres.events_per_second)
+        result["postgres_ratio"] = round(middle.events_per_second / postgres.events_per_second, 2)
+    return result | {"sizes": [asdict(each) for each in found]}
+
+
+def main() -> None:
+    """Measure, and print the figures."""
+    options = parser(__doc__)
+    options.add_argument("--thousand", type=int, default=1_000, help="recordings and consumers of the middle size")
+    options.add_argument("--many", type=int, default=10_000, help="recordings and consumers of the large size")
+    options.add_argument("--few", type=int, default=100, help="consumers of the small size")
+    options.add_argument("--rounds", type=int, default=3)
+    given = options.parse_args()
+    tell(figures(given.thousand, given.many, given.few, given.rounds), as_json=given.json)
+
+
+if __name__ == "__main__":
+    main()

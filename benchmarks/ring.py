@@ -1,0 +1,61 @@
+"""Consumers in a ring: each waits for two or three neighbouring assets, so that every asset is wanted by two or three.
+
+One round updates every asset once, in a random order, and lets every consumer run once: the work for an event is the
+same for any number of consumers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import chain
+from random import Random
+from uuid import UUID, uuid4
+
+from assetflow.core import registry
+from assetflow.core.assets import Asset
+from assetflow.core.codec import FlowDeclaration, declaration_to_text
+from assetflow.core.conditions import AssetAll
+from assetflow.core.consumers import Consumer
+from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.schedules import ConsumerOptions, to_schedule
+from assetflow.ledger import Ledger
+
+BY = Origin("api", by="benchmarks")
+
+
+def assets(number: int) -> list[Asset]:
+    """The assets of the ring."""
+    return [Asset(f"s3://lake/ring/{place:06}") for place in range(number)]
+
+
+def schedules(ring: list[Asset]) -> Iterator[AssetAll]:
+    """The conditions, by turns over two and over three neighbours."""
+    for place in range(len(ring)):
+        members = [ring[(place + step) % len(ring)] for step in range(2 + place % 2)]
+        yield AssetAll(*members)
+
+
+def deploy(ledger: Ledger, ring: list[Asset]) -> None:
+    """Let the consumers take part, all in one transaction, and be known as they are after an evaluator's start."""
+    now = datetime.now(UTC)
+    with ledger.transaction(now) as book:
+        for place, schedule in enumerate(schedules(ring)):
+            options = ConsumerOptions(to_schedule(schedule))
+            consumer = Consumer(book.next_consumer(), f"ring/{place:06}", uuid4(), options)
+            book.roster.describe(consumer.id, declaration_to_text(FlowDeclaration(options)))
+            registry.deploy(book, consumer)
+    ledger.reader.consumers()
+
+
+def recordings(ring: list[Asset], number: int, seed: int = 8) -> list[Recording]:
+    """So many recordings of one update each, round after round."""
+    random = Random(seed)
+    rounds = chain.from_iterable(random.sample(ring, len(ring)) for _ in range(-(-number // len(ring))))
+    return [_recording(asset, random) for asset, _ in zip(rounds, range(number), strict=False)]
+
+
+def _recording(asset: Asset, random: Random) -> Recording:
+    number = UUID(int=random.getrandbits(128), version=4)
+    extra = {"rows": random.randrange(1_000_000)}
+    return Recording(number, (AssetEvent(number, asset, datetime.now(UTC), BY, extra),))
