@@ -28,12 +28,10 @@ from assetflow.ledger.records import (
 from assetflow.ledger.roster import CONSUMER_COLUMNS, consumer_from_row
 from assetflow.ledger.rows import (
     EVENT_COLUMNS,
-    QUEUED,
     RECEIPT_COLUMNS,
     RECEIPTS,
     event_from_row,
     key_from_column,
-    key_to_column,
     receipt_from_row,
 )
 from assetflow.ledger.tables import (
@@ -46,7 +44,6 @@ from assetflow.ledger.tables import (
     EVENT,
     EVENT_ALIAS,
     LEDGER,
-    PENDING,
     RECEIPT,
     REFUSED,
 )
@@ -70,12 +67,6 @@ _DECISION_COLUMNS = (
     DECISION.c.run_state,
 )
 DECISIONS = select(*_DECISION_COLUMNS).select_from(DECISION.join(CONSUMER, CONSUMER.c.id == DECISION.c.consumer))
-_QUEUED_EVENTS = (
-    select(*EVENT_COLUMNS)
-    .join(RECEIPT, RECEIPT.c.sequence == EVENT.c.sequence)
-    .where(RECEIPT.c.status == QUEUED)
-    .order_by(RECEIPT.c.sequence)
-)
 _UNDELIVERABLE: ColumnElement[str] = literal_column("'undeliverable'")
 _CONSUMERS = select(
     *CONSUMER_COLUMNS, CONSUMER.c.flow_id, CONSUMER.c.automation_id, CONSUMER.c.since, CONSUMER.c.removed_at
@@ -239,25 +230,6 @@ def consumer(connection: Connection, name: str) -> ConsumerRecord | None:
 def _consumer(row: Sequence[Any]) -> ConsumerRecord:
     flow_id, automation_id, since, removed_at = row[6:10]
     return ConsumerRecord(consumer_from_row(row), flow_id, row[3], automation_id, since, removed_at)
-
-
-def queue(connection: Connection, consumer: int, target_key: str | None, limit: int | None) -> list[AssetEvent]:
-    query: Any = _QUEUED_EVENTS.where(RECEIPT.c.consumer == consumer, RECEIPT.c.target_key == key_to_column(target_key))
-    return [event_from_row(row) for row in connection.execute(query.limit(limit))]
-
-
-def pending(connection: Connection, consumer: int) -> dict[str | None, dict[str, set[str | None]]]:
-    query = select(PENDING.c.target_key, PENDING.c.uri, PENDING.c.source_key).where(PENDING.c.consumer == consumer)
-    found: dict[str | None, dict[str, set[str | None]]] = {}
-    for target_key, uri, source_key in connection.execute(query):
-        uris = found.setdefault(key_from_column(target_key), {})
-        uris.setdefault(uri, set()).add(key_from_column(source_key))
-    return found
-
-
-def queue_sizes(connection: Connection) -> dict[int, int]:
-    query = select(PENDING.c.consumer, func.sum(PENDING.c.count)).group_by(PENDING.c.consumer)
-    return {number: int(size) for number, size in connection.execute(query)}
 
 
 def edges(connection: Connection) -> list[Edge]:

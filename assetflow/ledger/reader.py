@@ -16,7 +16,7 @@ from assetflow.core.book import Pending
 from assetflow.core.codec import FlowDeclaration
 from assetflow.core.events import AssetEvent, Recording
 from assetflow.errors import LedgerError
-from assetflow.ledger import backfills, news, queries, schema, timers
+from assetflow.ledger import backfills, news, notes, queries, queued, schema, timers
 from assetflow.ledger.catalog import Catalog
 from assetflow.ledger.catalog_events import EventCatalog
 from assetflow.ledger.engine import default_place, ledger_url, open_engine, place_of
@@ -24,6 +24,7 @@ from assetflow.ledger.failures import explained
 from assetflow.ledger.lease import Lease, read_lease
 from assetflow.ledger.news import News, Seen
 from assetflow.ledger.overview import ConsumerOverview, overviews
+from assetflow.ledger.queued import QueuedEvent
 from assetflow.ledger.records import (
     Activity,
     AssetRecord,
@@ -250,17 +251,24 @@ class Reader:
     def queue(self, consumer: int, target_key: str | None = None, *, limit: int | None = None) -> list[AssetEvent]:
         """What is queued for a consumer and key, oldest first."""
         with self._reads() as connection:
-            return queries.queue(connection, consumer, target_key, limit)
+            return queued.queue(connection, consumer, target_key, limit)
+
+    def queued(
+        self, consumer: int | None = None, *, uri: str | None = None, event_id: UUID | None = None
+    ) -> list[QueuedEvent]:
+        """What is queued for a consumer, of an asset, or as one event; by consumer, key and age."""
+        with self._reads() as connection:
+            return queued.queued(connection, consumer, uri, event_id)
 
     def pending(self, consumer: int) -> Mapping[str | None, Pending]:
         """The queues of a consumer in short: target key (none for the plain queue) to URI to the events' keys."""
         with self._reads() as connection:
-            return queries.pending(connection, consumer)
+            return queued.pending(connection, consumer)
 
     def queue_sizes(self) -> Mapping[int, int]:
         """How many events are queued, for each consumer that has any."""
         with self._reads() as connection:
-            return queries.queue_sizes(connection)
+            return queued.queue_sizes(connection)
 
     def edges(self) -> list[Edge]:
         """What deployments produce and read."""
@@ -301,6 +309,13 @@ class Reader:
         with self._reads() as connection:
             return queries.decision_of_run(connection, flow_run_id)
 
+    def undeliverable(
+        self, consumer: int | None = None, *, uri: str | None = None, event_id: UUID | None = None
+    ) -> list[UUID]:
+        """The undeliverable decisions of a consumer, or those that consumed events of an asset or one event."""
+        with self._reads() as connection:
+            return queued.undeliverable(connection, consumer, uri, event_id)
+
     def decisions_by_key(self, consumer: int) -> Mapping[str, KeyDecisions]:
         """The target keys of a consumer for which decisions were made, in the order of the latest ones."""
         with self._reads() as connection:
@@ -322,6 +337,11 @@ class Reader:
         """The decisions whose run has started and not ended, oldest first."""
         with self._reads() as connection:
             return queries.in_progress(connection, "launched", limit)
+
+    def without_note(self, *, limit: int = 100) -> list[DecisionRecord]:
+        """The decisions whose run has no note yet that says why it ran, oldest first."""
+        with self._reads() as connection:
+            return notes.without_note(connection, limit)
 
     def events_of(self, decisions: Sequence[DecisionRecord]) -> dict[UUID, tuple[AssetEvent, ...]]:
         """The events that decisions consumed, oldest first, by the decisions' ids."""

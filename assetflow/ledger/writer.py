@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID, uuid5
 
@@ -15,14 +15,15 @@ from assetflow.core.consumers import Consumer, Decision
 from assetflow.core.events import AssetEvent, Recording, canonical_json
 from assetflow.core.fold import Recorded, record_and_pass
 from assetflow.errors import UnknownConsumer
-from assetflow.ledger import backfills, edges, lease, outcomes, timers
+from assetflow.ledger import backfills, edges, lease, notes, outcomes, timers
 from assetflow.ledger.among import among
 from assetflow.ledger.book import LedgerBook
 from assetflow.ledger.bulk import upsert
 from assetflow.ledger.lease import LEASE_SECONDS, Holder, Lease
+from assetflow.ledger.queued import holders
 from assetflow.ledger.records import TimerRecord
 from assetflow.ledger.store import Store
-from assetflow.ledger.tables import CONSUMER, CURSOR, DECISION, LEDGER, PENDING, REFUSED
+from assetflow.ledger.tables import CONSUMER, CURSOR, DECISION, LEDGER, REFUSED
 
 _NAMESPACE = UUID("0d6bb2f4-55a4-5d6e-9a44-3a0c3d5f6b1e")
 
@@ -194,6 +195,7 @@ class Writer:
         consumer: int | None,
         *,
         uri: str | None = None,
+        event_id: UUID | None = None,
         before: datetime | None = None,
         target_key: str | None = None,
         by: str = "",
@@ -203,8 +205,9 @@ class Writer:
         """Take queued events away on an operator's word; how many receipts say so (3.7).
 
         Parameters:
-            consumer: its id; none for all that have events of `uri` queued.
+            consumer: its id; none for all that have events of `uri`, or this event, queued.
             uri: only events of this asset.
+            event_id: only this event.
             before: only events that were recorded before this time.
             target_key: the pending partition; none for the plain queue.
 
@@ -213,12 +216,15 @@ class Writer:
         """
 
         def matches(event: AssetEvent) -> bool:
-            return (uri is None or event.uri == uri) and (
-                before is None or (event.recorded is not None and event.recorded < before)
+            return (
+                (uri is None or event.uri == uri)
+                and (event_id is None or event.id == event_id)
+                and (before is None or (event.recorded is not None and event.recorded < before))
             )
 
         with self._store.transaction(now) as book:
-            consumers = _having_queued(book, uri) if consumer is None else [_known(book, consumer)]
+            numbers = holders(book.connection, uri, event_id) if consumer is None else [consumer]
+            consumers = [_known(book, number) for number in numbers]
             removed = (registry.remove_queued(book, each, matches, [target_key], by=by, why=why) for each in consumers)
             return sum(removed)
 
@@ -232,6 +238,11 @@ class Writer:
         """
         with self._store.writes() as connection:
             outcomes.launched(connection, decision_id, flow_run_id, now)
+
+    def noted(self, decisions: Collection[UUID], now: datetime) -> None:
+        """Write down that the runs of these decisions have their notes."""
+        with self._store.writes() as connection:
+            notes.noted(connection, decisions, now)
 
     def attempt_failed(self, decision_id: UUID, error: str) -> None:
         """Count an attempt to start a decision's run that did not succeed, and keep what went wrong."""
@@ -356,8 +367,3 @@ def _known(book: LedgerBook, number: int) -> Consumer:
     if consumer is None:
         raise UnknownConsumer(f"there is no consumer {number}", fix="`assetflow consumers ls` lists them")
     return consumer
-
-
-def _having_queued(book: LedgerBook, uri: str | None) -> list[Consumer]:
-    query = select(PENDING.c.consumer).where(PENDING.c.uri == uri).distinct().order_by(PENDING.c.consumer)
-    return [_known(book, number) for number in book.connection.scalars(query)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
@@ -56,3 +58,91 @@ def test_an_undeliverable_decision_is_replayed_once(ledger: Ledger, call: Call) 
 
     assert [each["decision"] for each in call("decisions", "ls", "--waiting", "--json").json] == [str(decision.id)]
     assert call("queue", "replay", str(decision.id)).code == 2
+
+
+def test_queued_events_are_listed_by_asset_and_by_event_across_consumers(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "report/shop", ORDERS & CUSTOMERS)
+    deploy(ledger, "other/shop", ORDERS & CUSTOMERS & HOURLY)
+    for minute, asset in ((1, ORDERS), (2, HOURLY), (3, ORDERS)):
+        update(ledger, asset, minute)
+
+    of_asset = call("queue", "ls", "--asset", "orders", "--json").json
+    of_event = call("queue", "ls", "--event", str(event_id(3)), "--json").json
+    of_both = call("queue", "ls", "other", "--asset", "orders", "--event", str(event_id(1)), "--json").json
+
+    assert [(each["consumer"], each["event"]) for each in of_asset] == [
+        ("other/shop", str(event_id(1))),
+        ("other/shop", str(event_id(3))),
+        ("report/shop", str(event_id(1))),
+        ("report/shop", str(event_id(3))),
+    ]
+    assert [each["consumer"] for each in of_event] == ["other/shop", "report/shop"]
+    assert [(each["consumer"], each["event"]) for each in of_both] == [("other/shop", str(event_id(1)))]
+    told = call("queue", "ls", "--event", str(event_id(3))).out
+    assert "other/shop" in told
+    assert "report/shop" in told
+
+
+def test_one_event_is_removed_from_every_plain_queue(ledger: Ledger, call: Call) -> None:
+    for name, schedule in (("report/shop", ORDERS & CUSTOMERS), ("other/shop", ORDERS & HOURLY)):
+        deploy(ledger, name, schedule)
+    update(ledger, ORDERS, 1)
+    update(ledger, ORDERS, 2)
+
+    removed = call("queue", "rm", "--event", str(event_id(1)), "--why", "sent twice", "--json").json
+
+    assert removed == {"consumer": None, "partition": None, "removed": 2}
+    assert (queued(call, "report"), queued(call, "other")) == ([str(event_id(2))], [str(event_id(2))])
+    call("queue", "rm", "other", "--event", str(event_id(2)), "--why", "x")
+    assert (queued(call, "report"), queued(call, "other")) == ([str(event_id(2))], [])
+
+
+def test_an_event_of_a_pending_partition_stays_unless_consumer_and_key_are_named(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "daily/shop", ROLLED_UP)
+    update(ledger, HOURLY, 1, "2026-01-01T00:00:00")
+
+    assert call("queue", "rm", "--event", str(event_id(1)), "--why", "x", "--json").json["removed"] == 0
+    assert queued(call, "daily") == [str(event_id(1))]
+    one = ("queue", "rm", "daily", "--partition", "2026-01-01", "--event", str(event_id(1)), "--why", "x", "--json")
+    assert call(*one).json["removed"] == 1
+
+
+def test_undeliverable_decisions_are_replayed_by_consumer_asset_and_event(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "report/shop", ORDERS)
+    deploy(ledger, "other/shop", ORDERS | CUSTOMERS)
+    decisions = [*update(ledger, ORDERS, 1), *update(ledger, ORDERS, 2), *update(ledger, CUSTOMERS, 3)]
+    for each in decisions:
+        ledger.writer.undeliverable(each.id, "gone", NOON)
+
+    def replayed(*words: str) -> int:
+        return len(call("queue", "replay", *words, "--json").json)
+
+    assert replayed("--event", str(event_id(1)), "--consumer", "report") == 1
+    assert replayed("--event", str(event_id(1))) == 1
+    assert replayed("--asset", "customers") == 1
+    assert replayed("--consumer", "report") == 1
+    assert replayed("--asset", "orders") == 1
+    assert len(call("decisions", "ls", "--waiting", "--json").json) == len(decisions) == 5
+    assert "No such decision" in call("queue", "replay", "--asset", "orders").out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("rm", "--why", "x"), "--asset or --event"),
+        (("rm", "--asset", "orders", "--partition", "a", "--why", "x"), "Name a consumer"),
+        (("rm", "--event", "00000000-0000-0000-0000-00000000dead", "--why", "x"), "events ls"),
+        (("ls", "--asset", "ordres"), "orders"),
+        (("replay",), "--consumer"),
+        (("replay", "00000000-0000-0000-0000-00000000dead", "--asset", "orders"), "which decisions"),
+        (("replay", "--consumer", "nobody"), "nobody"),
+    ],
+)
+def test_calls_that_name_nothing_say_what_to_do(ledger: Ledger, call: Call, words: tuple[str, ...], told: str) -> None:
+    deploy(ledger, "report/shop", ORDERS)
+    update(ledger, ORDERS, 1)
+
+    refused = call("queue", *words)
+
+    assert (refused.code, refused.out) == (2, "")
+    assert told in refused.err
