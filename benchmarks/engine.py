@@ -27,7 +27,7 @@ from assetflow.evaluator.intake import Intake
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger import Ledger
 from benchmarks import ring
-from benchmarks.report import Figures, median, parser, tell
+from benchmarks.report import Figures, parser, tell
 
 POSTGRES = "postgresql+psycopg://root@127.0.0.1:5432"
 
