@@ -11,12 +11,13 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from assetflow.cli.output import print_json, show, shown, text
+from assetflow.cli.output import print_json, show, text
 from assetflow.cli.ranges import From, To, read_range
 from assetflow.core.backfill import target_keys_between
 from assetflow.core.conditions import Token
 from assetflow.core.explanation.words import count, some
 from assetflow.core.partitions import check_key
+from assetflow.core.visible import shown
 from assetflow.errors import InvalidCall
 from assetflow.ledger.explanations import names_of
 from assetflow.ledger.ledger import Ledger

@@ -14,11 +14,12 @@ from uuid import UUID, uuid4
 from cyclopts import Parameter
 
 from assetflow.cli.naming import this_user
-from assetflow.cli.output import print_json, show, shown, text
+from assetflow.cli.output import print_json, show, text
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.consumers import Decision
 from assetflow.core.events import AssetEvent, Origin, Recording, check_extra
 from assetflow.core.partitions import check_key
+from assetflow.core.visible import shown
 from assetflow.errors import InvalidEvent, LedgerError
 from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.reader import Reader

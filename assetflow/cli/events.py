@@ -11,12 +11,13 @@ import cyclopts
 from rich.text import Text
 
 from assetflow.cli.naming import Limit
-from assetflow.cli.output import iso, moment, print_json, rows, show, shown, table, text
+from assetflow.cli.output import iso, moment, print_json, rows, show, table, text
 from assetflow.cli.telling import event_parts
 from assetflow.core.codec.events import event_to_json
 from assetflow.core.events import AssetEvent
 from assetflow.core.explanation import source_of
 from assetflow.core.redaction import redact, redacted
+from assetflow.core.visible import shown
 from assetflow.ledger.explanations import event_explanation
 from assetflow.ledger.lookup import find_uri
 from assetflow.ledger.reader import Reader

@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from assetflow.cli.output import shown
+from assetflow.core.visible import shown
 from assetflow.errors import AssetflowError
 
 REFUSED = 2

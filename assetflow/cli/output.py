@@ -19,28 +19,13 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from assetflow.core.explanation.words import ago
+from assetflow.core.visible import shown
+
 # As wide as a line may get where nothing needs to fit on a screen.
 _ENDLESS = 100_000
 # Columns of a terminal in which a row with an id fits.
 _ROOM = 90
-# What changes the direction of text, or is not seen at all.
-_INVISIBLE = frozenset("\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
-
-
-def shown(text: object) -> str:
-    """Text from a user, with control characters made visible: an escape is printed as `\\x1b`."""
-    return "".join(map(_visible, str(text)))
-
-
-def _visible(character: str) -> str:
-    if character.isprintable() and character not in _INVISIBLE:
-        return character
-    if character in "\n\r\t":
-        return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[character]
-    number = ord(character)
-    if number < 0x100:
-        return f"\\x{number:02x}"
-    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
 def text(value: object, style: str = "") -> Text:
@@ -115,19 +100,6 @@ def moment(value: datetime | None, now: datetime) -> Text:
     if not sys.stdout.isatty():
         return Text(iso(value) or "")
     return Text(ago(value, now))
-
-
-def ago(value: datetime, now: datetime) -> str:
-    """How long ago a time is, in words."""
-    seconds = (now - value).total_seconds()
-    if seconds < 0:
-        return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
-    for size, name in ((60, "s"), (3600, "min"), (86400, "h")):
-        if seconds < size:
-            unit = {"s": 1, "min": 60, "h": 3600}[name]
-            return f"{int(seconds // unit)} {name} ago"
-    days = int(seconds // 86400)
-    return f"{days} d ago" if days < 30 else f"{value.astimezone(UTC):%Y-%m-%d}"
 
 
 def iso(value: datetime | None) -> str | None:

@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
-from assetflow.cli.output import ago, iso, print_json, show, shown, table, text
+from assetflow.cli.output import iso, print_json, show, table, text
+from assetflow.core.explanation.words import ago
+from assetflow.core.visible import shown
 from assetflow.evaluator.status import Condition, look
 from assetflow.ledger.reader import Reader
 

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from assetflow.cli.output import shown, table, text
+from assetflow.cli.output import table, text
 from assetflow.core.explanation import (
     ConditionRow,
     ConsumerExplanation,
@@ -23,6 +23,7 @@ from assetflow.core.explanation import (
 )
 from assetflow.core.explanation.words import at, count
 from assetflow.core.redaction import redacted
+from assetflow.core.visible import shown
 
 # Columns that a line of a tree needs for its text; a deeper tree is told in lines that begin with their depth.
 _LEAST = 50

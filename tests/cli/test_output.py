@@ -9,13 +9,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from assetflow.cli.output import ago, plain, show, shown, text
+from assetflow.cli.output import plain, show, text
 from assetflow.cli.telling import consumer_parts
 from assetflow.core.assets import Asset
 from assetflow.core.conditions import AssetAll, AssetAny, BooleanCondition
 from assetflow.core.consumers import Consumer
 from assetflow.core.explanation import ConsumerFacts, explain_consumer
+from assetflow.core.explanation.words import ago
 from assetflow.core.schedules import ConsumerOptions, to_schedule
+from assetflow.core.visible import shown
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
 from tests.cli.shop import NOON, deploy, event_id, update

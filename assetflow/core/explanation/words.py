@@ -23,6 +23,19 @@ def since(moment: datetime | None) -> str:
     return "" if moment is None else f" since {at(moment)}"
 
 
+def ago(value: datetime, now: datetime) -> str:
+    """How long ago a time is, in words."""
+    seconds = (now - value).total_seconds()
+    if seconds < 0:
+        return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+    for size, name in ((60, "s"), (3600, "min"), (86400, "h")):
+        if seconds < size:
+            unit = {"s": 1, "min": 60, "h": 3600}[name]
+            return f"{int(seconds // unit)} {name} ago"
+    days = int(seconds // 86400)
+    return f"{days} d ago" if days < 30 else f"{value.astimezone(UTC):%Y-%m-%d}"
+
+
 def count(number: int, one: str, many: str = "") -> str:
     """`1 event`, `2 events`."""
     return f"{number} {one if number == 1 else many or one + 's'}"
