@@ -1,12 +1,23 @@
-"""Spark's own shared local Connect server: one for each `ASSETFLOW_HOME`, started by PySpark when first asked for."""
+"""Spark's own Connect server on this machine: one for each `ASSETFLOW_HOME`, started when first asked for.
+
+PySpark can start one too, through shell scripts of Spark's that do not stand a space in a path. Here the server is
+started by its arguments, in a session of its own: what ends a flow run does not end the server of all the others.
+"""
 
 from __future__ import annotations
 
-import logging
+import fcntl
+import json
 import os
+import signal
+import socket
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from secrets import token_hex
+from tempfile import NamedTemporaryFile
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
@@ -16,62 +27,193 @@ from assetflow.settings import get_settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-logger = logging.getLogger("assetflow.spark")
+_SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
+# What would make the server take itself for a client.
+_CLIENT_VARIABLES = ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
+# The shell ends at once, so that the server is nobody's child; it tells the number of the process.
+_IN_BACKGROUND = 'log=$1; shift; "$@" >>"$log" 2>&1 </dev/null & echo $!'
 
+_SECONDS_TO_START = 120.0
 _SECONDS_TO_STOP = 20.0
+_POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class LocalServer:
+    """A server that was started; kept in `discovery_file()`, which only its owner can read.
+
+    Parameters:
+        pid: its process.
+        port: on 127.0.0.1.
+        token: what it asks of its clients.
+        version: of Spark.
+    """
+
+    pid: int
+    port: int
+    token: str
+    version: str
+
+    @classmethod
+    def recorded(cls) -> LocalServer | None:
+        """The server that was started last here, whether or not it still runs."""
+        try:
+            return cls(**json.loads(discovery_file().read_text()))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def record(self) -> None:
+        descriptor = os.open(discovery_file(), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            json.dump(asdict(self), file)
+
+    def runs(self) -> bool:
+        """Whether its process is there; the number may belong to somebody else by now."""
+        command = ["ps", "-ww", "-p", str(self.pid), "-o", "stat=", "-o", "command="]
+        shown = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        return _SERVER_CLASS in shown and not shown.lstrip().startswith("Z")
+
+    def answers(self) -> bool:
+        with socket.socket() as probe:
+            probe.settimeout(0.5)
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def stop(self) -> bool:
+        """End it, and wait until nothing of it is left; whether it ran."""
+        ran = self.runs()
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            deadline = monotonic() + _SECONDS_TO_STOP
+            with suppress(ProcessLookupError):
+                if self.runs():
+                    os.kill(self.pid, number)
+            while self.runs() and monotonic() < deadline:
+                sleep(_POLL_SECONDS)
+        return ran
 
 
 def discovery_file() -> Path:
-    """Where Spark's local Connect server of this `ASSETFLOW_HOME` is recorded: each home has a server of its own."""
+    """Where the Connect server of this `ASSETFLOW_HOME` is recorded: each home has a server of its own."""
     return get_settings().home / "spark" / "connect.json"
 
 
 def own_local_server(master: str, conf: Mapping[str, str]) -> str:
-    """The address of the local server of this `ASSETFLOW_HOME`; one is started if none runs, with this configuration.
+    """The address of the Connect server of this `ASSETFLOW_HOME`; one is started if none runs, with this configuration.
 
     The token that it asks for is in the environment of this process then.
 
     Raises:
         SparkUnreachable: it did not start.
     """
-    from pyspark.errors import PySparkRuntimeError
-    from pyspark.sql.connect.local_server import reuse_or_start_local_connect_server
+    from pyspark.version import __version__
 
-    discovery_file().parent.mkdir(parents=True, exist_ok=True)
-    os.environ["SPARK_LOCAL_CONNECT_DISCOVERY"] = str(discovery_file())
-    try:
-        return reuse_or_start_local_connect_server(master, dict(conf))
-    except PySparkRuntimeError as error:
-        raise SparkUnreachable(
-            f"Spark's local Connect server did not start: {error}",
-            where=str(discovery_file().parent),
-            fix="Its log lies there in logs; without ASSETFLOW_SPARK_REMOTE=local a classic session is used",
-        ) from error
+    with _alone():
+        server = LocalServer.recorded()
+        if server is not None and server.version != __version__:
+            server.stop()
+        if server is None or not server.runs():
+            server = _start(master, conf, __version__)
+        else:
+            _wait_until_ready(server)
+    os.environ[_TOKEN] = server.token
+    # By this name: any other means TLS to a client that has a token.
+    return f"sc://localhost:{server.port}"
 
 
 def stop_recorded_server() -> bool:
-    """Stop the local Connect server of this `ASSETFLOW_HOME`, if one runs; others are left alone."""
-    if not discovery_file().exists():
+    """Stop the Connect server of this `ASSETFLOW_HOME`, if one runs; others are left alone."""
+    server = LocalServer.recorded()
+    if server is None:
         return False
-    from pyspark.sql.connect.local_server import Discovery, LocalConnectServer
-
-    with Discovery(str(discovery_file())) as discovery:
-        server = LocalConnectServer(discovery)
-        stopped = bool(server.stop())
-    if stopped and server.pid is not None:
-        _wait_for_end(server.pid)
+    stopped = server.stop()
+    discovery_file().unlink(missing_ok=True)
     return stopped
 
 
-def _wait_for_end(pid: int) -> None:
-    """Wait until a process has ended, so that nothing of it is left when the caller goes on."""
-    deadline = monotonic() + _SECONDS_TO_STOP
-    while monotonic() < deadline:
-        state = subprocess.run(["ps", "-p", str(pid), "-o", "stat="], capture_output=True, text=True, check=False)
-        if state.stdout.strip()[:1] in ("", "Z"):
-            return
-        sleep(0.1)
-    logger.warning("Spark's local Connect server (process %d) was told to stop and is still there", pid)
+@contextmanager
+def _alone() -> Generator[None]:
+    """One process at a time looks for the server and starts it; the others wait, and find it."""
+    discovery_file().parent.mkdir(parents=True, exist_ok=True)
+    with discovery_file().with_suffix(".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _start(master: str, conf: Mapping[str, str], version: str) -> LocalServer:
+    token, port = token_hex(16), _free_port()
+    with _properties(conf) as properties:
+        server = LocalServer(_run(_command(master, port, properties), token), port, token, version)
+        # Before it is ready: who comes after a starter that was killed finds the server, and can stop it.
+        server.record()
+        _wait_until_ready(server)
+    return server
+
+
+def _wait_until_ready(server: LocalServer) -> None:
+    deadline = monotonic() + _SECONDS_TO_START
+    while not server.answers():
+        if not server.runs() or monotonic() > deadline:
+            server.stop()
+            discovery_file().unlink()
+            raise _did_not_start()
+        sleep(_POLL_SECONDS)
+
+
+def _command(master: str, port: int, properties: str) -> list[str]:
+    from pyspark.find_spark_home import _find_spark_home  # pyright: ignore[reportPrivateUsage]
+
+    conf = {"spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": port}
+    return [
+        str(Path(_find_spark_home(), "bin", "spark-class")),
+        "org.apache.spark.deploy.SparkSubmit",
+        *("--class", _SERVER_CLASS, "--name", "assetflow", "--master", master, "--properties-file", properties),
+        *(part for key, value in conf.items() for part in ("--conf", f"{key}={value}")),
+    ]
+
+
+def _run(command: list[str], token: str) -> int:
+    environment = {name: value for name, value in os.environ.items() if name not in _CLIENT_VARIABLES}
+    started = subprocess.run(
+        ["/bin/sh", "-c", _IN_BACKGROUND, "sh", str(_log_file()), *command],
+        # The server itself is no client of a Connect server. The token is in no list of processes.
+        env=environment | {"SPARK_CONNECT_MODE": "0", _TOKEN: token},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        start_new_session=True,
+    )
+    return int(started.stdout)
+
+
+@contextmanager
+def _properties(conf: Mapping[str, str]) -> Generator[str]:
+    """The configuration in a file that nobody else can read, for as long as the server starts."""
+    with NamedTemporaryFile("w", dir=discovery_file().parent, suffix=".properties") as file:
+        for key, value in conf.items():
+            escaped = value.replace("\\", "\\\\").replace("\n", "\\n")
+            file.write(f"{key}={escaped}\n")
+        file.flush()
+        yield file.name
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _log_file() -> Path:
+    return discovery_file().with_name("connect.log")
+
+
+def _did_not_start() -> SparkUnreachable:
+    lines = [line for line in _log_file().read_text(errors="replace").splitlines() if line.strip()]
+    return SparkUnreachable(
+        f"Spark's local Connect server did not start: {lines[-1] if lines else 'it said nothing'}",
+        where=str(_log_file()),
+        fix="The log tells why; without ASSETFLOW_SPARK_REMOTE=local a classic session is used",
+    )
 
 
 def give_up_early(session: SparkSession) -> None:

@@ -23,8 +23,8 @@ FOLDER = Path(__file__).parent
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [each for each in os.environ if each.startswith("ASSETFLOW_")]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("ASSETFLOW_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
+    monkeypatch.setenv("ASSETFLOW_HOME", str(tmp_path / "a home"))
+    return tmp_path / "a home"
 
 
 @pytest.fixture(scope="session")
