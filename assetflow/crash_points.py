@@ -16,6 +16,7 @@ EvaluatorPoint = Literal[
     "between-ledger-and-launch",
     "between-launch-and-mark",
     "between-mark-and-announcement",
+    "between-note-and-mark",
 ]
 CrashPoint = PublishPoint | TaskPoint | EvaluatorPoint
 

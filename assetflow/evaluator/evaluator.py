@@ -17,6 +17,7 @@ from assetflow.evaluator.health import ENDS_ALL, Health, keep_going
 from assetflow.evaluator.intake import Intake
 from assetflow.evaluator.launch import Launcher
 from assetflow.evaluator.listening import Listening
+from assetflow.evaluator.notes import NoteWriter
 from assetflow.evaluator.ports import ConsumerRegistry, EvaluatorLedger, Launch
 from assetflow.evaluator.rebuild import Rebuild
 from assetflow.evaluator.runs import RunWatch
@@ -26,6 +27,7 @@ from assetflow.prefect_io.artifact_log import ArtifactLog
 from assetflow.prefect_io.event_log import EventLog
 from assetflow.prefect_io.flow_runs import FlowRuns
 from assetflow.prefect_io.rest import PrefectApi
+from assetflow.prefect_io.run_notes import RunNotes
 from assetflow.prefect_io.time_runs import TimeRuns
 from assetflow.prefect_io.websocket import subscribe
 
@@ -42,6 +44,7 @@ class Options:
         sweeps: how often and how far back Prefect's logs are read.
         look_after_lease: seconds between two signs of life.
         look_after_binding: seconds between two looks at whether another ledger took over.
+        ui_url: where assetflow's pages are, for links to them; empty for nowhere.
     """
 
     since: datetime | None = None
@@ -49,6 +52,7 @@ class Options:
     sweeps: Sweeps = field(default_factory=Sweeps)
     look_after_lease: float = 3.0
     look_after_binding: float = 10.0
+    ui_url: str = ""
 
 
 class Evaluator:
@@ -86,6 +90,7 @@ class Evaluator:
         self.registry = registry
         self._listening = listening
         self.launcher = Launcher(ledger, runs, artifacts, self.health, self._launched)
+        self.notes = NoteWriter(ledger, RunNotes(api), self.health, self.launcher.at_rest, self._options.ui_url)
         self.intake = Intake(ledger, self.health, utc_now, self._recorded, self._want_sweep)
         self.catch_up = CatchUp(
             artifacts, events, self.intake, ledger, self.health, utc_now, floor, self._options.sweeps
@@ -117,7 +122,9 @@ class Evaluator:
             tasks.create_task(keep_going(name, loop, self.health), name=name)
 
     async def settled(self) -> None:
-        """Return when the deployments are known, and nothing that Prefect's logs hold waits to be recorded or launched.
+        """Return when the deployments are known, all that Prefect's logs hold is recorded, and all runs are there.
+
+        The notes on their pages are there too.
 
         Raises:
             PrefectUnreachable, PrefectRefused, LedgerError
@@ -138,7 +145,8 @@ class Evaluator:
         await self.settled()
 
     async def _is_idle(self) -> bool:
-        return self.intake.is_idle and self.launcher.is_idle and not await self._ledger.waiting(1)
+        idle = self.intake.is_idle and self.launcher.is_idle and not await self._ledger.waiting(1)
+        return idle and not await self._ledger.without_note(1)
 
     async def _start(self) -> None:
         """Learn the consumers, then what was missed: an event finds those consumers only that are known."""
@@ -170,6 +178,7 @@ class Evaluator:
             "reading Prefect's logs": self.catch_up.run,
             "reading the whole window": self.catch_up.whole_window,
             "asking for runs": self.run_watch.run,
+            "notes of runs": self.notes.run,
         }
 
     async def _listen_for_updates(self) -> None:
@@ -204,6 +213,7 @@ class Evaluator:
 
     def _launched(self, launch: Launch, run: UUID) -> None:
         self._announcer.tell(launch, run)
+        self.notes.wake()
         decision = launch.decision
         key = decision.target_key
         self._listening.run_created(RunCreated(run, launch.consumer, decision.deployment_id, key, decision.id))

@@ -54,6 +54,7 @@ class Launcher:
         self._on_launched = on_launched
         self._at_once = at_once
         self._wake = asyncio.Event()
+        self._rests = asyncio.Event()
         self._at_work: dict[UUID, asyncio.Task[None]] = {}
         self._again: dict[UUID, tuple[float, Backoff]] = {}
 
@@ -69,6 +70,10 @@ class Launcher:
     @property
     def is_idle(self) -> bool:
         return not self._at_work
+
+    async def at_rest(self) -> None:
+        """Return when no decision can be launched now; those that wait for their next attempt do not count."""
+        await self._rests.wait()
 
     async def run(self) -> None:
         """Launch for ever. Other processes write to the ledger too, so it is looked at five times a second."""
@@ -90,11 +95,14 @@ class Launcher:
         free = self._at_once - len(self._at_work)
         if free <= 0:
             return
+        self._rests.clear()
         waiting = await self._ledger.waiting(free + len(self._at_work) + len(self._again))
         ids = {launch.decision.id for launch in waiting}
         self._again = {decision: when for decision, when in self._again.items() if decision in ids}
         for launch in [launch for launch in waiting if self._is_due(launch.decision.id)][:free]:
             self._at_work[launch.decision.id] = asyncio.create_task(self._launch(launch))
+        if not self._at_work:
+            self._rests.set()
 
     def _is_due(self, decision: UUID) -> bool:
         if decision in self._at_work:

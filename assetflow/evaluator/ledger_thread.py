@@ -13,10 +13,14 @@ from uuid import UUID, uuid4
 
 from assetflow.core.consumers import Decision
 from assetflow.core.events import Recording
+from assetflow.core.explanation import DecisionExplanation
+from assetflow.errors import UnknownEvent
 from assetflow.evaluator.ports import Launch, Refused, Running, Written
 from assetflow.ledger import Holder, Ledger
+from assetflow.ledger.explanations import decision_explanation
 from assetflow.ledger.records import DecisionRecord
 from assetflow.prefect_io.flow_runs import Automation
+from assetflow.prefect_io.run_notes import Noteless
 from assetflow.prefect_io.wording import automation_name
 
 SOURCE = "prefect"
@@ -89,6 +93,18 @@ class LedgerThread:
     async def launched(self, decision: UUID, flow_run: UUID) -> None:
         await self.call(self.ledger.writer.launched, decision, flow_run, self._now())
 
+    async def without_note(self, limit: int) -> Sequence[Noteless]:
+        records = await self.call(self.ledger.reader.without_note, limit=limit)
+        return [Noteless(each.id, each.consumer_name, each.flow_run_id) for each in records]
+
+    async def explain(self, decision: UUID) -> DecisionExplanation:
+        """Not in the ledger's thread: to read what a large decision consumed takes long, and nobody waits for it."""
+        return await asyncio.to_thread(self._explain, decision)
+
+    async def noted(self, decisions: Sequence[UUID]) -> None:
+        if decisions:
+            await self.call(self.ledger.writer.noted, decisions, self._now())
+
     async def attempt_failed(self, decision: UUID, reason: str) -> None:
         await self.call(self.ledger.writer.attempt_failed, decision, reason)
 
@@ -111,6 +127,13 @@ class LedgerThread:
 
     async def set_cursor(self, name: str, moment: datetime) -> None:
         await self.call(self.ledger.writer.set_cursor, name, moment.isoformat())
+
+    def _explain(self, decision: UUID) -> DecisionExplanation:
+        reader = self.ledger.reader
+        record = reader.decision(decision)
+        if record is None:
+            raise UnknownEvent(f"there is no decision {decision}")
+        return decision_explanation(reader, record)
 
     def _waiting(self, limit: int) -> list[Launch]:
         return [

@@ -196,12 +196,16 @@ class PendingRow(Base, table=True):
 
 
 class DecisionRow(Base, table=True):
-    """A decision and the run that it led to. `ended` is set too when it will never have a run (4.6)."""
+    """A decision and the run that it led to. `ended` is set too when it will never have a run (4.6).
+
+    `noted`: when the page of its run in Prefect got the note that says why it ran.
+    """
 
     __table_args__ = (
         _partial("decision_open", "consumer", "target_key", where="ended IS NULL"),
         _partial("decision_in_progress", "status", "number", where="ended IS NULL"),
         _partial("decision_undeliverable", "number", where="status = 'undeliverable'"),
+        _partial("decision_without_note", "number", where="noted IS NULL AND flow_run_id IS NOT NULL"),
         Index(None, "consumer", "number"),
     )
     number: int = Field(primary_key=True, sa_type=Number)
@@ -218,6 +222,7 @@ class DecisionRow(Base, table=True):
     attempts: int = 0
     error: str = Field(default="", sa_type=Text)
     run_state: str = ""
+    noted: datetime | None = Field(default=None, sa_type=Moment)
 
 
 class TimerRow(Base, table=True):

@@ -11,7 +11,24 @@ def code_span(text: str) -> str:
     The fence is longer than any run of backticks inside, and the text stays on one line, so that nothing in it can end
     the span.
     """
-    line = re.sub(r"[\x00-\x20\x7f\u0085\u2028\u2029]+", " ", text).strip()
+    line = _one_line(text)
     fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
     pad = " " if "`" in line or not line else ""
     return f"{fence}{pad}{line}{pad}{fence}"
+
+
+def plain_text(text: str) -> str:
+    """The text as ordinary text, also in a table: each character that may mean something is escaped.
+
+    Addresses in it do not become links.
+    """
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", _one_line(text))
+
+
+def link(text: str, url: str) -> str:
+    """A link with any text to an address that is our own."""
+    return f"[{plain_text(text)}]({url})"
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"[\x00-\x20\x7f\u0085\u2028\u2029]+", " ", text).strip()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from hashlib import sha256
+
 ASSET_UPDATED = "assetflow.asset.updated"
 """One asset was updated; the resource id is its URI."""
 
@@ -52,6 +55,9 @@ UPDATE_ARTIFACT = "assetflow-update"
 TRIGGERING_EVENTS_ARTIFACT = "assetflow-triggering-events"
 """Type of the artifacts that hold the events of a run, when they are too large for its context."""
 
+RUN_NOTE_ARTIFACT = "markdown"
+"""Type of the notes that say why a run is there: one that Prefect's pages show as text."""
+
 LEDGER_VARIABLE = "assetflow_ledger"
 """The variable that names the ledger that this Prefect belongs to."""
 
@@ -77,3 +83,10 @@ def alias_resource_id(alias: str) -> str:
 
 def deployment_resource_id(deployment_id: object) -> str:
     return f"prefect.deployment.{deployment_id}"
+
+
+def artifact_key(text: str, identity: str) -> str:
+    """A key for artifacts, which may hold `[a-z0-9-]` only: readable, and another one for each identity."""
+    slug = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[-60:].strip("-")
+    digest = sha256(identity.encode()).hexdigest()[:8]
+    return f"{slug}-{digest}" if slug else digest

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from typing import cast
 from uuid import UUID
 
@@ -34,6 +33,7 @@ from assetflow.prefect_io.names import (
     RECORDING_SIZE_LABEL,
     UPDATE_ARTIFACT,
     alias_resource_id,
+    artifact_key,
 )
 
 # Prefect answers 204 to a larger event and does not store it.
@@ -48,7 +48,8 @@ def recording_to_artifact(recording: Recording) -> dict[str, object]:
     first = recording.events[0]
     flow_run, task_run = first.source_flow_run, first.source_task_run
     return {
-        "key": _artifact_key(first.asset),
+        # One key for each asset: Prefect's list of artifacts shows its latest update and its history.
+        "key": artifact_key(first.asset.name, first.uri),
         "type": UPDATE_ARTIFACT,
         "description": describe_recording(recording),
         "data": json.dumps(recording_to_json(recording), separators=(",", ":")),
@@ -230,13 +231,6 @@ def _sentence(event: AssetEvent) -> str:
     if event.extra:
         parts.append(code_span(_shortened(json.dumps(dict(event.extra), ensure_ascii=False))))
     return " · ".join(parts)
-
-
-def _artifact_key(asset: Asset) -> str:
-    """One key for each asset, so that Prefect's list of artifacts shows its latest update and its history."""
-    slug = re.sub(r"[^a-z0-9]+", "-", asset.name.lower()).strip("-")[-60:].strip("-")
-    digest = sha256(asset.uri.encode()).hexdigest()[:8]
-    return f"{slug}-{digest}" if slug else digest
 
 
 def _shortened(text: str) -> str:

@@ -12,12 +12,14 @@ from assetflow.core.assets import Asset
 from assetflow.core.codec import RunContext
 from assetflow.core.consumers import Consumer, Decision
 from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.explanation import DecisionExplanation, DecisionFacts, Names, RunFacts, explain_decision
 from assetflow.core.fold import record_and_pass
 from assetflow.core.memory_book import MemoryBook
 from assetflow.core.registry import deploy
 from assetflow.core.schedules import ConsumerOptions, to_schedule
 from assetflow.evaluator.ports import Launch, Refused, Running, Written
 from assetflow.prefect_io.flow_runs import Automation
+from assetflow.prefect_io.run_notes import Noteless
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -44,6 +46,7 @@ class FakeLedger:
         self.dead: dict[UUID, str] = {}
         self.attempts: list[tuple[UUID, str]] = []
         self.states: dict[UUID, str] = {}
+        self.notes: list[UUID] = []
         self.cursors: dict[str, datetime] = {}
         self.fails: dict[str, list[Exception]] = {}
 
@@ -79,6 +82,22 @@ class FakeLedger:
     async def launched(self, decision: UUID, flow_run: UUID) -> None:
         self._maybe_fail("launched")
         self.runs[decision] = flow_run
+
+    async def without_note(self, limit: int) -> Sequence[Noteless]:
+        self._maybe_fail("without_note")
+        runs = [(d, r) for d, r in self.runs.items() if d not in self.notes]
+        return [Noteless(decision, "report/daily", run) for decision, run in runs][:limit]
+
+    async def explain(self, decision: UUID) -> DecisionExplanation:
+        self._maybe_fail("explain")
+        (found,) = [each for each in self.book.decisions if each.id == decision]
+        consumer = self.book.consumers[found.consumer]
+        facts = DecisionFacts(found, consumer.name, RunFacts(self.runs[decision], launched=START))
+        return explain_decision(facts, consumer.schedule, Names())
+
+    async def noted(self, decisions: Sequence[UUID]) -> None:
+        self._maybe_fail("noted")
+        self.notes += decisions
 
     async def attempt_failed(self, decision: UUID, reason: str) -> None:
         self.attempts.append((decision, reason))
@@ -168,6 +187,22 @@ class FakeLogs:
 
     async def publish(self, events: Sequence[Mapping[str, Any]]) -> None:
         self.published += events
+
+
+class FakeBoard:
+    """The notes on the pages of Prefect's runs."""
+
+    def __init__(self) -> None:
+        self.notes: list[Mapping[str, Any]] = []
+        self.fails: list[Exception] = []
+
+    async def present(self, wanted: Sequence[Noteless]) -> set[UUID]:
+        return {UUID(note["flow_run_id"]) for note in self.notes} & {each.flow_run for each in wanted}
+
+    async def write(self, note: Mapping[str, Any]) -> None:
+        if self.fails:
+            raise self.fails.pop(0)
+        self.notes.append(note)
 
 
 def update(uri: str, occurred: datetime = START, **more: Any) -> AssetEvent:

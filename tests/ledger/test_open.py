@@ -73,13 +73,13 @@ def set_version(ledger: Ledger, version: str) -> None:
 @pytest.mark.parametrize("opening", [Ledger.open, Reader.open])
 def test_newer_ledger_is_refused(opening: type, sqlite_ledger: Ledger) -> None:
     set_version(sqlite_ledger, "0042")
-    with pytest.raises(LedgerError, match=r"0042.*0002.*Update assetflow"):
+    with pytest.raises(LedgerError, match=r"0042.*0003.*Update assetflow"):
         opening(sqlite_ledger.place)
 
 
 def test_reader_refuses_an_older_ledger(sqlite_ledger: Ledger) -> None:
     set_version(sqlite_ledger, "0000")
-    with pytest.raises(LedgerError, match=r"version 0000.*version 0002.*Start the evaluator"):
+    with pytest.raises(LedgerError, match=r"version 0000.*version 0003.*Start the evaluator"):
         Reader.open(sqlite_ledger.place)
 
 

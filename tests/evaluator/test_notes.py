@@ -1,0 +1,117 @@
+"""Each run of a decision gets one note that says why it ran, after all that waits was launched."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from uuid import UUID
+
+import pytest
+
+from assetflow.core.assets import Asset
+from assetflow.errors import LedgerLocked, PrefectRefused, PrefectUnreachable
+from assetflow.evaluator import notes as notes_module
+from assetflow.evaluator.health import Health, keep_going
+from assetflow.evaluator.launch import Launcher
+from assetflow.evaluator.notes import NoteWriter
+from tests.evaluator.fakes import FakeBoard, FakeLedger, FakeLogs, FakeRuns, recording, until
+
+
+class Desk:
+    """A note writer beside a launcher, on a ledger and a Prefect in memory."""
+
+    def __init__(self) -> None:
+        self.ledger = FakeLedger()
+        self.runs = FakeRuns()
+        self.board = FakeBoard()
+        self.health = Health()
+        self.launcher = Launcher(self.ledger, self.runs, FakeLogs(), self.health, lambda *_: self.notes.wake())
+        self.notes = NoteWriter(self.ledger, self.board, self.health, self.launcher.at_rest)
+        self.tasks: list[asyncio.Task[None]] = []
+
+    async def decide(self, number: int) -> list[UUID]:
+        if not self.ledger.book.consumers:
+            self.ledger.consumer("report/daily", Asset("a"))
+        await self.ledger.record([recording("a") for _ in range(number)])
+        return [decision.id for decision in self.ledger.book.decisions[-number:]]
+
+    def launch(self) -> None:
+        self._start("launching", self.launcher.run)
+
+    def write(self) -> None:
+        self._start("notes", self.notes.run)
+
+    def _start(self, name: str, loop: Callable[[], object]) -> None:
+        self.tasks.append(asyncio.create_task(keep_going(name, loop, self.health)))  # pyright: ignore[reportArgumentType]
+
+
+@pytest.fixture
+async def desk(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Desk]:
+    monkeypatch.setattr(notes_module, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr("assetflow.evaluator.health.FIRST_PAUSE", 0.01)
+    desk = Desk()
+    yield desk
+    for task in desk.tasks:
+        task.cancel()
+    await asyncio.gather(*desk.tasks, return_exceptions=True)
+
+
+async def test_each_run_gets_one_note_from_the_explanation(desk: Desk) -> None:
+    decisions = await desk.decide(3)
+    desk.launch()
+    desk.write()
+    await until(lambda: len(desk.ledger.notes) == 3)
+    assert desk.ledger.notes == decisions
+    assert [UUID(note["flow_run_id"]) for note in desk.board.notes] == [*desk.ledger.runs.values()]
+    assert all("its condition held" in note["data"] for note in desk.board.notes)
+
+
+async def test_launching_comes_first(desk: Desk) -> None:
+    await desk.decide(20)
+    desk.write()
+    desk.launch()
+    await until(lambda: desk.board.notes)
+    assert len(desk.ledger.runs) == 20
+
+
+async def test_a_decision_that_waits_for_its_next_attempt_holds_up_no_note(desk: Desk) -> None:
+    stuck, fine = await desk.decide(2)
+    desk.runs.fails[stuck] = [PrefectUnreachable("down")] * 1000
+    desk.launch()
+    desk.write()
+    await until(lambda: desk.ledger.notes)
+    assert desk.ledger.notes == [fine]
+
+
+async def test_a_note_that_is_there_is_not_written_again(desk: Desk) -> None:
+    (decision,) = await desk.decide(1)
+    desk.ledger.fails["noted"] = [LedgerLocked("held")]
+    desk.launch()
+    desk.write()
+    await until(lambda: desk.ledger.notes)
+    assert desk.ledger.notes == [decision]
+    assert len(desk.board.notes) == 1
+
+
+async def test_what_may_work_later_is_tried_again_and_what_was_written_is_kept(desk: Desk) -> None:
+    decisions = await desk.decide(3)
+    desk.launch()
+    await until(lambda: len(desk.ledger.runs) == 3)
+    desk.board.fails = [PrefectUnreachable("down"), PrefectUnreachable("down")]
+    desk.write()
+    await until(lambda: len(desk.ledger.notes) == 3)
+    assert desk.ledger.notes == decisions
+    assert len(desk.board.notes) == 3
+
+
+@pytest.mark.parametrize("error", [PrefectRefused("404"), ValueError("a bug")])
+async def test_a_note_that_never_succeeds_holds_up_nobody(
+    desk: Desk, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    await desk.decide(2)
+    desk.board.fails = [error]
+    desk.launch()
+    desk.write()
+    await until(lambda: len(desk.ledger.notes) == 2)
+    assert len(desk.board.notes) == 1
+    assert str(error) in caplog.text

@@ -1,0 +1,109 @@
+"""The note that says why a run is there: readable, complete, and safe whatever users call their things."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+from prefect.settings import PREFECT_UI_URL, temporary_settings
+
+from assetflow.core.assets import Asset
+from assetflow.core.consumers import Decision
+from assetflow.core.events import AssetEvent, Origin, SourceFlowRun
+from assetflow.core.explanation import DecisionFacts, Names, RunFacts, explain_decision
+from assetflow.core.schedules import to_schedule
+from assetflow.prefect_io.markdown import plain_text
+from assetflow.prefect_io.run_notes import SHOWN_EVENTS, note_key, run_note
+
+NOW = datetime(2026, 11, 20, 8, tzinfo=UTC)
+ORDERS, CUSTOMERS = Asset("s3://shop/orders", name="orders"), Asset("s3://shop/customers", name="customers")
+RUN, SOURCE = UUID(int=77), UUID(int=88)
+
+
+def update(asset: Asset, number: int, **about: Any) -> AssetEvent:
+    origin = Origin("task", flow_run=SourceFlowRun(SOURCE, "calm-fox", flow_name="ingest", deployment_name="nightly"))
+    event = AssetEvent(UUID(int=number), asset, NOW, origin, **about)
+    return event.in_ledger(number, NOW)
+
+
+def note(
+    *events: AssetEvent, schedule: object = ORDERS & CUSTOMERS, consumer: str = "report/prod", url: str = ""
+) -> str:
+    decision = Decision(UUID(int=5), 1, UUID(int=6), None, events, NOW)
+    facts = DecisionFacts(decision, consumer, RunFacts(RUN, launched=NOW))
+    body = run_note(explain_decision(facts, to_schedule(schedule), Names()), url)
+    assert (body["type"], body["flow_run_id"], body["key"]) == ("markdown", str(RUN), note_key(consumer))
+    return body["data"]
+
+
+def test_it_says_why_in_a_sentence_and_lists_what_was_consumed() -> None:
+    with temporary_settings({PREFECT_UI_URL: "http://prefect.test"}):
+        text = note(update(ORDERS, 1), update(CUSTOMERS, 2), url="http://assets.test/")
+    lines = [line for line in text.replace("\\", "").splitlines() if line]
+    sentence, head, _, first, second, links = lines
+    assert sentence.startswith("report/prod runs because its condition held at 2026-11-20 08:00:00 UTC, over 2 events.")
+    assert "The update of customers" in sentence
+    assert head == "| Updated | When | By |  |"
+    when = "[2026-11-20 08:00:00 UTC](http://assets.test/events/00000000-0000-0000-0000-00000000000{})"
+    source = f"[flow run calm-fox (ingest/nightly)](http://prefect.test/runs/flow-run/{SOURCE})"
+    assert first == f"| orders | {when.format(1)} | {source} |  |"
+    assert second == f"| customers | {when.format(2)} | {source} | **completed the condition** |"
+    assert links == (
+        f"In assetflow: [this run](http://assets.test/runs/{RUN}) · "
+        "[report/prod](http://assets.test/consumers/report/prod)"
+    )
+
+
+def test_without_pages_there_are_no_links_to_them() -> None:
+    assert "](" not in note(update(ORDERS, 1), update(CUSTOMERS, 2))
+
+
+def test_partition_keys_have_a_column_if_there_are_any() -> None:
+    assert "| Partition |" in note(update(ORDERS, 1, partition_key="2026-11-20"), schedule=ORDERS)
+    assert "| Partition |" not in note(update(ORDERS, 1), schedule=ORDERS)
+
+
+def test_very_many_events_are_cut_short() -> None:
+    text = note(*(update(ORDERS, number) for number in range(1, SHOWN_EVENTS + 31)), schedule=ORDERS)
+    assert text.count("\n| ") == SHOWN_EVENTS + 2
+    assert "and 30 more" in text
+
+
+def test_a_backfill_consumes_nothing_and_has_no_table() -> None:
+    decision = Decision(UUID(int=5), 1, UUID(int=6), "2026", (), NOW, "backfill")
+    text = run_note(explain_decision(DecisionFacts(decision, "r/p", RunFacts(RUN)), None, Names()))["data"]
+    assert "because a backfill asked for it" in text.replace("\\", "")
+    assert "|" not in text
+
+
+BAD = [
+    "<img src=x onerror=alert(1)>",
+    "| a | b |",
+    "](javascript:alert(1))",
+    "\\| \\[x](y)",
+    "``` \n# head\n```",
+    "http://evil.test www.evil.test a@evil.test",
+    "&lt;b&gt; *bold* _it_ ~~no~~ `code`",
+    "\x1b[31mred\u2028line",
+]
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_text_of_users_stays_text(bad: str) -> None:
+    text = note(
+        update(Asset("s3://x/y", name=f"n {bad}"), 1, partition_key=f"k {bad}"),
+        schedule=Asset("s3://x/y"),
+        consumer=f"flow {bad}/x",
+    )
+    (row,) = [line for line in text.splitlines() if "completed the condition" in line]
+    cells = re.split(r"(?<!\\)(?:\\\\)*\|", row)
+    assert len(cells) == 7
+    for each in cells[1:4]:
+        assert not re.search(r"(?<!\\)[<&`*\[\]]", each)
+
+
+def test_plain_text_escapes_all_that_markdown_knows() -> None:
+    assert plain_text("a_b*c [d](e) <f> `g` |\n# h") == r"a\_b\*c \[d\]\(e\) \<f\> \`g\` \| \# h"
