@@ -102,5 +102,5 @@ def _make_folder(url: URL) -> None:
 
 def _begin_ledger(connection: Connection, now: datetime) -> None:
     if connection.execute(select(LEDGER.c.id)).one_or_none() is None:
-        row = {"number": 1, "id": uuid4(), "created": now, "last_event": 0, "last_decision": 0, "last_consumer": 0}
-        connection.execute(insert(LEDGER), [row])
+        counters = dict.fromkeys(("last_event", "last_decision", "last_consumer", "revision"), 0)
+        connection.execute(insert(LEDGER), [{"number": 1, "id": uuid4(), "created": now} | counters])

@@ -46,7 +46,11 @@ class Base(SQLModel, registry=registry(metadata=MetaData(naming_convention=_NAME
 
 
 class LedgerRow(Base, table=True):
-    """The ledger itself: one row, which every writer holds while it writes."""
+    """The ledger itself: one row, which every writer holds while it writes.
+
+    `revision` counts the transactions that may have changed what a book knows: as long as it stays, what was read stays
+    true.
+    """
 
     number: int = Field(primary_key=True)
     id: UUID
@@ -55,6 +59,7 @@ class LedgerRow(Base, table=True):
     last_event: int = Field(default=0, sa_type=Number)
     last_decision: int = Field(default=0, sa_type=Number)
     last_consumer: int = Field(default=0, sa_type=Number)
+    revision: int = Field(default=0, sa_type=Number)
 
 
 class AssetRow(Base, table=True):

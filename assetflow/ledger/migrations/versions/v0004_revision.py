@@ -1,0 +1,16 @@
+"""The revision of a ledger: counted up by every transaction that changes what a book knows."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0004"
+down_revision = "0003"
+
+NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+
+def upgrade() -> None:
+    """Begin to count."""
+    op.add_column("ledger", sa.Column("revision", NUMBER, nullable=False, server_default="0"))
