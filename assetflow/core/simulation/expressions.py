@@ -31,6 +31,7 @@ from assetflow.core.timetables import (
     PartitionedAtRuntime,
     Timetable,
 )
+from assetflow.errors import AssetflowError
 
 _ASSET_KEYS = ("name", "uri", "group", "extra")
 _GATES: dict[str, GateKind] = {"all": "all", "and": "all", "list": "all", "any": "any", "or": "any"}
@@ -80,18 +81,26 @@ def read_leaf(value: object, where: str) -> Deferred[Leaf]:
 def read_condition(value: object, where: str) -> Deferred[Condition]:
     """EXPR: leaves and gates, nested as deep as one likes."""
     nodes: list[Gate | Deferred[Leaf]] = []
-    waiting: list[tuple[object, str]] = [(value, where)]
+    waiting: list[tuple[object, tuple[str, ...]]] = [(value, ())]
     while waiting:
-        node, place = waiting.pop()
+        node, path = waiting.pop()
+        place = ", ".join((where, *path))
         gate = _gate(node, place)
         if gate is None:
-            nodes.append(read_leaf(node, place))
+            nodes.append(partial(_build_leaf, read_leaf(node, place), ", ".join(path)))
             continue
         word, kind, members = gate
         nodes.append(Gate(kind, len(members)))
-        waiting.extend((member, f"{place}, {word}[{number}]") for number, member in enumerate(members))
+        waiting.extend((member, (*path, f"{word}[{number}]")) for number, member in enumerate(members))
     nodes.reverse()
     return lambda: from_postfix(node if isinstance(node, Gate) else node() for node in nodes)
+
+
+def _build_leaf(leaf: Deferred[Leaf], path: str) -> Leaf:
+    try:
+        return leaf()
+    except AssetflowError as error:
+        raise (error.at(path) if path else error) from error
 
 
 def _gate(value: object, where: str) -> tuple[str, GateKind, list[object]] | None:

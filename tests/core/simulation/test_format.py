@@ -140,3 +140,14 @@ def test_simulating_twice_gives_the_same_answer() -> None:
     given = scenario(EVENT, {"tick": True}, consumers={"c": "s3://b/a"}, receipts=True)
 
     assert simulate(given) == simulate(given)
+
+
+def test_a_refused_leaf_is_named_by_its_place_in_the_expression() -> None:
+    consumers = {"c": {"any": ["a", {"all": ["b", {"alias": " "}]}]}, "d": "airflow://x"}
+
+    errors: Any = simulate({"name": "n", "consumers": consumers, "steps": []})["errors"]
+
+    assert [(each["consumer"], each["error"].split(":")[0]) for each in errors] == [
+        ("c", "any[1], all[1]"),
+        ("d", "The scheme of 'airflow"),
+    ]
