@@ -50,6 +50,9 @@ class Settings(BaseSettings):
     api_url: str = ""
     """Address of assetflow's API, for tasks that have no ledger at hand."""
 
+    ui_url: str = ""
+    """Address of assetflow's pages, for links to them in Prefect."""
+
     api_key: str = Field(default="", repr=False)
     """Key for assetflow's API: that of the server, and that which tasks send."""
 

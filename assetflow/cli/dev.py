@@ -12,17 +12,18 @@ from assetflow.stack.environment import StackEnvironment, choose_port, find_proj
 from assetflow.stack.stack import Stack
 
 
-def dev(*, port: int | None = None) -> None:
-    """Start a Prefect server, the evaluator and a worker for this project, deploy its flows, and leave them running.
+def dev(*, port: int | None = None, pages_port: int | None = None) -> None:
+    """Start Prefect, the evaluator, assetflow's pages and a worker, deploy the project's flows, and leave them running.
 
     Everything is kept under `.assetflow/dev`; what ends on its own is started again. Ctrl-C stops it.
 
     Parameters:
         port: of the Prefect server; a free one if none is given.
+        pages_port: of assetflow's API and pages; a free one if none is given.
     """
     console = Console(stderr=True, highlight=False)
     project = find_project(Path.cwd())
-    environment = StackEnvironment(project, project / ".assetflow" / "dev", choose_port(port))
+    environment = StackEnvironment(project, project / ".assetflow" / "dev", choose_port(port), choose_port(pages_port))
     stop_on_sigterm()
     try:
         with Stack(environment, console.print) as stack:
@@ -44,6 +45,7 @@ def stop_on_sigterm() -> None:
 def _told(environment: StackEnvironment) -> str:
     lines = [
         "",
+        f"[bold]Assets[/bold]       {environment.pages_url}",
         f"[bold]Prefect[/bold]      {environment.ui_url}",
         f"[bold]Deployments[/bold]  {environment.ui_url}/deployments",
         f"[bold]Automations[/bold]  {environment.ui_url}/automations",

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import signal
 from contextlib import ExitStack
-from datetime import UTC, datetime
 
 from cyclopts import App
 
+from assetflow.cli.moments import since_option
 from assetflow.cli.process_log import log_for_people
-from assetflow.errors import InvalidSettings
 from assetflow.evaluator.evaluator import Evaluator, Options
 from assetflow.evaluator.health import logger
 from assetflow.evaluator.service import evaluate, ready_marker
@@ -36,7 +35,7 @@ def start(*, since: str | None = None, take_over: bool = False, once: bool = Fal
         Work off what waits, and end.
     """
     log_for_people()
-    options = Options(since=None if since is None else _moment(since), take_over=take_over)
+    options = Options(since=since_option(since), take_over=take_over, ui_url=get_settings().ui_url)
     asyncio.run(_start(options, once=once))
 
 
@@ -64,13 +63,3 @@ async def _stop_when_settled(evaluator: Evaluator, stop: asyncio.Event) -> None:
         await evaluator.worked_off()
     finally:
         stop.set()
-
-
-def _moment(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise InvalidSettings(
-            f"{text!r} is no time", where="--since", fix="Write 2026-11-20 or 2026-11-20T08:00:00Z"
-        ) from error
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

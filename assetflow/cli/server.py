@@ -6,7 +6,7 @@ import asyncio
 import logging
 import signal
 import socket
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from typing import Annotated
 
@@ -17,13 +17,14 @@ from fastapi import FastAPI
 from assetflow.api.app import create_app
 from assetflow.api.backend import Backend
 from assetflow.api.security import access_for
+from assetflow.cli.moments import since_option
 from assetflow.cli.process_log import log_for_people
 from assetflow.errors import PortInUse
 from assetflow.evaluator.evaluator import Evaluator, Options
 from assetflow.evaluator.service import evaluate, ready_marker
 from assetflow.ledger import Ledger
 from assetflow.settings import get_settings
-from assetflow.web import add_pages
+from assetflow.web import create_site
 
 app = App(name="server", help="Evaluator, REST API and pages in one process.")
 
@@ -40,6 +41,7 @@ def start(
     port: int = PORT,
     evaluator: Annotated[bool, Parameter(negative="--no-evaluator")] = True,
     ui: Annotated[bool, Parameter(negative="--no-ui")] = True,
+    since: str | None = None,
     take_over: bool = False,
 ) -> None:
     """Evaluate, and answer requests, until Ctrl-C or SIGTERM.
@@ -56,19 +58,23 @@ def start(
         Evaluate as well; without it, another process has to.
     ui
         Serve the pages too.
+    since
+        Replay what Prefect has kept since this time, such as 2026-11-20 or 2026-11-20T08:00:00Z (UTC if no zone is
+        given). Updates that are recorded already count once.
     take_over
         Use this ledger for a Prefect server that belongs to another one, whose evaluator then stops.
     """
     log_for_people()
-    settings = get_settings()
+    settings, moment = get_settings(), since_option(since)
     access = access_for(host, settings.api_key, settings.api_hosts.split(","))
     with Ledger.open() as ledger, _listening(host, port) as listener:
-        service = _Service(Options(take_over=take_over))
+        pages = settings.ui_url or (_page_address(listener) if ui else "")
+        service = _Service(Options(since=moment, take_over=take_over, ui_url=pages))
         backend = Backend(ledger, on_recorded=service.wake, troubles=service.troubles)
-        api = create_app(backend, access)
-        if ui:
-            add_pages(api)
-        asyncio.run(service.run(api, listener, evaluating=evaluator))
+        site = create_site(backend, access) if ui else create_app(backend, access)
+        # Streams of open pages would hold the end back.
+        on_stop = site.state.live.stop if ui else _nothing
+        asyncio.run(service.run(site, listener, evaluating=evaluator, on_stop=on_stop))
 
 
 class _Server(uvicorn.Server):
@@ -95,8 +101,13 @@ class _Service:
     def troubles(self) -> dict[str, str]:
         return {} if self._evaluator is None else self._evaluator.health.troubles
 
-    async def run(self, api: FastAPI, listener: socket.socket, *, evaluating: bool) -> None:
+    async def run(
+        self, api: FastAPI, listener: socket.socket, *, evaluating: bool, on_stop: Callable[[], None]
+    ) -> None:
         """Serve until a signal comes.
+
+        Parameters:
+            on_stop: ends answers that would go on for ever.
 
         Raises:
             as `evaluate`
@@ -116,6 +127,7 @@ class _Service:
         working.add(asyncio.create_task(_until(stop)))
         await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
         stop.set()
+        on_stop()
         server.should_exit = True
         for each in await asyncio.gather(*working, return_exceptions=True):
             if isinstance(each, BaseException):
@@ -133,6 +145,9 @@ class _Service:
             await evaluate(self._options, stop=stop, on_ready=on_ready)
 
 
+def _nothing() -> None: ...
+
+
 async def _until(stop: asyncio.Event) -> None:
     await stop.wait()
 
@@ -141,6 +156,12 @@ def address_of(listener: socket.socket) -> str:
     """The address at which a socket can be called."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _page_address(listener: socket.socket) -> str:
+    """The address to link to; empty if the server listens on all addresses, and may be called by any name."""
+    host = listener.getsockname()[0]
+    return "" if host in ("0.0.0.0", "::") else address_of(listener)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import os
 import shlex
 import socket
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from assetflow.errors import PortInUse, StackFailed
@@ -22,11 +22,13 @@ class StackEnvironment:
         project: the folder with `prefect.yaml` and `flows`.
         home: `.assetflow/dev` or `.assetflow/demo` in the project.
         port: of the Prefect server, on 127.0.0.1.
+        pages_port: of assetflow's API and pages, on 127.0.0.1; a free one if none is given.
     """
 
     project: Path
     home: Path
     port: int
+    pages_port: int = field(default_factory=lambda: choose_port(None))
 
     @property
     def api_url(self) -> str:
@@ -35,6 +37,10 @@ class StackEnvironment:
     @property
     def ui_url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def pages_url(self) -> str:
+        return f"http://127.0.0.1:{self.pages_port}"
 
     @property
     def has_spark_server(self) -> bool:
@@ -58,6 +64,7 @@ class StackEnvironment:
             "PREFECT_API_URL": self.api_url,
             "PREFECT_UI_URL": self.ui_url,
             "ASSETFLOW_HOME": str(self.home),
+            "ASSETFLOW_UI_URL": self.pages_url,
             "ASSETFLOW_SPARK_REMOTE": os.environ.get("ASSETFLOW_SPARK_REMOTE", "local"),
             "FLOWS_LAKE": str(self.home / "lake"),
         }

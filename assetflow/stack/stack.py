@@ -32,7 +32,7 @@ Tell = Callable[[str], None]
 
 
 class Stack:
-    """A Prefect server, the evaluator and a worker of one project; a context manager that stops what it started.
+    """Prefect, the evaluator with API and pages, and a worker of one project; a context manager that stops them all.
 
     Parameters:
         environment: folders, ports and variables.
@@ -46,7 +46,8 @@ class Stack:
         self._fresh = fresh
         self._lock: IO[str] | None = None
         self.server = self._process("Prefect server", _prefect("server", "start"))
-        self.evaluator = self._process("evaluator", _assetflow("evaluator", "start"))
+        start = _assetflow("server", "start", "--port", str(environment.pages_port))
+        self.evaluator = self._process("evaluator", start)
         self.worker = self._process("worker", _prefect("worker", "start", "--pool", POOL, "--type", "process"))
         # Ends when Spark's server has warmed up; a flow run that comes earlier waits for the server by itself.
         self.spark = self._process("Spark", _assetflow("spark", "start"))

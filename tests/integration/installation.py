@@ -127,6 +127,11 @@ class Installation:
         (run,) = self.runs(deployment)
         return run
 
+    def notes(self, run: str) -> list[dict[str, Any]]:
+        """What the page of a run says of why it ran."""
+        wanted = {"flow_run_id": {"any_": [run]}, "type": {"any_": ["markdown"]}}
+        return self.post("/artifacts/filter", {"artifacts": wanted})
+
     def settle(self) -> None:
         """Work off what is left, with an evaluator that ends when nothing waits."""
         if self._process is not None and self._process.poll() is None:

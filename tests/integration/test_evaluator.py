@@ -60,6 +60,20 @@ def test_the_decision_is_told_to_prefect(here: Installation) -> None:
     assert by_role["asset"] == here.uri("a")
 
 
+def test_the_page_of_the_run_says_why(here: Installation) -> None:
+    a, b = here.uri("a"), here.uri("b")
+    deployment = here.deploy("noted", Asset(a) & Asset(b))
+    here.wait_for_consumers()
+    here.update(a, name="x")
+    here.update(b)
+    run = here.run_of(deployment)
+    (note,) = here.until(lambda: here.notes(run["id"]))
+    assert (note["type"], note["description"]) == ("markdown", "Why this ran")
+    told = note["data"].replace("\\", "")
+    assert told.startswith(f"consumer-{here.mark}/noted runs because its condition held at ")
+    assert [line.split(" | ")[0] for line in told.splitlines() if line.startswith("| ")][2:] == [f"| {a}", f"| {b}"]
+
+
 def test_and_waits_for_both_and_hands_over_all(here: Installation) -> None:
     a, b = here.uri("a"), here.uri("b")
     deployment = here.deploy("both", Asset(a) & Asset(b))

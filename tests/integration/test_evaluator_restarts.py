@@ -50,6 +50,7 @@ def test_killed_at_any_point_and_started_again_there_is_one_run(here: Installati
         (decision,) = ledger.decisions()
         assert decision.status == "launched"
         assert str(decision.flow_run_id) == here.runs(deployment)[0]["id"]
+    assert len(here.notes(str(decision.flow_run_id))) == 1
 
 
 def test_a_replay_brings_nothing_twice_and_what_was_before_the_ledger(here: Installation) -> None:

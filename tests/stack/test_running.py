@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from assetflow.errors import LedgerError
@@ -68,7 +69,8 @@ def dev(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StackEnviro
     environment = StackEnvironment(tmp_path, tmp_path / ".assetflow" / "dev", choose_port(None))
     log = tmp_path / "dev.log"
     with log.open("wb") as output:
-        command = [sys.executable, "-m", "assetflow", "dev", "--port", str(environment.port)]
+        ports = ["--port", str(environment.port), "--pages-port", str(environment.pages_port)]
+        command = [sys.executable, "-m", "assetflow", "dev", *ports]
         process = subprocess.Popen(command, cwd=tmp_path, stdout=output, stderr=output, start_new_session=True)
     try:
         until(lambda: "Ctrl-C stops everything" in log.read_text() or process.poll() is not None)
@@ -119,6 +121,7 @@ def test_evaluator_and_server_are_killed_in_the_middle_of_runs(dev: StackEnviron
         decision.id: 1 for decision in story.expected
     }
     assert len(story.expected) >= 2
+    assert until(lambda: httpx.get(f"{dev.pages_url}/api/v1/ready").status_code == 200)
 
 
 def settled(dev: StackEnvironment, calls: PrefectCalls) -> Story | None:
