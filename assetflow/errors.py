@@ -232,6 +232,12 @@ class EvaluatorRunning(LedgerError):
     code = "evaluator-running"
 
 
+class LeaseLost(LedgerError):
+    """This evaluator stood still for so long that another one may have taken over; what it was about to write is not."""
+
+    code = "lease-lost"
+
+
 class PortInUse(AssetflowError):
     """A port that was asked for is taken."""
 
@@ -266,6 +272,12 @@ class SparkSettingsConflict(AssetflowError):
     """The live Spark session cannot be what is asked for now."""
 
     code = "spark-settings-conflict"
+
+
+class SparkStopped(AssetflowError):
+    """The Spark work of a task was stopped, because its flow run was cancelled."""
+
+    code = "spark-stopped"
 
 
 class PublishFailed(AssetflowError):

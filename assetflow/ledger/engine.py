@@ -12,7 +12,15 @@ from sqlalchemy.exc import ArgumentError
 from assetflow.errors import LedgerError
 from assetflow.settings import get_settings
 
+APPLICATION = "assetflow"
 LOCK_TIMEOUT = 10.0
+OLDEST_POSTGRES = 14
+SECONDS_TO_CONNECT = 10
+SECONDS_TO_STAND_STILL = 60
+_ADDRESSES = (
+    "Write sqlite:////var/lib/assetflow/ledger.db or postgresql+psycopg://user:password@host:5432/database; "
+    "in a password, write %40 for @, %2F for /, %3A for : and %25 for %"
+)
 
 
 def default_place() -> str | Path:
@@ -31,41 +39,86 @@ def ledger_url(place: str | Path) -> URL:
         return URL.create("sqlite", database=str(Path(place).expanduser().absolute()))
     try:
         url = make_url(place)
-    except ArgumentError as error:
-        raise LedgerError(f"{place!r} is no database address", fix="Write sqlite:////path/ledger.db") from error
-    if url.get_backend_name() == "postgresql":
-        return url.set(drivername="postgresql+psycopg")
-    if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
-        raise LedgerError(
-            f"the ledger cannot be at {url.render_as_string()}",
-            fix="Give the path of a file, or an address that begins with postgresql+psycopg://",
-        )
-    return url
+    except (ArgumentError, ValueError) as error:
+        # What it is stays unsaid: there may be a password in it.
+        raise LedgerError("the address of the database cannot be read", fix=_ADDRESSES) from error
+    backend = url.get_backend_name()
+    if backend == "postgresql" or (backend == "sqlite" and url.database and url.database != ":memory:"):
+        return url
+    raise LedgerError(f"the ledger runs on SQLite and Postgres, not on {place_of(url)}", fix=_ADDRESSES)
 
 
 def place_of(url: URL) -> str:
-    """The address as a person reads it, without the password."""
-    return str(url.database) if url.get_backend_name() == "sqlite" else url.render_as_string(hide_password=True)
+    """The address as a person reads it, without password and options."""
+    if url.get_backend_name() == "sqlite":
+        return str(url.database)
+    return url.set(password=None, query={}).render_as_string()
 
 
-def open_engine(url: URL, *, read_only: bool = False, lock_timeout: float = LOCK_TIMEOUT) -> Engine:
+def open_engine(
+    url: URL, *, read_only: bool = False, lock_timeout: float = LOCK_TIMEOUT, application: str = APPLICATION
+) -> Engine:
     """An engine on the ledger's database.
 
     Parameters:
         read_only: nothing can be written through it.
         lock_timeout: how long to wait for another writer, in seconds.
+        application: the name under which Postgres lists its sessions.
+
+    Raises:
+        LedgerError: the driver is not installed.
     """
     if url.get_backend_name() == "sqlite":
         return _sqlite(url, read_only, lock_timeout)
-    engine = create_engine(url, pool_pre_ping=True)
-    mode = "; SET default_transaction_read_only = on" if read_only else ""
+    return _postgres(url, read_only, lock_timeout, application)
+
+
+def _postgres(url: URL, read_only: bool, lock_timeout: float, application: str) -> Engine:
+    given: dict[str, object] = {"connect_timeout": SECONDS_TO_CONNECT, "application_name": application}
+    try:
+        engine = create_engine(
+            # Another driver in the address means another way to the same database.
+            url.set(drivername="postgresql+psycopg"),
+            connect_args={name: value for name, value in given.items() if name not in url.query},
+            isolation_level="READ COMMITTED",
+            pool_pre_ping=True,
+        )
+    except ModuleNotFoundError as error:
+        raise LedgerError(
+            "the driver for Postgres is not installed", where=place_of(url), fix="Install assetflow[postgres]"
+        ) from error
+    statements = [
+        f"SET lock_timeout = {int(lock_timeout * 1000)}",
+        # A process that stands still, or is out of reach, must not hold its locks for ever.
+        f"SET idle_in_transaction_session_timeout = {SECONDS_TO_STAND_STILL * 1000}",
+    ]
+    if read_only:
+        statements.append("SET default_transaction_read_only = on")
 
     @event.listens_for(engine, "connect")
     def _prepare(connection: Any, _record: object) -> None:  # pyright: ignore[reportUnusedFunction]
-        connection.execute(f"SET lock_timeout = {int(lock_timeout * 1000)}{mode}")
+        check_version(connection.info.server_version, place_of(url))
+        connection.execute("; ".join(statements))
         connection.commit()
 
     return engine
+
+
+def check_version(number: int, place: str) -> None:
+    """Refuse a Postgres that is too old.
+
+    Parameters:
+        number: as Postgres counts: 150020 for 15.20.
+
+    Raises:
+        LedgerError
+    """
+    if number // 10_000 < OLDEST_POSTGRES:
+        raise LedgerError(
+            f"this is Postgres {number // 10_000}, and the ledger needs {OLDEST_POSTGRES} or newer",
+            where=place,
+            fix="Use a newer server",
+        )
 
 
 def _sqlite(url: URL, read_only: bool, lock_timeout: float) -> Engine:

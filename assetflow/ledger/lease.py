@@ -1,4 +1,8 @@
-"""The lease: one evaluator at a time works on a ledger."""
+"""The lease: one evaluator at a time works on a ledger.
+
+Each transaction of the evaluator makes sure of the lease and keeps it until the commit (`confirm`). So one that stood
+still, and wakes after another one has taken over, writes nothing more.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,19 @@ from datetime import datetime, timedelta
 from socket import gethostname
 from uuid import UUID
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, text, update
 
-from assetflow.errors import EvaluatorRunning
+from assetflow.errors import EvaluatorRunning, LeaseLost
 from assetflow.ledger.tables import LEASE, LEDGER
 
-LEASE_SECONDS = 10.0
+LEASE_SECONDS = 5.0
+_APPLICATION = "assetflow evaluator"
+# A key share of the row lets the holder renew it meanwhile, and nobody take it.
+_HELD = select(LEASE.c.holder).where(LEASE.c.holder == bindparam("holder")).with_for_update(read=True, key_share=True)
+_END_SESSIONS = text(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    "WHERE application_name = :name AND datname = current_database() AND usename = current_user"
+)
 
 
 @dataclass(frozen=True)
@@ -65,11 +76,15 @@ def acquire(
     connection: Connection, holder: Holder, now: datetime, seconds: float, is_alive: Callable[[int], bool]
 ) -> Lease:
     """Take the lease; see `Writer.acquire_lease`."""
-    # On Postgres two would-be holders wait for each other here; on SQLite they have when the transaction began.
-    connection.execute(select(LEDGER.c.number).with_for_update())
     current = read_lease(connection)
-    if current is not None and current.holder.id != holder.id and _holds(current, holder, now, is_alive):
-        raise taken(current)
+    _refuse_held(current, holder, now, is_alive)
+    if current is not None and current.holder.id != holder.id:
+        _end_sessions(connection, current.holder.id)
+    # On Postgres would-be holders wait for the holder and for each other here, the lease first, as `confirm` does; on
+    # SQLite they have when the transaction began.
+    connection.execute(select(LEASE.c.number).with_for_update())
+    connection.execute(select(LEDGER.c.number).with_for_update())
+    _refuse_held(read_lease(connection), holder, now, is_alive)
     lease = Lease(holder, now, now, now + timedelta(seconds=seconds))
     connection.execute(delete(LEASE))
     row = {"number": 1, "holder": holder.id, "host": holder.host, "pid": holder.pid}
@@ -80,10 +95,19 @@ def acquire(
 
 def renew(connection: Connection, holder: UUID, now: datetime, seconds: float) -> None:
     """Hold the lease for longer; see `Writer.renew_lease`."""
-    current = read_lease(connection)
-    if current is None or current.holder.id != holder:
-        raise taken(current)
-    connection.execute(update(LEASE).values(renewed=now, expires=now + timedelta(seconds=seconds)))
+    times = {"renewed": now, "expires": now + timedelta(seconds=seconds)}
+    if not connection.execute(update(LEASE).where(LEASE.c.holder == holder).values(times)).rowcount:
+        raise lost(read_lease(connection))
+
+
+def confirm(connection: Connection, holder: UUID) -> None:
+    """Make sure of the lease, until the end of the transaction.
+
+    Raises:
+        LeaseLost: another evaluator has it, or nobody.
+    """
+    if connection.scalar(_HELD, {"holder": holder}) is None:
+        raise lost(read_lease(connection))
 
 
 def release(connection: Connection, holder: UUID) -> None:
@@ -91,18 +115,40 @@ def release(connection: Connection, holder: UUID) -> None:
     connection.execute(delete(LEASE).where(LEASE.c.holder == holder))
 
 
-def taken(current: Lease | None) -> EvaluatorRunning:
+def taken(current: Lease) -> EvaluatorRunning:
     """The error that says who evaluates."""
-    if current is None:
-        return EvaluatorRunning("the lease of this evaluator is gone", fix="Start the evaluator again")
-    holder = current.holder
     return EvaluatorRunning(
-        f"another evaluator works on this ledger: process {holder.pid} on {holder.host}, "
-        f"since {current.since:%Y-%m-%d %H:%M:%S} UTC",
+        f"another evaluator works on this ledger: {_told(current)}",
         fix="Stop it first; if its machine is gone, its lease ends by itself within seconds",
     )
 
 
-def _holds(current: Lease, holder: Holder, now: datetime, is_alive: Callable[[int], bool]) -> bool:
-    dead = current.holder.host == holder.host and not is_alive(current.holder.pid)
-    return now < current.expires and not dead
+def lost(current: Lease | None) -> LeaseLost:
+    """The error that says who evaluates now."""
+    successor = "nobody evaluates now" if current is None else f"{_told(current)}, evaluates now"
+    return LeaseLost(
+        f"this evaluator stood still for too long and lost its lease: {successor}",
+        fix="Nothing was written; start it again if no other one is to evaluate",
+    )
+
+
+def application_name(holder: UUID) -> str:
+    """The name under which Postgres knows the sessions of an evaluator."""
+    return f"{_APPLICATION} {holder}"
+
+
+def _end_sessions(connection: Connection, holder: UUID) -> None:
+    """Let Postgres end what an evaluator had begun that has shown no sign of life: it would hold its locks for ever."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(_END_SESSIONS, {"name": application_name(holder)})
+
+
+def _told(lease: Lease) -> str:
+    return f"process {lease.holder.pid} on {lease.holder.host}, since {lease.since:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _refuse_held(current: Lease | None, holder: Holder, now: datetime, is_alive: Callable[[int], bool]) -> None:
+    if current is None or current.holder.id == holder.id or now >= current.expires:
+        return
+    if current.holder.host != holder.host or is_alive(current.holder.pid):
+        raise taken(current)

@@ -12,8 +12,9 @@ from sqlalchemy import URL, Connection, Engine, insert, select
 
 from assetflow.errors import LedgerError
 from assetflow.ledger import schema
-from assetflow.ledger.engine import LOCK_TIMEOUT, default_place, ledger_url, open_engine, place_of, writing
+from assetflow.ledger.engine import APPLICATION, LOCK_TIMEOUT, default_place, ledger_url, open_engine, place_of, writing
 from assetflow.ledger.failures import explained
+from assetflow.ledger.lease import application_name
 from assetflow.ledger.reader import Reader
 from assetflow.ledger.store import Store
 from assetflow.ledger.tables import LEDGER
@@ -40,7 +41,12 @@ class Ledger(Store):
 
     @classmethod
     def open(
-        cls, url_or_path: str | Path | None = None, *, now: datetime | None = None, lock_timeout: float = LOCK_TIMEOUT
+        cls,
+        url_or_path: str | Path | None = None,
+        *,
+        now: datetime | None = None,
+        lock_timeout: float = LOCK_TIMEOUT,
+        evaluator: UUID | None = None,
     ) -> Ledger:
         """Open a ledger; a new one is made, an older one brought up to date.
 
@@ -48,6 +54,7 @@ class Ledger(Store):
             url_or_path: a file, or an SQLAlchemy URL (SQLite or Postgres); none for what the settings say.
             now: the time at which a new ledger is made; the clock's if none is given.
             lock_timeout: how long to wait for another writer, in seconds.
+            evaluator: the id of the evaluator that is to use it, by which its successor finds what it left behind.
 
         Raises:
             LedgerError: it cannot be opened, is damaged, or was written by a newer assetflow.
@@ -55,7 +62,8 @@ class Ledger(Store):
         """
         url = ledger_url(url_or_path if url_or_path is not None else default_place())
         _make_folder(url)
-        engine = open_engine(url, lock_timeout=lock_timeout)
+        application = APPLICATION if evaluator is None else application_name(evaluator)
+        engine = open_engine(url, lock_timeout=lock_timeout, application=application)
         try:
             with explained(place_of(url)):
                 with writing(engine).begin() as connection:

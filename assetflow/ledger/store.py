@@ -6,12 +6,14 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import datetime
 from threading import Lock
+from uuid import UUID
 
 from sqlalchemy import Connection, Engine
 
 from assetflow.ledger.book import LedgerBook
 from assetflow.ledger.engine import writing
 from assetflow.ledger.failures import explained
+from assetflow.ledger.lease import confirm
 from assetflow.ledger.recent import RecentEvents
 
 
@@ -20,10 +22,13 @@ class Store:
 
     Attributes:
         place: the file or the address, as a person reads it.
+        fence: who evaluates by this store: then no transaction is committed that does not hold the lease. None for
+            those who write without evaluating.
     """
 
     def __init__(self, engine: Engine, place: str) -> None:
         self.place = place
+        self.fence: UUID | None = None
         self._engine = engine
         self._writing = writing(engine)
         self._lock = Lock()
@@ -38,10 +43,12 @@ class Store:
 
         Raises:
             LedgerLocked: another process held the ledger for longer than the time limit.
+            LeaseLost: another evaluator works on the ledger now; nothing is written.
             LedgerError: it cannot be written.
         """
         with self._lock, explained(self.place):
             with self._writing.begin() as connection:
+                self._confirm(connection)
                 book = LedgerBook(connection, now, self._recent)
                 yield book
                 book.flush()
@@ -51,4 +58,15 @@ class Store:
     def writes(self) -> Generator[Connection]:
         """A connection in a transaction that writes, for what needs no book. Errors are those of `transaction`."""
         with self._lock, explained(self.place), self._writing.begin() as connection:
+            self._confirm(connection)
             yield connection
+
+    @contextmanager
+    def beside(self) -> Generator[Connection]:
+        """A connection in a transaction that waits for no other one of this store, for the lease alone."""
+        with explained(self.place), self._writing.begin() as connection:
+            yield connection
+
+    def _confirm(self, connection: Connection) -> None:
+        if self.fence is not None:
+            confirm(connection, self.fence)

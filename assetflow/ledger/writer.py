@@ -310,23 +310,29 @@ class Writer:
     ) -> Lease:
         """Become the evaluator of this ledger. The lease of a dead process of the same host is taken at once.
 
+        From then on whatever is written here is written under the lease: all operations raise `LeaseLost`, and write
+        nothing, when another one has it.
+
         Raises:
             EvaluatorRunning: another one holds the lease; the error names its host, process and start.
         """
-        with self._store.writes() as connection:
-            return lease.acquire(connection, holder, now, seconds, is_alive)
+        with self._store.beside() as connection:
+            acquired = lease.acquire(connection, holder, now, seconds, is_alive)
+        self._store.fence = holder.id
+        return acquired
 
     def renew_lease(self, holder: Holder, now: datetime, *, seconds: float = LEASE_SECONDS) -> None:
-        """Stay the evaluator.
+        """Stay the evaluator. On Postgres this waits for no other operation.
 
         Raises:
-            EvaluatorRunning: the lease was lost, and another evaluator may have it.
+            LeaseLost: another evaluator has the lease, or nobody.
         """
-        with self._store.writes() as connection:
+        with self._store.beside() as connection:
             lease.renew(connection, holder.id, now, seconds)
 
     def release_lease(self, holder: Holder) -> None:
         """Let another evaluator take over at once."""
+        self._store.fence = None
         with self._store.writes() as connection:
             lease.release(connection, holder.id)
 

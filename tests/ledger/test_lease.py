@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from uuid import uuid4
 
 import pytest
 
-from assetflow.errors import EvaluatorRunning
-from assetflow.ledger import Holder, Ledger
-from tests.ledger.making import NOW
+from assetflow.core.fold import record_and_pass
+from assetflow.errors import EvaluatorRunning, LeaseLost, LedgerError
+from assetflow.ledger import Holder, Ledger, Writer
+from tests.ledger.conftest import NewLedger
+from tests.ledger.making import NOW, A, declared, update
 
 ONE, TWO, FAR = (Holder(uuid4(), host, pid) for host, pid in (("here", 11), ("here", 22), ("there", 33)))
 
@@ -42,17 +46,17 @@ def test_lease_of_a_dead_process_of_this_host_is_taken_at_once(ledger: Ledger) -
 def test_lease_of_another_host_is_taken_when_it_expires(ledger: Ledger) -> None:
     ledger.writer.acquire_lease(ONE, NOW)
     with pytest.raises(EvaluatorRunning):
-        ledger.writer.acquire_lease(FAR, NOW + timedelta(seconds=9.9))
-    assert ledger.writer.acquire_lease(FAR, NOW + timedelta(seconds=10)).holder == FAR
-    with pytest.raises(EvaluatorRunning, match="process 33 on there"):
-        ledger.writer.renew_lease(ONE, NOW + timedelta(seconds=11))
+        ledger.writer.acquire_lease(FAR, NOW + timedelta(seconds=4.9))
+    assert ledger.writer.acquire_lease(FAR, NOW + timedelta(seconds=5)).holder == FAR
+    with pytest.raises(LeaseLost, match="process 33 on there"):
+        ledger.writer.renew_lease(ONE, NOW + timedelta(seconds=6))
 
 
 def test_renewed_lease_holds_longer(ledger: Ledger) -> None:
     ledger.writer.acquire_lease(ONE, NOW)
-    ledger.writer.renew_lease(ONE, NOW + timedelta(seconds=8))
+    ledger.writer.renew_lease(ONE, NOW + timedelta(seconds=4))
     with pytest.raises(EvaluatorRunning):
-        ledger.writer.acquire_lease(FAR, NOW + timedelta(seconds=17))
+        ledger.writer.acquire_lease(FAR, NOW + timedelta(seconds=8))
 
 
 def test_released_lease_is_free(ledger: Ledger) -> None:
@@ -62,7 +66,7 @@ def test_released_lease_is_free(ledger: Ledger) -> None:
         ledger.writer.acquire_lease(TWO, NOW, is_alive=alive)
     ledger.writer.release_lease(ONE)
     ledger.writer.acquire_lease(TWO, NOW, is_alive=alive)
-    with pytest.raises(EvaluatorRunning):
+    with pytest.raises(LeaseLost):
         ledger.writer.renew_lease(ONE, NOW)
 
 
@@ -70,3 +74,73 @@ def test_this_process_is_alive(ledger: Ledger) -> None:
     ledger.writer.acquire_lease(Holder.this_process(uuid4()), NOW)
     with pytest.raises(EvaluatorRunning):
         ledger.writer.acquire_lease(Holder.this_process(uuid4()), NOW)
+
+
+@pytest.fixture
+def successor(ledger: Ledger) -> Iterator[Ledger]:
+    """Another process on the same ledger."""
+    with Ledger.open(ledger.place) as other:
+        yield other
+
+
+WRITES: dict[str, Callable[[Writer], object]] = {
+    "record": lambda writer: writer.record([update(A)], NOW),
+    "deploy": lambda writer: writer.deploy("flow/one", uuid4(), None, declared(A), False, False, NOW),
+    "refuse": lambda writer: writer.refuse({}, "reason", None, "test", uuid4(), NOW),
+    "set_cursor": lambda writer: writer.set_cursor("events", "2026"),
+    "attempt_failed": lambda writer: writer.attempt_failed(uuid4(), "error"),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("released", [False, True])
+def test_who_has_lost_the_lease_writes_nothing(ledger: Ledger, successor: Ledger, write: str, released: bool) -> None:
+    ledger.writer.acquire_lease(ONE, NOW)
+    WRITES[write](ledger.writer)
+    before = ledger.reader.newest(), ledger.reader.cursor("events"), len(ledger.reader.refused())
+    successor.writer.acquire_lease(FAR, NOW + timedelta(seconds=5))
+    if released:
+        successor.writer.release_lease(FAR)
+    with pytest.raises(LeaseLost, match="nobody evaluates now" if released else "process 33 on there"):
+        WRITES[write](ledger.writer)
+    successor.writer.set_cursor("events", "of the successor")
+    assert successor.reader.newest() == before[0]
+    assert len(successor.reader.refused()) == before[2]
+
+
+def test_others_write_without_a_lease(ledger: Ledger, successor: Ledger) -> None:
+    ledger.writer.acquire_lease(ONE, NOW)
+    successor.writer.record([update(A)], NOW)
+    ledger.writer.record([update(A)], NOW)
+    assert ledger.reader.count_events() == 2
+
+
+@pytest.mark.postgres
+def test_who_stands_still_in_a_transaction_holds_nobody_up(new_postgres: NewLedger, postgres_url: str) -> None:
+    new_postgres()
+    with Ledger.open(postgres_url, evaluator=ONE.id) as frozen, Ledger.open(postgres_url) as successor:
+        frozen.writer.acquire_lease(ONE, NOW)
+
+        def stand_still() -> None:
+            with frozen.transaction(NOW) as book:
+                record_and_pass(book, update(A), NOW)
+                book.flush()
+                # It has the locks, and says nothing any more; the other one has its lease within no time.
+                successor.writer.acquire_lease(FAR, NOW + timedelta(seconds=5))
+
+        with pytest.raises(LedgerError, match="does not answer"):
+            stand_still()
+        with pytest.raises(LeaseLost):
+            frozen.writer.record([update(A)], NOW)
+        assert successor.reader.count_events() == 0
+
+
+@pytest.mark.postgres
+def test_renewing_waits_for_no_long_transaction(new_postgres: NewLedger) -> None:
+    ledger = new_postgres()
+    ledger.writer.acquire_lease(ONE, NOW)
+    with ledger.transaction(NOW), ThreadPoolExecutor(1) as beside:
+        beside.submit(ledger.writer.renew_lease, ONE, NOW + timedelta(seconds=3)).result(5)
+    lease = ledger.reader.lease()
+    assert lease is not None
+    assert lease.renewed == NOW + timedelta(seconds=3)
