@@ -27,6 +27,11 @@ app = cyclopts.App(name="partitions", help="Partitions: what has run for which k
 
 # The lines of the map: what a line is, and the place of a key in it.
 _LINES = {"hour": "%Y-%m-%d", "day": "%Y-%m", "week": "%Y", "month": "%Y", "quarter": "%Y", "year": "%Y"}
+_RULERS = {
+    "hour": "".join(f"{hour:<6}" for hour in range(0, 24, 6)).rstrip(),
+    "day": "".join(f"{day:<5}" for day in range(1, 32, 5)).rstrip(),
+    "month": "JFMAMJJASOND",
+}
 
 
 @app.command
@@ -154,13 +159,19 @@ def _totals(record: ConsumerRecord, pending: int, decided: Mapping[str, KeyDecis
 
 
 def _pending_cells(key: str, leaves: tuple[LeafKeys, ...]) -> list[Text | str]:
-    received = [f"{leaf.leaf}: {some(list(leaf.received))}" for leaf in leaves if leaf.received]
+    received = [_received(leaf) for leaf in leaves if leaf.received]
     missing = [
-        f"{leaf.leaf}: {some(list(leaf.missing)) or 'nothing yet'}"
+        f"{leaf.leaf}: {some(list(leaf.missing), 3) or 'nothing yet'}"
         for leaf in leaves
         if len(leaf.received) < leaf.needed
     ]
-    return [text(key), Text("pending", "yellow"), text("; ".join(received)), text("; ".join(missing)), "", ""]
+    return [text(key), Text("pending", "yellow"), text("\n".join(received)), text("\n".join(missing)), "", ""]
+
+
+def _received(leaf: LeafKeys) -> str:
+    first, *rest = leaf.received
+    keys = f"{first} … {rest[-1]}" if rest else first
+    return f"{leaf.leaf}: {keys}" if leaf.needed == 1 else f"{leaf.leaf} {len(rest) + 1} of {leaf.needed}: {keys}"
 
 
 def _decided_cells(key: str, each: KeyDecisions, now: datetime) -> list[Text | str]:
@@ -171,16 +182,18 @@ def _decided_cells(key: str, each: KeyDecisions, now: datetime) -> list[Text | s
 
 
 def _map(series: KeySeries, wanted: Mapping[str, datetime], known: Collection[str]) -> list[Text]:
-    """A line for each day of hours, month of days or year: one mark for each key."""
+    """A line for each day of hours, month of days or year, under a ruler: one mark for each key."""
     lines: defaultdict[str, Text] = defaultdict(Text)
-    mark, gap = ("█", "·") if (sys.stdout.encoding or "").lower().startswith("utf") else ("#", ".")
+    mark, gap = ("■", "·") if (sys.stdout.encoding or "").lower().startswith("utf") else ("#", ".")
     for key, start in wanted.items():
         line = lines[start.strftime(_LINES[series.writer.kind])]
         if not line.plain:
             line.append(" " * _place(series, start))
         there = key in known
         line.append(mark if there else gap, "green" if there else "red")
-    return [Text(f"{name}  ").append_text(line) for name, line in lines.items()]
+    width = max((len(name) for name in lines), default=0)
+    ruler = Text(" " * (width + 2) + _RULERS.get(series.writer.kind, ""), "dim")
+    return [ruler, *(Text(f"{name}  ").append_text(line) for name, line in lines.items())]
 
 
 def _place(series: KeySeries, start: datetime) -> int:

@@ -97,8 +97,9 @@ def test_gaps_are_a_map_of_hours(ledger: Ledger, call: Call) -> None:
 
     assert answer.code == 1
     lines = answer.out.splitlines()
-    assert lines[1] == "2026-01-01  " + " " * 22 + "··"
-    assert lines[2] == "2026-01-02  ██·█·"
+    assert lines[1] == "            0     6     12    18"
+    assert lines[2] == "2026-01-01  " + " " * 22 + "··"
+    assert lines[3] == "2026-01-02  ■■·■·"
     assert document.json["keys"] == 24
     assert document.json["missing"][0] == "2026-01-02T02"
 
