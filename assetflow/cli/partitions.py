@@ -165,7 +165,11 @@ def _pending_cells(key: str, leaves: tuple[LeafKeys, ...]) -> list[Text | str]:
         for leaf in leaves
         if len(leaf.received) < leaf.needed
     ]
-    return [text(key), Text("pending", "yellow"), text("\n".join(received)), text("\n".join(missing)), "", ""]
+    return [text(key), Text("pending", "yellow"), _below_each_other(received), _below_each_other(missing), "", ""]
+
+
+def _below_each_other(lines: list[str]) -> Text:
+    return Text("\n").join(map(text, lines))
 
 
 def _received(leaf: LeafKeys) -> str:
