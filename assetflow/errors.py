@@ -220,6 +220,12 @@ class LedgerLocked(LedgerError):
     code = "ledger-locked"
 
 
+class LedgerVersion(LedgerError):
+    """The ledger's tables and this program are of different versions, or the tables are not what a version has."""
+
+    code = "ledger-version"
+
+
 class LedgerForeign(LedgerError):
     """The ledger and the Prefect server do not belong together."""
 

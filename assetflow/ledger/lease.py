@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from socket import gethostname
 from uuid import UUID
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, text, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, text, update
 
 from assetflow.errors import EvaluatorRunning, LeaseLost
 from assetflow.ledger.tables import LEASE, LEDGER
@@ -72,19 +72,39 @@ def read_lease(connection: Connection) -> Lease | None:
     return Lease(Holder(number, host, pid), since, renewed, expires)
 
 
+def clock(connection: Connection) -> datetime:
+    """The time that leases go by: one clock for all evaluators, the server's on Postgres, this machine's on SQLite."""
+    if connection.dialect.name == "sqlite":
+        return datetime.now(UTC)
+    return connection.execute(select(func.clock_timestamp())).scalar_one()
+
+
+def is_held(
+    connection: Connection, lease: Lease, now: datetime, host: str, is_alive: Callable[[int], bool] = is_running
+) -> bool:
+    """Whether the holder of a lease gives signs of life, as seen from a host.
+
+    On SQLite one that does not run any more on this host is known to be gone before its lease has ended. On Postgres
+    evaluators may be in containers that share a host's name and do not see each other's processes.
+    """
+    if now >= lease.expires:
+        return False
+    return connection.dialect.name != "sqlite" or lease.holder.host != host or is_alive(lease.holder.pid)
+
+
 def acquire(
     connection: Connection, holder: Holder, now: datetime, seconds: float, is_alive: Callable[[int], bool]
 ) -> Lease:
     """Take the lease; see `Writer.acquire_lease`."""
     current = read_lease(connection)
-    _refuse_held(current, holder, now, is_alive)
+    _refuse_held(connection, current, holder, now, is_alive)
     if current is not None and current.holder.id != holder.id:
         _end_sessions(connection, current.holder.id)
     # On Postgres would-be holders wait for the holder and for each other here, the lease first, as `confirm` does; on
     # SQLite they have when the transaction began.
     connection.execute(select(LEASE.c.number).with_for_update())
     connection.execute(select(LEDGER.c.number).with_for_update())
-    _refuse_held(read_lease(connection), holder, now, is_alive)
+    _refuse_held(connection, read_lease(connection), holder, now, is_alive)
     lease = Lease(holder, now, now, now + timedelta(seconds=seconds))
     connection.execute(delete(LEASE))
     row = {"number": 1, "holder": holder.id, "host": holder.host, "pid": holder.pid}
@@ -147,8 +167,10 @@ def _told(lease: Lease) -> str:
     return f"process {lease.holder.pid} on {lease.holder.host}, since {lease.since:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _refuse_held(current: Lease | None, holder: Holder, now: datetime, is_alive: Callable[[int], bool]) -> None:
-    if current is None or current.holder.id == holder.id or now >= current.expires:
+def _refuse_held(
+    connection: Connection, current: Lease | None, holder: Holder, now: datetime, is_alive: Callable[[int], bool]
+) -> None:
+    if current is None or current.holder.id == holder.id:
         return
-    if current.holder.host != holder.host or is_alive(current.holder.pid):
+    if is_held(connection, current, now, holder.host, is_alive):
         raise taken(current)

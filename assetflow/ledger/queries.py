@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby
 from operator import eq, ge, gt, itemgetter, le, lt
 from typing import Any
@@ -252,8 +252,12 @@ def decisions(
     return [decision_from_row(row) for row in connection.execute(query)]
 
 
-def in_progress(connection: Connection, status: DecisionStatus, limit: int | None) -> list[DecisionRecord]:
+def in_progress(
+    connection: Connection, status: DecisionStatus, limit: int | None, besides: Collection[int] = ()
+) -> list[DecisionRecord]:
     query = DECISIONS.where(DECISION.c.ended.is_(None), DECISION.c.status == status)
+    if besides:
+        query = query.where(DECISION.c.consumer.not_in(besides))
     return [decision_from_row(row) for row in connection.execute(query.order_by(DECISION.c.number).limit(limit))]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property
@@ -16,7 +16,7 @@ from assetflow.core.book import Pending
 from assetflow.core.codec import FlowDeclaration
 from assetflow.core.events import AssetEvent, Recording
 from assetflow.errors import LedgerError
-from assetflow.ledger import backfills, news, notes, queries, queued, schema, timers
+from assetflow.ledger import backfills, news, notes, queries, queued, schema, standby, timers
 from assetflow.ledger.catalog import Catalog
 from assetflow.ledger.catalog_events import EventCatalog
 from assetflow.ledger.engine import default_place, ledger_url, open_engine, place_of
@@ -40,6 +40,7 @@ from assetflow.ledger.records import (
     TimerRecord,
 )
 from assetflow.ledger.roster import declaration_of
+from assetflow.ledger.standby import Evaluators
 from assetflow.ledger.tables import CURSOR, LEDGER
 
 
@@ -133,6 +134,11 @@ class Reader:
         """Who evaluates, or did last."""
         with self._reads() as connection:
             return read_lease(connection)
+
+    def evaluators(self) -> Evaluators:
+        """Who evaluates, whether it lives, and who stands by to take over."""
+        with self._reads() as connection:
+            return standby.evaluators(connection)
 
     def status(self) -> Status:
         """The ledger in numbers."""
@@ -326,10 +332,16 @@ class Reader:
         with self._reads() as connection:
             return backfills.keys_of(connection, uri)
 
-    def undelivered(self, *, limit: int = 100) -> list[tuple[DecisionRecord, tuple[AssetEvent, ...]]]:
-        """The decisions that wait for their run, oldest first, with the events that they consumed."""
+    def undelivered(
+        self, *, limit: int = 100, besides: Collection[int] = ()
+    ) -> list[tuple[DecisionRecord, tuple[AssetEvent, ...]]]:
+        """The decisions that wait for their run, oldest first, with the events that they consumed.
+
+        Parameters:
+            besides: consumers, by their ids, whose decisions are left out.
+        """
         with self._reads() as connection:
-            found = queries.in_progress(connection, "waiting", limit)
+            found = queries.in_progress(connection, "waiting", limit, besides)
             events = queries.events_of(connection, [each.number for each in found])
             return [(each, events[each.number]) for each in found]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text
 
-from assetflow.errors import LedgerError
+from assetflow.errors import LedgerVersion
 from assetflow.ledger.version import VERSION
 
 VERSION_TABLE = "ledger_version"
@@ -24,7 +24,7 @@ def upgrade(connection: Connection, *, place: str) -> None:
     """Make the tables, or bring them to this program's version, in the transaction of the connection.
 
     Raises:
-        LedgerError: a newer program wrote them.
+        LedgerVersion: a newer program wrote them.
     """
     if connection.dialect.name == "postgresql":
         # Two programs that start at once: on SQLite the second has waited when its transaction began.
@@ -39,14 +39,14 @@ def check(connection: Connection, *, place: str) -> None:
     """Refuse a database whose tables are not of this program's version.
 
     Raises:
-        LedgerError: there are none, or they are older or newer.
+        LedgerVersion: there are none, or they are older or newer.
     """
     version = current_version(connection)
     if version is None:
-        raise LedgerError("the database holds no ledger", where=place, fix="Start the evaluator once, it makes one")
+        raise LedgerVersion("the database holds no ledger", where=place, fix="Start the evaluator once, it makes one")
     _refuse_newer(version, place)
     if version != VERSION:
-        raise LedgerError(
+        raise LedgerVersion(
             f"the ledger has version {version}, this assetflow reads version {VERSION}",
             where=place,
             fix="Start the evaluator of this assetflow once, it brings the ledger up to date",
@@ -55,7 +55,7 @@ def check(connection: Connection, *, place: str) -> None:
 
 def _refuse_newer(version: str | None, place: str) -> None:
     if version is not None and version > VERSION:
-        raise LedgerError(
+        raise LedgerVersion(
             f"the ledger has version {version}, this assetflow knows versions up to {VERSION}",
             where=place,
             fix="Update assetflow",

@@ -264,6 +264,16 @@ class LeaseRow(Base, table=True):
     expires: datetime = Field(sa_type=Moment)
 
 
+class StandbyRow(Base, table=True):
+    """Who waits for the lease."""
+
+    holder: UUID = Field(primary_key=True)
+    host: str
+    pid: int
+    since: datetime = Field(sa_type=Moment)
+    renewed: datetime = Field(sa_type=Moment)
+
+
 class CursorRow(Base, table=True):
     """How far a reader of something outside has come."""
 
@@ -291,4 +301,5 @@ DECISION = _table(DecisionRow)
 TIMER = _table(TimerRow)
 EDGE = _table(EdgeRow)
 LEASE = _table(LeaseRow)
+STANDBY = _table(StandbyRow)
 CURSOR = _table(CursorRow)

@@ -15,7 +15,7 @@ from assetflow.core.consumers import Consumer, Decision
 from assetflow.core.events import AssetEvent, Recording, canonical_json
 from assetflow.core.fold import Recorded, record_and_pass
 from assetflow.errors import UnknownConsumer
-from assetflow.ledger import backfills, edges, lease, notes, outcomes, timers
+from assetflow.ledger import backfills, edges, lease, notes, outcomes, schema, standby, timers
 from assetflow.ledger.among import among
 from assetflow.ledger.book import LedgerBook
 from assetflow.ledger.bulk import upsert
@@ -303,38 +303,57 @@ class Writer:
     def acquire_lease(
         self,
         holder: Holder,
-        now: datetime,
+        now: datetime | None = None,
         *,
         seconds: float = LEASE_SECONDS,
         is_alive: Callable[[int], bool] = lease.is_running,
     ) -> Lease:
-        """Become the evaluator of this ledger. The lease of a dead process of the same host is taken at once.
+        """Become the evaluator of this ledger. On SQLite the lease of a dead process of this host is taken at once.
 
         From then on whatever is written here is written under the lease: all operations raise `LeaseLost`, and write
         nothing, when another one has it.
 
+        Parameters:
+            now: by default the time that all evaluators share, the server's on Postgres.
+
         Raises:
             EvaluatorRunning: another one holds the lease; the error names its host, process and start.
+            LedgerVersion: the tables were changed while this program waited for the lease.
         """
         with self._store.beside() as connection:
-            acquired = lease.acquire(connection, holder, now, seconds, is_alive)
+            acquired = lease.acquire(connection, holder, now or lease.clock(connection), seconds, is_alive)
+            schema.check(connection, place=self._store.place)
+            standby.step_aside(connection, holder.id)
         self._store.fence = holder.id
         return acquired
 
-    def renew_lease(self, holder: Holder, now: datetime, *, seconds: float = LEASE_SECONDS) -> None:
+    def renew_lease(self, holder: Holder, now: datetime | None = None, *, seconds: float = LEASE_SECONDS) -> None:
         """Stay the evaluator. On Postgres this waits for no other operation.
+
+        Parameters:
+            now: as for `acquire_lease`.
 
         Raises:
             LeaseLost: another evaluator has the lease, or nobody.
         """
         with self._store.beside() as connection:
-            lease.renew(connection, holder.id, now, seconds)
+            lease.renew(connection, holder.id, now or lease.clock(connection), seconds)
 
     def release_lease(self, holder: Holder) -> None:
         """Let another evaluator take over at once."""
         self._store.fence = None
         with self._store.writes() as connection:
             lease.release(connection, holder.id)
+
+    def stand_by(self, holder: Holder, since: datetime) -> None:
+        """Let others know that an evaluator waits for the lease, and lives."""
+        with self._store.beside() as connection:
+            standby.stand_by(connection, holder, since)
+
+    def step_aside(self, holder: Holder) -> None:
+        """Wait for the lease no longer."""
+        with self._store.beside() as connection:
+            standby.step_aside(connection, holder.id)
 
     def set_cursor(self, name: str, value: object) -> None:
         """Keep how far something outside has been read, as JSON data."""

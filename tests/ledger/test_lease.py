@@ -8,10 +8,12 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from sqlalchemy import text
 
 from assetflow.core.fold import record_and_pass
-from assetflow.errors import EvaluatorRunning, LeaseLost, LedgerError
+from assetflow.errors import EvaluatorRunning, LeaseLost, LedgerError, LedgerVersion
 from assetflow.ledger import Holder, Ledger, Writer
+from assetflow.ledger.version import VERSION
 from tests.ledger.conftest import NewLedger
 from tests.ledger.making import NOW, A, declared, update
 
@@ -36,11 +38,19 @@ def test_second_evaluator_is_told_who_runs(ledger: Ledger) -> None:
     assert lease.holder == ONE
 
 
-def test_lease_of_a_dead_process_of_this_host_is_taken_at_once(ledger: Ledger) -> None:
+def test_lease_of_a_dead_process_of_this_host_is_taken_at_once(sqlite_ledger: Ledger) -> None:
+    sqlite_ledger.writer.acquire_lease(ONE, NOW)
+    with pytest.raises(EvaluatorRunning):
+        sqlite_ledger.writer.acquire_lease(FAR, NOW, is_alive=dead)
+    assert sqlite_ledger.writer.acquire_lease(TWO, NOW, is_alive=dead).holder == TWO
+
+
+@pytest.mark.postgres
+def test_on_postgres_a_process_that_is_not_seen_may_live_in_another_container(new_postgres: NewLedger) -> None:
+    ledger = new_postgres()
     ledger.writer.acquire_lease(ONE, NOW)
     with pytest.raises(EvaluatorRunning):
-        ledger.writer.acquire_lease(FAR, NOW, is_alive=dead)
-    assert ledger.writer.acquire_lease(TWO, NOW, is_alive=dead).holder == TWO
+        ledger.writer.acquire_lease(TWO, NOW, is_alive=dead)
 
 
 def test_lease_of_another_host_is_taken_when_it_expires(ledger: Ledger) -> None:
@@ -144,3 +154,31 @@ def test_renewing_waits_for_no_long_transaction(new_postgres: NewLedger) -> None
     lease = ledger.reader.lease()
     assert lease is not None
     assert lease.renewed == NOW + timedelta(seconds=3)
+
+
+def test_who_evaluates_and_who_stands_by(ledger: Ledger) -> None:
+    assert (ledger.reader.evaluators().lease, ledger.reader.evaluators().alive) == (None, False)
+    ledger.writer.acquire_lease(Holder.this_process(ONE.id))
+    for holder in (TWO, FAR):
+        ledger.writer.stand_by(holder, NOW)
+    ledger.writer.stand_by(TWO, NOW)
+    found = ledger.reader.evaluators()
+    assert found.alive
+    assert found.lease is not None
+    assert abs(found.now - found.lease.renewed) < timedelta(seconds=60)
+    assert {each.holder for each in found.standbys} == {TWO, FAR}
+    assert {each.since for each in found.standbys} == {NOW}
+    ledger.writer.step_aside(TWO)
+    ledger.writer.release_lease(ONE)
+    ledger.writer.acquire_lease(FAR)
+    assert ledger.reader.evaluators().standbys == []
+
+
+def test_a_program_that_waited_while_the_tables_changed_does_not_evaluate(ledger: Ledger) -> None:
+    with ledger.writes() as connection:
+        connection.execute(text("UPDATE ledger_version SET version_num = '9999'"))
+    with pytest.raises(LedgerVersion, match="9999"):
+        ledger.writer.acquire_lease(ONE, NOW)
+    with ledger.writes() as connection:
+        connection.execute(text(f"UPDATE ledger_version SET version_num = '{VERSION}'"))
+    assert ledger.reader.lease() is None
