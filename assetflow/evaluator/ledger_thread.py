@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
@@ -87,8 +87,8 @@ class LedgerThread:
         given = (refused.event, refused.reason, refused.rule, SOURCE, refused.id)
         await self.call(self.ledger.writer.refuse, *given, self._now())
 
-    async def waiting(self, limit: int) -> Sequence[Launch]:
-        return await self.call(self._waiting, limit)
+    async def waiting(self, limit: int, besides: Collection[int] = ()) -> Sequence[Launch]:
+        return await self.call(self._waiting, limit, besides)
 
     async def launched(self, decision: UUID, flow_run: UUID) -> None:
         await self.call(self.ledger.writer.launched, decision, flow_run, self._now())
@@ -135,14 +135,14 @@ class LedgerThread:
             raise UnknownEvent(f"there is no decision {decision}")
         return decision_explanation(reader, record)
 
-    def _waiting(self, limit: int) -> list[Launch]:
+    def _waiting(self, limit: int, besides: Collection[int]) -> list[Launch]:
         return [
             Launch(
                 Decision(each.id, each.consumer, each.deployment_id, each.target_key, events, each.made, each.kind),
                 each.consumer_name,
                 self._automation(each),
             )
-            for each, events in self.ledger.reader.undelivered(limit=limit)
+            for each, events in self.ledger.reader.undelivered(limit=limit, besides=besides)
         ]
 
     def _automation(self, decision: DecisionRecord) -> Automation | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -71,12 +71,12 @@ class FakeLedger:
         self._maybe_fail("refuse")
         self.refused.append(refused)
 
-    async def waiting(self, limit: int) -> Sequence[Launch]:
+    async def waiting(self, limit: int, besides: Collection[int] = ()) -> Sequence[Launch]:
         self._maybe_fail("waiting")
         return [
             Launch(decision, self.book.consumers[decision.consumer].name, Automation(uuid4(), "runs when …"))
             for decision in self.book.decisions
-            if decision.id not in self.runs and decision.id not in self.dead
+            if decision.id not in self.runs and decision.id not in self.dead and decision.consumer not in besides
         ][:limit]
 
     async def launched(self, decision: UUID, flow_run: UUID) -> None:

@@ -97,7 +97,7 @@ async def test_what_may_work_later_is_tried_again(pad: Pad, error: Exception) ->
     pad.runs.fails[first] = [error, error]
     pad.go()
     await until(lambda: len(pad.ledger.runs) == 2)
-    assert pad.runs.order == [second, first]
+    assert pad.runs.order == [first, second]
     assert pad.ledger.dead == {}
 
 
@@ -128,20 +128,34 @@ async def test_what_prefect_refuses_for_good_is_undeliverable_with_the_reason(pa
     assert pad.told == [second]
 
 
-async def test_a_mistake_of_ours_holds_up_nobody(pad: Pad) -> None:
-    first, second = await pad.decide(2)
-    pad.runs.fails[first] = [ValueError("a bug")]
+@pytest.mark.parametrize("error", [PrefectUnreachable("503"), ValueError("a bug")])
+async def test_a_consumer_whose_runs_cannot_be_made_holds_up_no_other(pad: Pad, error: Exception) -> None:
+    await pad.decide(6)
+    pad.ledger.consumer("other/daily", Asset("b"))
+    await pad.ledger.record([recording("b")])
+    *held_up, other = [decision.id for decision in pad.ledger.book.decisions]
+    pad.runs.fails[held_up[0]] = [error] * 50
     pad.go()
-    await until(lambda: len(pad.ledger.runs) == 2)
-    assert pad.runs.order == [second, first]
+    await until(lambda: other in pad.ledger.runs)
+    assert pad.runs.order == [other]
+    pad.runs.fails.clear()
+    pad.launcher.retry_now()
+    await until(lambda: len(pad.ledger.runs) == 7)
+    assert pad.runs.order == [other, *held_up]
 
 
-async def test_many_that_wait_for_their_next_attempt_do_not_hide_the_others(pad: Pad) -> None:
-    decisions = await pad.decide(6)
-    for decision in decisions[:5]:
-        pad.runs.fails[decision] = [PrefectUnreachable("down")] * 50
+async def test_runs_are_made_in_the_order_of_the_decisions_whatever_fails(pad: Pad) -> None:
+    pad.ledger.consumer("report/daily", Asset("a"))
+    pad.ledger.consumer("other/daily", Asset("a"))
+    await pad.ledger.record([recording("a") for _ in range(20)])
+    decisions = pad.ledger.book.decisions
+    for decision in decisions[::3]:
+        pad.runs.fails[decision.id] = [PrefectUnreachable("503")]
     pad.go()
-    await until(lambda: decisions[5] in pad.ledger.runs)
+    await until(lambda: len(pad.ledger.runs) == 40)
+    for consumer in (1, 2):
+        made = [decision.id for decision in decisions if decision.consumer == consumer]
+        assert [each for each in pad.runs.order if each in made] == made
 
 
 async def test_when_prefect_is_back_nobody_waits_any_longer(pad: Pad, monkeypatch: pytest.MonkeyPatch) -> None:

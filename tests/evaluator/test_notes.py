@@ -75,7 +75,7 @@ async def test_launching_comes_first(desk: Desk) -> None:
 
 
 async def test_a_decision_that_waits_for_its_next_attempt_holds_up_no_note(desk: Desk) -> None:
-    stuck, fine = await desk.decide(2)
+    fine, stuck = await desk.decide(2)
     desk.runs.fails[stuck] = [PrefectUnreachable("down")] * 1000
     desk.launch()
     desk.write()

@@ -104,6 +104,7 @@ def test_reading_scans_nothing(filled: Ledger) -> None:
         reader.queue(decision.consumer, None)
         reader.pending(decision.consumer)
         reader.undelivered()
+        reader.undelivered(limit=1, besides=[decision.consumer])
         reader.running()
         reader.decisions(consumer=decision.consumer)
         reader.decisions(status="waiting")
