@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from contextlib import ExitStack
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from cyclopts import App
 
@@ -22,7 +23,8 @@ app = App(name="evaluator")
 def start(*, since: str | None = None, take_over: bool = False, once: bool = False) -> None:
     """Record updates of assets, decide which flows run on them, and start their runs, until Ctrl-C or SIGTERM.
 
-    Can be stopped and killed at any moment: the next one goes on where this one stopped.
+    Can be stopped and killed at any moment: the next one goes on where this one stopped. On Postgres several may be
+    started: one works, and when it ends or stands still, another one takes over within seconds.
 
     Parameters
     ----------
@@ -32,10 +34,10 @@ def start(*, since: str | None = None, take_over: bool = False, once: bool = Fal
     take_over
         Use this ledger for a Prefect server that belongs to another one, whose evaluator then stops.
     once
-        Work off what waits, and end.
+        Work off what waits, and end; not while another evaluator works.
     """
     log_for_people()
-    options = Options(since=since_option(since), take_over=take_over, ui_url=get_settings().ui_url)
+    options = Options(since=since_option(since), take_over=take_over, stand_by=not once, ui_url=get_settings().ui_url)
     asyncio.run(_start(options, once=once))
 
 
@@ -43,18 +45,17 @@ async def _start(options: Options, *, once: bool) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    home = get_settings().home
-    with ExitStack() as marked:
-        tasks: set[asyncio.Task[None]] = set()
+    tasks: set[asyncio.Task[None]] = set()
 
-        def on_ready(evaluator: Evaluator) -> None:
-            marked.enter_context(ready_marker(home, evaluator))
-            logger.info("ready: updates of assets in %s start flows", evaluator.api_url)
+    @contextmanager
+    def at_work(evaluator: Evaluator) -> Generator[None]:
+        with ready_marker(get_settings().home, evaluator):
             if once:
                 tasks.add(asyncio.create_task(_stop_when_settled(evaluator, stop)))
+            yield
 
-        await evaluate(options, stop=stop, on_ready=on_ready)
-        await asyncio.gather(*tasks)
+    await evaluate(options, stop=stop, at_work=at_work)
+    await asyncio.gather(*tasks)
     logger.info("stopped")
 
 

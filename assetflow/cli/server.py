@@ -7,7 +7,7 @@ import logging
 import signal
 import socket
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Annotated
 
 import uvicorn
@@ -135,14 +135,16 @@ class _Service:
         logger.info("stopped")
 
     async def _evaluate(self, stop: asyncio.Event) -> None:
-        with ExitStack() as marked:
+        await evaluate(self._options, stop=stop, at_work=self._at_work)
 
-            def on_ready(evaluator: Evaluator) -> None:
-                self._evaluator = evaluator
-                marked.enter_context(ready_marker(get_settings().home, evaluator))
-                logger.info("ready: updates of assets in %s start flows", evaluator.api_url)
-
-            await evaluate(self._options, stop=stop, on_ready=on_ready)
+    @contextmanager
+    def _at_work(self, evaluator: Evaluator) -> Generator[None]:
+        self._evaluator = evaluator
+        try:
+            with ready_marker(get_settings().home, evaluator):
+                yield
+        finally:
+            self._evaluator = None
 
 
 def _nothing() -> None: ...

@@ -42,6 +42,7 @@ def status(*, json: bool = False) -> int:
 def _lines(condition: Condition) -> list[tuple[str, Text]]:
     return [
         ("evaluator", _evaluator(condition)),
+        *_standbys(condition),
         ("Prefect", text(condition.prefect, "" if not condition.trouble else "red")),
         ("not recorded yet", _lag(condition)),
         ("without a run", _waiting(condition)),
@@ -51,13 +52,20 @@ def _lines(condition: Condition) -> list[tuple[str, Text]]:
 
 
 def _evaluator(condition: Condition) -> Text:
-    lease = condition.lease
+    lease = condition.evaluators.lease
     if lease is None:
         return Text("stopped; start it with `assetflow evaluator start`", "red")
     holder = f"process {lease.holder.pid} on {shown(lease.holder.host)}"
-    if condition.alive:
+    if condition.evaluators.alive:
         return Text(f"works since {_moment(lease.since, condition)}, {holder}", "green")
     return Text(f"dead or frozen: {holder} gave its last sign of life {_moment(lease.renewed, condition)}", "red")
+
+
+def _standbys(condition: Condition) -> list[tuple[str, Text]]:
+    return [
+        ("stands by", text(f"process {each.holder.pid} on {each.holder.host}, since {_moment(each.since, condition)}"))
+        for each in condition.evaluators.standbys
+    ]
 
 
 def _lag(condition: Condition) -> Text:
@@ -86,18 +94,27 @@ def _moment(value: datetime, condition: Condition) -> str:
 
 
 def _as_json(condition: Condition, place: str) -> dict[str, object]:
-    lease, lag = condition.lease, condition.lag
+    lease, lag = condition.evaluators.lease, condition.lag
     return {
         "ok": not condition.problems,
         "problems": condition.problems,
         "ledger": place,
         "evaluator": {
-            "alive": condition.alive,
+            "alive": condition.evaluators.alive,
             "since": iso(lease.since if lease else None),
             "last_sign": iso(lease.renewed if lease else None),
             "host": lease.holder.host if lease else None,
             "pid": lease.holder.pid if lease else None,
         },
+        "standbys": [
+            {
+                "host": each.holder.host,
+                "pid": each.holder.pid,
+                "since": iso(each.since),
+                "last_sign": iso(each.renewed),
+            }
+            for each in condition.evaluators.standbys
+        ],
         "prefect": {"url": condition.prefect, "reachable": not condition.trouble, "error": condition.trouble or None},
         "lag": None if lag is None else {"updates": lag.updates, "oldest": iso(lag.oldest)},
         "waiting": {"decisions": condition.waiting, "oldest": iso(condition.oldest_waiting)},

@@ -41,6 +41,7 @@ class Options:
     Attributes:
         since: replay Prefect's logs from here on; a new ledger starts at its creation, an old one where it stopped.
         take_over: become the evaluator of a Prefect that belongs to another ledger.
+        stand_by: on Postgres, wait while another evaluator works, and take over from it.
         sweeps: how often and how far back Prefect's logs are read.
         look_after_lease: seconds between two signs of life.
         look_after_binding: seconds between two looks at whether another ledger took over.
@@ -49,8 +50,9 @@ class Options:
 
     since: datetime | None = None
     take_over: bool = False
+    stand_by: bool = True
     sweeps: Sweeps = field(default_factory=Sweeps)
-    look_after_lease: float = 3.0
+    look_after_lease: float = 1.5
     look_after_binding: float = 10.0
     ui_url: str = ""
 
@@ -105,7 +107,7 @@ class Evaluator:
             on_ready: called when consumers are known and what was missed is recorded.
 
         Raises:
-            EvaluatorRunning, LedgerForeign: another evaluator has taken over.
+            LeaseLost, LedgerForeign: another evaluator has taken over.
         """
         try:
             async with asyncio.TaskGroup() as tasks:

@@ -8,13 +8,13 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from assetflow.errors import AssetflowError, EvaluatorRunning, LedgerForeign
+from assetflow.errors import AssetflowError, EvaluatorRunning, LeaseLost, LedgerForeign
 
 logger = logging.getLogger("assetflow.evaluator")
 
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 15.0
-ENDS_ALL = (EvaluatorRunning, LedgerForeign)
+ENDS_ALL = (EvaluatorRunning, LeaseLost, LedgerForeign)
 
 
 @dataclass
@@ -67,7 +67,7 @@ async def keep_going(name: str, loop: Callable[[], Awaitable[None]], health: Hea
     The loop calls `health.up(name)` when it is at work.
 
     Raises:
-        EvaluatorRunning, LedgerForeign: another evaluator has taken over.
+        LeaseLost, LedgerForeign: another evaluator has taken over.
     """
     backoff = Backoff()
     while True:

@@ -17,7 +17,7 @@ from assetflow.core.events import Recording
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, LedgerError
 from assetflow.evaluator.assembly import Assembly
-from assetflow.evaluator.health import Backoff, Health
+from assetflow.evaluator.health import ENDS_ALL, Backoff, Health
 from assetflow.evaluator.ports import EvaluatorLedger, Refused
 from assetflow.prefect_io.recordings import part_of_recording, recording_from_artifact, recording_from_prefect_event
 from assetflow.prefect_io.rest import Json
@@ -110,6 +110,8 @@ class Intake:
             batch = [self._line[place] for place in range(min(len(self._line), LARGEST_BATCH))]
             try:
                 await self._write(batch)
+            except ENDS_ALL:
+                raise
             except (LedgerError, OSError) as error:
                 # The ledger's trouble, not the events': they stay at the head of the line.
                 self._health.down("ledger", error)

@@ -15,6 +15,7 @@ from assetflow.core.consumers import Decision
 from assetflow.core.events import Recording
 from assetflow.core.explanation import DecisionExplanation
 from assetflow.errors import UnknownEvent
+from assetflow.evaluator.leadership import Leadership
 from assetflow.evaluator.ports import Launch, Refused, Running, Written
 from assetflow.ledger import Holder, Ledger
 from assetflow.ledger.explanations import decision_explanation
@@ -29,29 +30,38 @@ SOURCE = "prefect"
 class LedgerThread:
     """An `EvaluatorLedger` on a ledger, held under a lease. An asynchronous context manager.
 
+    Parameters:
+        stand_by: wait while another evaluator works on it, if several can.
+
     Attributes:
         ledger: the ledger; only functions given to `call` may use it.
     """
 
-    def __init__(self, place: str | Path | None = None, *, now: Callable[[], datetime] | None = None) -> None:
+    def __init__(
+        self, place: str | Path | None = None, *, stand_by: bool = False, now: Callable[[], datetime] | None = None
+    ) -> None:
         self.ledger: Ledger
         self._place = place
+        self._stand_by = stand_by
         self._now = now or (lambda: datetime.now(UTC))
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="assetflow-ledger")
         self._holder = Holder.this_process(uuid4())
+        self._leadership: Leadership
 
     async def __aenter__(self) -> Self:
         """Open the ledger and become its evaluator.
 
         Raises:
             LedgerError: it cannot be opened.
-            EvaluatorRunning: another evaluator works on it.
+            EvaluatorRunning: another evaluator works on it, and this one is not to stand by or cannot.
         """
         try:
-            self.ledger = await self.call(Ledger.open, self._place)
+            self.ledger = await self._in_thread(partial(Ledger.open, self._place, evaluator=self._holder.id))
+            self._leadership = Leadership(self.ledger, self._holder, stand_by=self._stand_by)
             try:
-                await self.call(self.ledger.writer.acquire_lease, self._holder, self._now())
+                await self._leadership.gain()
             except BaseException:
+                await self._leadership.give_back()
                 self.ledger.close()
                 raise
         except BaseException:
@@ -60,15 +70,21 @@ class LedgerThread:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        try:
-            await self.call(self.ledger.writer.release_lease, self._holder)
-        finally:
-            self._thread.shutdown()
-            self.ledger.close()
+        await self._leadership.give_back()
+        self._thread.shutdown()
+        self.ledger.close()
 
     async def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """The result of a function that uses the ledger, run in the ledger's thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, partial(function, *args, **kwargs))
+        """The result of a function that uses the ledger, run in the ledger's thread.
+
+        Raises:
+            LeaseLost: this process stood still, and another evaluator has taken over.
+        """
+        await self._leadership.confirm()
+        return await self._in_thread(partial(function, *args, **kwargs))
+
+    async def _in_thread(self, function: Callable[[], Any]) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function)
 
     def now(self) -> datetime:
         """The time that is written."""
@@ -119,7 +135,7 @@ class LedgerThread:
         return await self.call(self.ledger.writer.ended, state, self._now(), flow_run_id=flow_run) is not None
 
     async def renew_lease(self) -> None:
-        await self.call(self.ledger.writer.renew_lease, self._holder, self._now())
+        await self._leadership.keep()
 
     async def cursor(self, name: str) -> datetime | None:
         kept = await self.call(self.ledger.reader.cursor, name)

@@ -6,12 +6,13 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from assetflow.errors import InvalidSettings
+from assetflow.errors import InvalidSettings, LeaseLost
 from assetflow.evaluator import binding
 from assetflow.evaluator.evaluator import Evaluator, Options, utc_now
 from assetflow.evaluator.health import Health, keep_going, logger
@@ -25,29 +26,32 @@ from assetflow.listeners import load_listeners
 from assetflow.prefect_io.rest import PrefectApi, prefect_api
 from assetflow.settings import get_settings
 
+AtWork = Callable[[Evaluator], AbstractContextManager[object]]
+
 
 async def evaluate(
     options: Options | None = None,
     *,
     place: str | Path | None = None,
     stop: asyncio.Event | None = None,
-    on_ready: Callable[[Evaluator], None] | None = None,
+    at_work: AtWork = nullcontext,
 ) -> None:
-    """Run an evaluator until it is told to stop.
+    """Run an evaluator until it is told to stop. On Postgres it stands by while another one works.
 
     Parameters:
         place: the ledger, a file or an address; none for what the settings say.
         stop: ends it; none for never.
-        on_ready: called when the deployments are known and what was missed is recorded.
+        at_work: gives what surrounds the time in which this one evaluates: from the moment in which the deployments
+            are known, and what was missed is recorded, until it ends or another one has taken over.
 
     Raises:
-        EvaluatorRunning: another evaluator works on this ledger, or took over.
+        EvaluatorRunning: another evaluator works on this ledger, or took over, and this one cannot stand by.
         LedgerForeign: this Prefect belongs to another ledger.
         LedgerError: the ledger cannot be opened.
         InvalidSettings: a module of listeners cannot be imported.
         PrefectUnreachable: no Prefect server is configured; one that does not answer is waited for.
     """
-    working = asyncio.create_task(_work(options, place, on_ready))
+    working = asyncio.create_task(_work(options or Options(), place, at_work))
     stopping = asyncio.create_task((stop or asyncio.Event()).wait())
     try:
         await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -58,11 +62,20 @@ async def evaluate(
             await working
 
 
-async def _work(
-    options: Options | None, place: str | Path | None, on_ready: Callable[[Evaluator], None] | None
-) -> None:
-    async with open_evaluator(options, place=place) as evaluator:
-        await evaluator.run(partial(on_ready, evaluator) if on_ready else lambda: None)
+async def _work(options: Options, place: str | Path | None, at_work: AtWork) -> None:
+    while True:
+        try:
+            async with open_evaluator(options, place=place) as evaluator:
+                with ExitStack() as surroundings:
+                    await evaluator.run(partial(_enter, surroundings, at_work, evaluator))
+        except LeaseLost as error:
+            logger.warning("%s", error.message)
+        # What it was told to do once it has begun to do.
+        options = replace(options, since=None, take_over=False)
+
+
+def _enter(surroundings: ExitStack, at_work: AtWork, evaluator: Evaluator) -> None:
+    surroundings.enter_context(at_work(evaluator))
 
 
 @asynccontextmanager
@@ -77,7 +90,7 @@ async def open_evaluator(
     options = options or Options()
     _refuse_delivery_by_prefect()
     listeners = load_listeners(get_settings().listeners)
-    async with LedgerThread(place) as ledger, prefect_api() as api:
+    async with LedgerThread(place, stand_by=options.stand_by) as ledger, prefect_api() as api:
         await _bind(api, ledger, options)
         rebuild = Rebuild(api, ledger)
         floor = await _floor(ledger, options.since, rebuild)
@@ -89,15 +102,19 @@ async def open_evaluator(
 
 @contextmanager
 def ready_marker(home: Path, evaluator: Evaluator) -> Generator[Path]:
-    """The file `evaluator.json`, which is there while the evaluator is ready, for those who wait for it."""
+    """Within the block the evaluator is ready: the log says so, and the file `evaluator.json`, for those who wait."""
+    logger.info("ready: updates of assets in %s start flows", evaluator.api_url)
     marker = home / "evaluator.json"
     home.mkdir(parents=True, exist_ok=True)
     about = {"pid": os.getpid(), "ledger": str(evaluator.ledger_id), "prefect": evaluator.api_url}
-    marker.write_text(json.dumps(about | {"since": utc_now().isoformat()}))
+    told = json.dumps(about | {"since": utc_now().isoformat()})
+    marker.write_text(told)
     try:
         yield marker
     finally:
-        marker.unlink(missing_ok=True)
+        # Another process with the same home may have taken over meanwhile.
+        if marker.exists() and marker.read_text() == told:
+            marker.unlink()
 
 
 async def _bind(api: PrefectApi, ledger: LedgerThread, options: Options) -> None:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from socket import gethostname
 from uuid import UUID
 
 from assetflow.errors import AssetflowError
 from assetflow.evaluator.catch_up import AHEAD, UPDATES, Sweeps
-from assetflow.ledger.lease import Lease, is_running
 from assetflow.ledger.reader import Reader
+from assetflow.ledger.standby import Evaluators
 from assetflow.prefect_io.artifact_log import ArtifactLog, created
 from assetflow.prefect_io.event_log import EventLog
 from assetflow.prefect_io.recordings import part_of_recording, recording_from_artifact
@@ -52,8 +51,7 @@ class Condition:
 
     Attributes:
         now: when this was asked.
-        lease: who evaluates, or did last; none after an orderly stop.
-        alive: whether that evaluator gives signs of life.
+        evaluators: who evaluates, and who stands by.
         prefect: the address of Prefect's API.
         trouble: why Prefect cannot be asked; empty if it answers.
         lag: none if Prefect does not answer.
@@ -64,8 +62,7 @@ class Condition:
     """
 
     now: datetime
-    lease: Lease | None
-    alive: bool
+    evaluators: Evaluators
     prefect: str
     trouble: str
     lag: Lag | None
@@ -79,7 +76,7 @@ class Condition:
     def problems(self) -> list[str]:
         """What needs somebody's attention now, a sentence each."""
         found: list[str] = []
-        if not self.alive:
+        if not self.evaluators.alive:
             found.append("no evaluator works: updates are kept, but start nothing until one is started")
         if self.trouble:
             found.append(f"Prefect cannot be asked: {self.trouble}")
@@ -100,7 +97,7 @@ async def look(reader: Reader, now: datetime) -> Condition:
     Raises:
         LedgerError: the ledger cannot be read.
     """
-    lease, known = reader.lease(), reader.status()
+    evaluators, known = reader.evaluators(), reader.status()
     oldest = reader.undelivered(limit=1)
     address, trouble, lag = reader.prefect_api_url() or "", "", None
     try:
@@ -111,8 +108,7 @@ async def look(reader: Reader, now: datetime) -> Condition:
         trouble = str(error)
     return Condition(
         now=now,
-        lease=lease,
-        alive=lease is not None and _is_alive(lease, now),
+        evaluators=evaluators,
         prefect=address,
         trouble=trouble,
         lag=lag,
@@ -122,11 +118,6 @@ async def look(reader: Reader, now: datetime) -> Condition:
         undeliverable=known.undeliverable,
         refused=known.refused,
     )
-
-
-def _is_alive(lease: Lease, now: datetime) -> bool:
-    """The lease of a process that was killed stays until it ends; on this machine the process is looked at too."""
-    return now < lease.expires and (lease.holder.host != gethostname() or is_running(lease.holder.pid))
 
 
 async def _lag(api: PrefectApi, reader: Reader, now: datetime) -> Lag:

@@ -58,11 +58,11 @@ def evaluators(connection: Connection) -> Evaluators:
     return Evaluators(lease, alive, standbys, now)
 
 
-def stand_by(connection: Connection, holder: Holder, since: datetime) -> None:
+def stand_by(connection: Connection, holder: Holder) -> None:
     """See `Writer.stand_by`."""
     now = clock(connection)
     connection.execute(delete(STANDBY).where(STANDBY.c.renewed < now - _GONE))
-    row = {"holder": holder.id, "host": holder.host, "pid": holder.pid, "since": since, "renewed": now}
+    row = {"holder": holder.id, "host": holder.host, "pid": holder.pid, "since": now, "renewed": now}
     connection.execute(upsert(connection, STANDBY, key=(STANDBY.c.holder,), values=("renewed",)), [row])
 
 

@@ -22,12 +22,14 @@ class Store:
 
     Attributes:
         place: the file or the address, as a person reads it.
+        is_shared: whether it is in a database that several machines can use.
         fence: who evaluates by this store: then no transaction is committed that does not hold the lease. None for
             those who write without evaluating.
     """
 
     def __init__(self, engine: Engine, place: str) -> None:
         self.place = place
+        self.is_shared = engine.dialect.name != "sqlite"
         self.fence: UUID | None = None
         self._engine = engine
         self._writing = writing(engine)

@@ -340,20 +340,16 @@ class Writer:
             lease.renew(connection, holder.id, now or lease.clock(connection), seconds)
 
     def release_lease(self, holder: Holder) -> None:
-        """Let another evaluator take over at once."""
+        """Let another evaluator take over at once, and stand by no longer."""
         self._store.fence = None
         with self._store.writes() as connection:
             lease.release(connection, holder.id)
+            standby.step_aside(connection, holder.id)
 
-    def stand_by(self, holder: Holder, since: datetime) -> None:
+    def stand_by(self, holder: Holder) -> None:
         """Let others know that an evaluator waits for the lease, and lives."""
         with self._store.beside() as connection:
-            standby.stand_by(connection, holder, since)
-
-    def step_aside(self, holder: Holder) -> None:
-        """Wait for the lease no longer."""
-        with self._store.beside() as connection:
-            standby.step_aside(connection, holder.id)
+            standby.stand_by(connection, holder)
 
     def set_cursor(self, name: str, value: object) -> None:
         """Keep how far something outside has been read, as JSON data."""

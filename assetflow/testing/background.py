@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from threading import Event, Thread
@@ -89,9 +90,11 @@ class BackgroundEvaluator:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
 
-        def on_ready(evaluator: Evaluator) -> None:
+        @contextmanager
+        def at_work(evaluator: Evaluator) -> Generator[None]:
             self.evaluator = evaluator
             self._started.set()
+            yield
 
         options = Options(take_over=True, sweeps=SWEEPS)
-        await evaluate(options, place=self._place, stop=self._stop, on_ready=on_ready)
+        await evaluate(options, place=self._place, stop=self._stop, at_work=at_work)

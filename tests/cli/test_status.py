@@ -41,8 +41,19 @@ def test_all_is_well(ledger: Ledger, call: Call) -> None:
     said = answer.json
     assert (said["ok"], said["problems"]) == (True, [])
     assert said["evaluator"]["alive"]
+    assert said["standbys"] == []
     assert said["prefect"] == {"url": API_URL, "reachable": True, "error": None}
     assert said["lag"] == {"updates": 0, "oldest": None}
+
+
+@respx.mock
+def test_who_stands_by_is_named(ledger: Ledger, call: Call) -> None:
+    evaluate(ledger)
+    ledger.writer.stand_by(Holder(uuid4(), "second", 22))
+    prefect_holds()
+    (standby,) = call("status", "--json").json["standbys"]
+    assert (standby["host"], standby["pid"]) == ("second", 22)
+    assert "process 22 on second" in call("status").out
 
 
 @respx.mock
