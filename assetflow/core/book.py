@@ -33,6 +33,10 @@ class Book(Protocol):
         ...
 
     def aliases_of(self, uri: str) -> Collection[str]: ...
+    def tokens_of(self, uri: str) -> frozenset[Token]:
+        """All tokens under which a schedule may want this URI now: itself, its names, the aliases linked to it."""
+        ...
+
     def link(self, alias: str, uri: str) -> None:
         """Link a URI to an alias, for good."""
         ...
@@ -53,7 +57,7 @@ class Book(Protocol):
 
     # Consumers
 
-    def wanting(self, tokens: Collection[Token]) -> Sequence[Consumer]:
+    def wanting(self, tokens: frozenset[Token]) -> Sequence[Consumer]:
         """The consumers whose schedule has one of these tokens, by id, each once."""
         ...
 
@@ -96,14 +100,10 @@ class Book(Protocol):
         ...
 
 
-def tokens_of(book: Book, uri: str) -> frozenset[Token]:
-    """All tokens under which a schedule may want this URI now: itself, its names, the aliases linked to it."""
+def all_tokens(uri: str, names: Iterable[str], aliases: Iterable[str]) -> frozenset[Token]:
+    """The tokens of a URI that has these names and aliases."""
     return frozenset(
-        (
-            Token("uri", uri),
-            *(Token("name", name) for name in book.names_of(uri)),
-            *(Token("alias", alias) for alias in book.aliases_of(uri)),
-        )
+        (Token("uri", uri), *(Token("name", name) for name in names), *(Token("alias", alias) for alias in aliases))
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from assetflow.core.book import Book, tokens_of
+from assetflow.core.book import Book
 from assetflow.core.conditions import Token
 from assetflow.core.consumers import Consumer, Decision, Receipt, ReceiptStatus, decision_id
 from assetflow.core.evaluation import evaluate
@@ -75,7 +75,7 @@ def _decide(book: Book, consumer: Consumer, key: str | None, now: datetime) -> D
     pending = book.pending(consumer.id, key)
     if not pending or (consumer.options.coalesce and book.is_busy(consumer.id, key)):
         return None
-    if not evaluate(consumer.schedule, key, pending, lambda uri: tokens_of(book, uri)):
+    if not evaluate(consumer.schedule, key, pending, book.tokens_of):
         return None
     events = tuple(book.queued(consumer.id, key))
     number = decision_id(consumer.deployment_id, key, (event.id for event in events))
@@ -91,7 +91,7 @@ def touch_judging(book: Book, uri: str, new: Collection[Token], touched: Touched
     """
     if not new:
         return
-    for consumer in book.wanting(tokens_of(book, uri)):
+    for consumer in book.wanting(book.tokens_of(uri)):
         if not consumer.schedule.judging_tokens.isdisjoint(new):
             touched[consumer.id] = (consumer, None)
 
@@ -121,7 +121,7 @@ def _declare(book: Book, event: AssetEvent, result: Recorded) -> list[Token]:
 
 
 def _offer_to_all(book: Book, event: AssetEvent, touched: Touched) -> None:
-    tokens = tokens_of(book, event.uri)
+    tokens = book.tokens_of(event.uri)
     consumers = book.wanting(tokens)
     if not consumers:
         book.write(event, Receipt(place_in_ledger(event), event.uri, None, "no_consumer"))

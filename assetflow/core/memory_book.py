@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
-from assetflow.core.book import Pending
+from assetflow.core.book import Pending, all_tokens
 from assetflow.core.conditions import Token
 from assetflow.core.consumers import Consumer, Decision, Receipt
 from assetflow.core.events import AssetEvent
@@ -49,6 +49,9 @@ class MemoryBook:
     def aliases_of(self, uri: str) -> Collection[str]:
         return self._aliases.get(uri, ())
 
+    def tokens_of(self, uri: str) -> frozenset[Token]:
+        return all_tokens(uri, self.names_of(uri), self.aliases_of(uri))
+
     def link(self, alias: str, uri: str) -> None:
         self._aliases[uri][alias] = None
 
@@ -67,7 +70,7 @@ class MemoryBook:
         self._recordings[recording].add((event.uri, event.partition_key))
         return recorded
 
-    def wanting(self, tokens: Collection[Token]) -> Sequence[Consumer]:
+    def wanting(self, tokens: frozenset[Token]) -> Sequence[Consumer]:
         found: set[int] = set()
         for token in tokens:
             found |= self._index.get(token, set())

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from assetflow.core.assets import Asset
-from assetflow.core.book import Book, all_queued, tokens_of
+from assetflow.core.book import Book, all_queued
 from assetflow.core.conditions import Token
 from assetflow.core.consumers import Consumer, Decision, Receipt
 from assetflow.core.events import AssetEvent
@@ -140,7 +140,7 @@ def _declare_names(book: Book, schedule: Schedule) -> None:
 def _requeue(book: Book, consumer: Consumer, event: AssetEvent, keys: list[str | None]) -> None:
     """Carry one queued event over to the consumer's changed schedule."""
     schedule = consumer.schedule
-    tokens = tokens_of(book, event.uri)
+    tokens = book.tokens_of(event.uri)
     if not (tokens & schedule.tokens) or not schedule.wants_key(event.partition_key):
         for key in keys:
             _supersede(book, consumer, event, key)

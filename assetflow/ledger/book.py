@@ -14,12 +14,15 @@ from assetflow.core.consumers import Consumer, Decision, Receipt
 from assetflow.core.events import AssetEvent, Recording
 from assetflow.ledger.foresight import foresee
 from assetflow.ledger.journal import Journal
-from assetflow.ledger.names import Names
-from assetflow.ledger.queues import Queues
+from assetflow.ledger.memory import Memory
 from assetflow.ledger.recent import RecentEvents
-from assetflow.ledger.roster import Roster
 from assetflow.ledger.tables import LEDGER
 from assetflow.ledger.verdicts import Verdicts
+from assetflow.ledger.work import Work
+
+_LEDGER = select(
+    LEDGER.c.last_event, LEDGER.c.last_decision, LEDGER.c.last_consumer, LEDGER.c.revision
+).with_for_update()
 
 
 class LedgerBook:
@@ -32,19 +35,30 @@ class LedgerBook:
         connection: in a transaction that writes.
         now: when what is written is written.
         recent: committed events that need not be read.
+        memory: of the committed transactions before; it is used unless somebody else has written since.
+
+    Attributes:
+        memory: what is known after this transaction, if it is committed.
     """
 
-    def __init__(self, connection: Connection, now: datetime, recent: RecentEvents | None = None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        now: datetime,
+        recent: RecentEvents | None = None,
+        memory: Memory | None = None,
+    ) -> None:
         self.connection = connection
-        columns = (LEDGER.c.last_event, LEDGER.c.last_decision, LEDGER.c.last_consumer)
         # On Postgres this row is what writers wait for; on SQLite they have waited when the transaction began.
-        last_event, last_decision, last_consumer = connection.execute(select(*columns).with_for_update()).one()
-        self._last = (last_event, last_decision, last_consumer)
+        last_event, last_decision, last_consumer, revision = connection.execute(_LEDGER).one()
         self._last_consumer = last_consumer
-        self.names = Names(connection, now)
+        if memory is None or memory.revision != revision or memory.is_full:
+            memory = Memory(Work(connection, now, last_event + 1), recent or RecentEvents())
+        memory.work.begin(connection, now, last_event + 1)
+        memory.revision = revision + 1
+        self.memory = memory
+        self.names, self.roster, self.queues = memory.names, memory.roster, memory.queues
         self.journal = Journal(connection, last_event)
-        self.roster = Roster(connection, now)
-        self.queues = Queues(connection, now, last_event + 1, recent or RecentEvents())
         self.verdicts = Verdicts(connection, last_decision)
 
     def load(self, recordings: Sequence[Recording]) -> None:
@@ -57,10 +71,13 @@ class LedgerBook:
         self.journal.flush()
         self.verdicts.flush()
         self.queues.flush(self.verdicts.numbers)
-        last = (self.journal.last, self.verdicts.last, self._last_consumer)
-        if last != self._last:
-            values = dict(zip(("last_event", "last_decision", "last_consumer"), last, strict=True))
-            self.connection.execute(update(LEDGER).values(values))
+        counted = {
+            "last_event": self.journal.last,
+            "last_decision": self.verdicts.last,
+            "last_consumer": self._last_consumer,
+            "revision": self.memory.revision,
+        }
+        self.connection.execute(update(LEDGER).values(counted))
 
     def next_consumer(self) -> int:
         """The id of a new consumer."""
@@ -72,6 +89,9 @@ class LedgerBook:
 
     def names_of(self, uri: str) -> Collection[str]:
         return self.names.names_of(uri)
+
+    def tokens_of(self, uri: str) -> frozenset[Token]:
+        return self.names.tokens_of(uri)
 
     def declare(self, name: str, uri: str) -> None:
         self.names.declare(name, uri)
@@ -89,7 +109,7 @@ class LedgerBook:
         self.names.describe(event.asset)
         return self.journal.append(event, recording, now)
 
-    def wanting(self, tokens: Collection[Token]) -> Sequence[Consumer]:
+    def wanting(self, tokens: frozenset[Token]) -> Sequence[Consumer]:
         return self.roster.wanting(tokens)
 
     def save(self, consumer: Consumer) -> None:

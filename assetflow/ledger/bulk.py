@@ -1,18 +1,107 @@
-"""Many rows in one statement."""
+"""Statements over many rows, which are given as tuples.
+
+SQLAlchemy converts parameters row by row and value by value. Here the values of a column are converted together. On
+SQLite the driver then executes the statement for each row, on Postgres it is executed once, over arrays.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
 
-from sqlalchemy import Column, Connection, Insert, Table
+from sqlalchemy import Column, ColumnElement, Connection, Dialect, bindparam, column, delete, func, select
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.sql.compiler import SQLCompiler
 
-_INSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+# The values of the rows: the column's name to what stands for its value in the statement.
+Given = Mapping[str, ColumnElement[Any]]
+Rows = Sequence[tuple[Any, ...]]
 
 
-def upsert(connection: Connection, table: Table, *, key: Sequence[Column[Any]], values: Sequence[str]) -> Insert:
-    """An insert that replaces the `values` of a row whose `key` is there already."""
-    statement = _INSERTS[connection.dialect.name](table)
-    changes = {name: statement.excluded[name] for name in values}
-    return statement.on_conflict_do_update(index_elements=[column.name for column in key], set_=changes)
+class Bulk:
+    """One statement over many rows, compiled once.
+
+    Parameters:
+        columns: what the values of a row are, in order; each name once.
+        on_sqlite, on_postgres: make the statement from what stands for the values.
+    """
+
+    def __init__(
+        self, columns: Sequence[Column[Any]], on_sqlite: Callable[[Given], Any], on_postgres: Callable[[Given], Any]
+    ) -> None:
+        self._columns = columns
+        self._on_sqlite = on_sqlite
+        self._on_postgres = on_postgres
+        self._compiled: tuple[str, Sequence[tuple[int, Any]]] | None = None
+        self._statement: Any = None
+
+    def run(self, connection: Connection, rows: Rows) -> None:
+        """Execute the statement for these rows; none is nothing to do."""
+        if not rows:
+            return
+        values = list(zip(*rows, strict=True))
+        if connection.dialect.name == "sqlite":
+            text, places = self._compiled or self._compile(connection.dialect)
+            converted = (_converted(values[place], convert) for place, convert in places)
+            connection.exec_driver_sql(text, list(zip(*converted, strict=True)))
+        else:
+            if self._statement is None:
+                self._statement = self._on_postgres(_arrays(self._columns))
+            arrays = {f"given_{each.name}": list(found) for each, found in zip(self._columns, values, strict=True)}
+            connection.execute(self._statement, arrays)
+
+    def _compile(self, dialect: Dialect) -> tuple[str, Sequence[tuple[int, Any]]]:
+        """The statement's text; for each of its parameters the place of its value in a row, and how it is written."""
+        given = {each.name: bindparam(f"given_{each.name}", type_=each.type) for each in self._columns}
+        compiled = cast(SQLCompiler, self._on_sqlite(given).compile(dialect=dialect))
+        places = {f"given_{each.name}": place for place, each in enumerate(self._columns)}
+        order = [places[name] for name in compiled.positiontup or ()]
+        writers = [each.type.dialect_impl(dialect).bind_processor(dialect) for each in self._columns]
+        self._compiled = compiled.string, [(place, writers[place]) for place in order]
+        return self._compiled
+
+
+def insert_rows(columns: Sequence[Column[Any]]) -> Bulk:
+    """Insert rows that have a value for each of these columns of a table."""
+    return _inserting(columns, lambda statement: statement)
+
+
+def upsert_rows(key: Sequence[Column[Any]], values: Sequence[Column[Any]]) -> Bulk:
+    """Insert rows of `key` and `values`; a row whose key is there already gets the values."""
+
+    def replacing(statement: Any) -> Any:
+        changes = {each.name: statement.excluded[each.name] for each in values}
+        return statement.on_conflict_do_update(index_elements=[each.name for each in key], set_=changes)
+
+    return _inserting((*key, *values), replacing)
+
+
+def delete_rows(key: Sequence[Column[Any]]) -> Bulk:
+    """Delete the rows with these keys."""
+
+    def statement(given: Given) -> Any:
+        return delete(key[0].table).where(*(each == given[each.name] for each in key))
+
+    return Bulk(key, statement, statement)
+
+
+def _inserting(columns: Sequence[Column[Any]], finish: Callable[[Any], Any]) -> Bulk:
+    table = columns[0].table
+    names = [each.name for each in columns]
+    return Bulk(
+        columns,
+        lambda given: finish(sqlite.insert(table).values(dict(given))),
+        lambda given: finish(postgresql.insert(table).from_select(names, select(*given.values()))),
+    )
+
+
+def _arrays(columns: Sequence[Column[Any]]) -> Given:
+    """The columns of a table that Postgres makes of one array for each of them."""
+    arrays = (bindparam(f"given_{each.name}", type_=postgresql.ARRAY(each.type, dimensions=1)) for each in columns)
+    rows = func.unnest(*arrays).table_valued(*(column(each.name, each.type) for each in columns), name="given")
+    table = rows.render_derived()
+    return {each.name: table.c[each.name] for each in columns}
+
+
+def _converted(values: Iterable[Any], convert: Callable[[Any], Any] | None) -> Iterable[Any]:
+    return values if convert is None else map(convert, values)

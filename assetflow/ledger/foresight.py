@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from assetflow.core.conditions import Token
 from assetflow.core.consumers import Consumer
@@ -26,50 +26,50 @@ def foresee(
     """Read all that the fold will need. What is foreseen wrongly is read later, one by one, and changes no result."""
     events = [event for recording in recordings for event in recording.events]
     journal.load(recordings)
-    names.load_assets(dict.fromkeys(event.uri for event in events))
-    declared = dict.fromkeys(name for event in events for name in (event.uri, event.asset.name))
-    names.load_owners(declared)
+    names.load_assets(dict.fromkeys(event.asset.uri for event in events))
+    names.load_owners(dict.fromkeys(event.asset.name for event in events))
     tokens = _tokens(names, events)
-    roster.load((*(token for found in tokens.values() for token in found), *(Token("name", x) for x in declared)))
-    touched = _touched(roster, events, tokens)
+    roster.load(token for found in tokens.values() for token in found)
+    touched = _touched(roster, queues, events, tokens)
     queues.load(touched)
-    verdicts.load(consumer.id for consumer, _ in touched.values() if consumer.options.coalesce)
+    verdicts.load(consumer.id for consumer in _coalescing(roster, tokens))
     queues.load_events(_may_be_consumed(names, queues, verdicts, touched, tokens))
 
 
 def _tokens(names: Names, events: Iterable[AssetEvent]) -> dict[str, frozenset[Token]]:
     """The tokens of each URI when all events are recorded."""
-    found: dict[str, set[Token]] = {}
+    found: dict[str, frozenset[Token]] = {}
     for event in events:
-        uri = event.uri
-        if uri not in found:
-            found[uri] = {*_stored_tokens(names, uri), Token("name", uri)}
-        if names.owner_of(event.asset.name) in (None, uri):
-            found[uri].add(Token("name", event.asset.name))
-        found[uri].update(Token("alias", alias) for alias in event.aliases)
-    return {uri: frozenset(tokens) for uri, tokens in found.items()}
+        uri, name = event.asset.uri, event.asset.name
+        before = found.get(uri)
+        if before is None:
+            before = found[uri] = names.tokens_of(uri)
+        new = [Token("alias", alias) for alias in event.aliases]
+        if names.owner_of(name) in (None, uri):
+            new.append(Token("name", name))
+        if not before.issuperset(new):
+            found[uri] = before.union(new)
+    return found
 
 
-def _stored_tokens(names: Names, uri: str) -> frozenset[Token]:
-    return frozenset(
-        (
-            Token("uri", uri),
-            *(Token("name", name) for name in names.names_of(uri)),
-            *(Token("alias", alias) for alias in names.aliases_of(uri)),
-        )
-    )
+def _coalescing(roster: Roster, tokens: Mapping[str, frozenset[Token]]) -> Iterable[Consumer]:
+    return (consumer for found in tokens.values() for consumer in roster.wanting(found) if consumer.options.coalesce)
 
 
-def _touched(roster: Roster, events: Iterable[AssetEvent], tokens: dict[str, frozenset[Token]]) -> Touched:
+def _touched(
+    roster: Roster, queues: Queues, events: Iterable[AssetEvent], tokens: Mapping[str, frozenset[Token]]
+) -> Touched:
+    """The queues that have to be read."""
     touched: Touched = {}
-    wanting = {uri: roster.wanting(found) for uri, found in tokens.items()}
     for event in events:
-        for consumer in wanting[event.uri]:
+        found = tokens[event.asset.uri]
+        for consumer in roster.wanting(found):
             if consumer.takes_nothing or not consumer.schedule.wants_key(event.partition_key):
                 continue
-            for key in _target_keys(consumer, event, tokens[event.uri]):
-                _, added = touched.setdefault((consumer.id, key), (consumer, {}))
-                added.setdefault(event.uri, set()).add(event.partition_key)
+            for key in _target_keys(consumer, event, found):
+                if not queues.is_known((consumer.id, key)):
+                    _, added = touched.setdefault((consumer.id, key), (consumer, {}))
+                    added.setdefault(event.asset.uri, set()).add(event.partition_key)
     return touched
 
 
@@ -81,16 +81,14 @@ def _target_keys(consumer: Consumer, event: AssetEvent, tokens: frozenset[Token]
 
 
 def _may_be_consumed(
-    names: Names, queues: Queues, verdicts: Verdicts, touched: Touched, tokens: dict[str, frozenset[Token]]
+    names: Names, queues: Queues, verdicts: Verdicts, touched: Touched, tokens: Mapping[str, frozenset[Token]]
 ) -> Iterable[QueueKey]:
     """The queues whose condition holds once everything is recorded; no other one can be consumed before."""
     stored = {key: queues.pending(*key) for key in touched}
     names.load_assets(uri for pending in stored.values() for uri in pending)
 
     def tokens_of(uri: str) -> frozenset[Token]:
-        if uri not in tokens:
-            tokens[uri] = _stored_tokens(names, uri)
-        return tokens[uri]
+        return tokens[uri] if uri in tokens else names.tokens_of(uri)
 
     for (number, key), (consumer, added) in touched.items():
         waits = consumer.options.coalesce and verdicts.is_busy(number, key)

@@ -6,15 +6,18 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, select
 
 from assetflow.core.events import AssetEvent, Recording
 from assetflow.ledger.among import among
-from assetflow.ledger.rows import event_to_row
+from assetflow.ledger.bulk import insert_rows
+from assetflow.ledger.rows import STORED_EVENT, event_to_row
 from assetflow.ledger.tables import EVENT, EVENT_ALIAS
 
 _KNOWN = select(EVENT.c.id).where(among(EVENT.c.id, "ids"))
 _RECORDED = select(EVENT.c.recording, EVENT.c.uri, EVENT.c.partition_key).where(among(EVENT.c.recording, "recordings"))
+_ADD_EVENTS = insert_rows(STORED_EVENT)
+_ADD_ALIASES = insert_rows((EVENT_ALIAS.c.alias, EVENT_ALIAS.c.sequence))
 
 
 class Journal:
@@ -66,9 +69,6 @@ class Journal:
 
     def flush(self) -> None:
         """Write the new events."""
-        if not self._new:
-            return
-        self._connection.execute(insert(EVENT), [event_to_row(event, recording) for event, recording in self._new])
-        aliases = [{"alias": alias, "sequence": event.sequence} for event, _ in self._new for alias in event.aliases]
-        if aliases:
-            self._connection.execute(insert(EVENT_ALIAS), aliases)
+        _ADD_EVENTS.run(self._connection, [event_to_row(event, recording) for event, recording in self._new])
+        aliases = [(alias, event.sequence) for event, _ in self._new for alias in event.aliases]
+        _ADD_ALIASES.run(self._connection, aliases)

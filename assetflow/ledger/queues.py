@@ -1,20 +1,19 @@
-"""Queues and receipts in a unit of work."""
+"""Queues and receipts in the ledger's book."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
-from sqlalchemy import Connection, bindparam, delete, insert, select
+from sqlalchemy import select
 
 from assetflow.core.book import Pending
 from assetflow.core.consumers import Receipt
 from assetflow.core.events import AssetEvent
 from assetflow.ledger.among import among
-from assetflow.ledger.bulk import upsert
+from assetflow.ledger.bulk import delete_rows, insert_rows, upsert_rows
 from assetflow.ledger.queue import Queue
 from assetflow.ledger.recent import RecentEvents
 from assetflow.ledger.rows import (
@@ -28,15 +27,19 @@ from assetflow.ledger.rows import (
     receipt_from_row,
 )
 from assetflow.ledger.tables import EVENT, NO_CONSUMER, PENDING, RECEIPT
+from assetflow.ledger.work import Work
 
 QueueKey = tuple[int, str | None]
 ReceiptKey = tuple[int, int, str]
 
 _PENDING_KEY = (PENDING.c.consumer, PENDING.c.target_key, PENDING.c.uri, PENDING.c.source_key)
 _RECEIPT_KEY = (RECEIPT.c.sequence, RECEIPT.c.consumer, RECEIPT.c.target_key)
-_RECEIPT_VALUES = ("status", "decision", "by", "why", "error", "at")
-_DROP_PENDING = delete(PENDING).where(*(column == bindparam(f"of_{column.name}") for column in _PENDING_KEY))
-_DROP_RECEIPT = delete(RECEIPT).where(*(column == bindparam(f"of_{column.name}") for column in _RECEIPT_KEY))
+_RECEIPT_VALUES = (RECEIPT.c.status, RECEIPT.c.decision, RECEIPT.c.by, RECEIPT.c.why, RECEIPT.c.error, RECEIPT.c.at)
+_COUNT = upsert_rows(_PENDING_KEY, (PENDING.c.count,))
+_DROP_PENDING = delete_rows(_PENDING_KEY)
+_ADD_RECEIPTS = insert_rows((*_RECEIPT_KEY, *_RECEIPT_VALUES))
+_CHANGE_RECEIPTS = upsert_rows(_RECEIPT_KEY, _RECEIPT_VALUES)
+_DROP_RECEIPTS = delete_rows(_RECEIPT_KEY)
 _QUEUED = select(RECEIPT.c.sequence, RECEIPT.c.consumer, RECEIPT.c.target_key).where(RECEIPT.c.status == QUEUED)
 _EVENTS = select(*EVENT_COLUMNS).where(among(EVENT.c.sequence, "sequences"))
 _PENDING = select(*_PENDING_KEY, PENDING.c.count)
@@ -45,20 +48,24 @@ _QUEUED_IN = _QUEUED.where(among(RECEIPT.c.consumer, "consumers"), among(RECEIPT
 
 
 class Queues:
-    """What is queued for whom, in short and in full, and the receipts: read when asked for, written by `flush`.
+    """What is queued for whom, in short and in full, and the receipts: read when asked for, written by `flush`."""
 
-    Parameters:
-        first: the sequence of the first event of this unit of work; older ones are in the tables.
-    """
-
-    def __init__(self, connection: Connection, now: datetime, first: int, recent: RecentEvents) -> None:
-        self._connection = connection
+    def __init__(self, work: Work, recent: RecentEvents) -> None:
+        self._work = work
         self._recent = recent
-        self._now = now
-        self._first = first
         self._queues: dict[QueueKey, Queue] = {}
+        # What this transaction writes.
+        self._changed: dict[QueueKey, Queue] = {}
         self._written: dict[ReceiptKey, Receipt | None] = {}
         self._keys_of: dict[tuple[int, int], dict[str, None]] = defaultdict(dict)
+
+    def __len__(self) -> int:
+        return len(self._queues)
+
+    def is_known(self, key: QueueKey) -> bool:
+        """Whether nothing has to be read to know what is queued."""
+        queue = self._queues.get(key)
+        return queue is not None and queue.complete
 
     def load(self, keys: Iterable[QueueKey]) -> None:
         """Read these queues in short, as far as they are not known yet."""
@@ -67,7 +74,8 @@ class Queues:
             return
         self._queues |= {key: Queue() for key in missing}
         wanted = set(missing)
-        for consumer, target_key, uri, source_key, count in self._connection.execute(_OF_QUEUES, _names(missing)).all():
+        rows = self._work.connection.execute(_OF_QUEUES, _names(missing)).all()
+        for consumer, target_key, uri, source_key, count in rows:
             key = (consumer, key_from_column(target_key))
             if key in wanted:
                 self._queues[key].stored(uri, key_from_column(source_key), count)
@@ -86,7 +94,7 @@ class Queues:
     def load_all(self, consumer: int) -> None:
         """Read all queues of a consumer, in short and in full."""
         keys = [(consumer, key) for key in self.target_keys(consumer)]
-        found = self._connection.execute(_PENDING.where(PENDING.c.consumer == consumer)).all()
+        found = self._work.connection.execute(_PENDING.where(PENDING.c.consumer == consumer)).all()
         missing = {key for key in keys if key not in self._queues}
         self._queues |= {key: Queue() for key in missing}
         for _, target_key, uri, source_key, count in found:
@@ -99,7 +107,7 @@ class Queues:
             self._queues[key].complete = True
 
     def _take(self, query: Any, parameters: dict[str, Any], wanted: Collection[QueueKey]) -> None:
-        rows = cast("Sequence[Sequence[Any]]", self._connection.execute(query, parameters).all())
+        rows = cast("Sequence[Sequence[Any]]", self._work.connection.execute(query, parameters).all())
         found = [(row[0], (row[1], key_from_column(row[2]))) for row in rows]
         places = [(sequence, key) for sequence, key in found if key in wanted]
         events = self._events_at(dict.fromkeys(sequence for sequence, _ in places))
@@ -110,7 +118,7 @@ class Queues:
         events = self._recent.among(sequences)
         missing = [sequence for sequence in sequences if sequence not in events]
         if missing:
-            read = [event_from_row(row) for row in self._connection.execute(_EVENTS, {"sequences": missing}).all()]
+            read = [event_from_row(row) for row in self._work.connection.execute(_EVENTS, {"sequences": missing}).all()]
             self._recent.keep(read)
             events |= {_place(event): event for event in read}
         return events
@@ -130,8 +138,8 @@ class Queues:
 
     def target_keys(self, consumer: int) -> Collection[str | None]:
         stored = select(PENDING.c.target_key).where(PENDING.c.consumer == consumer).distinct()
-        found = {key_from_column(key): None for key in self._connection.scalars(stored)}
-        for (number, key), queue in self._queues.items():
+        found = {key_from_column(key): None for key in self._work.connection.scalars(stored)}
+        for (number, key), queue in self._changed.items():
             if number == consumer:
                 if queue.pending:
                     found[key] = None
@@ -146,9 +154,10 @@ class Queues:
 
     def receipts_of(self, consumer: int, event: int) -> Sequence[Receipt]:
         found: dict[str, Receipt] = {}
-        if event < self._first:
-            query = select(*RECEIPT_COLUMNS).select_from(RECEIPTS)
-            rows = self._connection.execute(query.where(RECEIPT.c.sequence == event, RECEIPT.c.consumer == consumer))
+        if event < self._work.first:
+            of_event = RECEIPT.c.sequence == event, RECEIPT.c.consumer == consumer
+            query = select(*RECEIPT_COLUMNS).select_from(RECEIPTS).where(*of_event)
+            rows = self._work.connection.execute(query)
             found = {key_to_column(receipt.target_key): receipt for receipt in map(receipt_from_row, rows)}
         for key in self._keys_of.get((event, consumer), ()):
             written = self._written[event, consumer, key]
@@ -173,14 +182,16 @@ class Queues:
 
     def _take_out(self, event: AssetEvent, consumer: int, target_key: str | None) -> None:
         # A new event is queued at most in a queue that was read already.
-        if _place(event) < self._first or (consumer, target_key) in self._queues:
+        if _place(event) < self._work.first or (consumer, target_key) in self._queues:
             self._queue_of(event, consumer, target_key).discard(_place(event))
 
     def _queue_of(self, event: AssetEvent, consumer: int, target_key: str | None) -> Queue:
+        """The queue, to be changed."""
         # Whether an older event is queued can be known only when the whole queue is.
-        if _place(event) < self._first:
+        if _place(event) < self._work.first:
             self.load_events([(consumer, target_key)])
-        return self._queue(consumer, target_key)
+        queue = self._changed[consumer, target_key] = self._queue(consumer, target_key)
+        return queue
 
     def _note(self, event: int, consumer: int, target_key: str | None, receipt: Receipt | None) -> None:
         key = key_to_column(target_key)
@@ -191,55 +202,40 @@ class Queues:
         """Write receipts and queues.
 
         Parameters:
-            numbers: the numbers of the decisions made in this unit of work.
+            numbers: the numbers of the decisions made in this transaction.
         """
         self._flush_receipts(numbers)
-        rows: list[dict[str, Any]] = []
-        gone: list[dict[str, Any]] = []
-        for (consumer, target_key), queue in self._queues.items():
+        counts: list[tuple[int, str, str, str, int]] = []
+        gone: list[tuple[int, str, str, str]] = []
+        for (consumer, target_key), queue in self._changed.items():
             for uri, source_key, count in queue.changes():
                 key = (consumer, key_to_column(target_key), uri, key_to_column(source_key))
                 if count:
-                    rows.append(dict(zip(("consumer", "target_key", "uri", "source_key"), key, strict=True)))
-                    rows[-1]["count"] = count
+                    counts.append((*key, count))
                 else:
-                    names = ("of_consumer", "of_target_key", "of_uri", "of_source_key")
-                    gone.append(dict(zip(names, key, strict=True)))
-        if gone:
-            self._connection.execute(_DROP_PENDING, gone)
-        if rows:
-            self._connection.execute(upsert(self._connection, PENDING, key=_PENDING_KEY, values=("count",)), rows)
+                    gone.append(key)
+            queue.settle()
+        self._changed.clear()
+        _DROP_PENDING.run(self._work.connection, gone)
+        _COUNT.run(self._work.connection, counts)
 
     def _flush_receipts(self, numbers: Mapping[UUID, int]) -> None:
-        new: list[dict[str, Any]] = []
-        changed: list[dict[str, Any]] = []
-        gone: list[dict[str, Any]] = []
-        for (event, consumer, key), receipt in self._written.items():
+        new: list[tuple[Any, ...]] = []
+        changed: list[tuple[Any, ...]] = []
+        gone: list[ReceiptKey] = []
+        first, now = self._work.first, self._work.now
+        for key, receipt in self._written.items():
             if receipt is not None:
-                (new if event >= self._first else changed).append(self._row(receipt, numbers))
-            elif event < self._first:
-                gone.append({"of_sequence": event, "of_consumer": consumer, "of_target_key": key})
-        if gone:
-            self._connection.execute(_DROP_RECEIPT, gone)
-        if changed:
-            self._connection.execute(
-                upsert(self._connection, RECEIPT, key=_RECEIPT_KEY, values=_RECEIPT_VALUES), changed
-            )
-        if new:
-            self._connection.execute(insert(RECEIPT), new)
-
-    def _row(self, receipt: Receipt, numbers: Mapping[UUID, int]) -> dict[str, Any]:
-        return {
-            "sequence": receipt.event,
-            "consumer": receipt.consumer or NO_CONSUMER,
-            "target_key": key_to_column(receipt.target_key),
-            "status": receipt.status,
-            "decision": None if receipt.decision is None else numbers[receipt.decision],
-            "by": receipt.by,
-            "why": receipt.why,
-            "error": receipt.error,
-            "at": self._now,
-        }
+                decision = None if receipt.decision is None else numbers[receipt.decision]
+                row = (*key, receipt.status, decision, receipt.by, receipt.why, receipt.error, now)
+                (new if key[0] >= first else changed).append(row)
+            elif key[0] < first:
+                gone.append(key)
+        self._written.clear()
+        self._keys_of.clear()
+        _DROP_RECEIPTS.run(self._work.connection, gone)
+        _CHANGE_RECEIPTS.run(self._work.connection, changed)
+        _ADD_RECEIPTS.run(self._work.connection, new)
 
 
 def _names(keys: Iterable[QueueKey]) -> dict[str, Any]:

@@ -35,6 +35,27 @@ EVENT_COLUMNS = (
     EVENT.c.data_version,
     EVENT.c.inputs,
 )
+STORED_EVENT = (
+    EVENT.c.sequence,
+    EVENT.c.id,
+    EVENT.c.recording,
+    EVENT.c.uri,
+    EVENT.c.partition_key,
+    EVENT.c.occurred,
+    EVENT.c.recorded,
+    EVENT.c.extra,
+    EVENT.c.metrics,
+    EVENT.c.aliases,
+    EVENT.c.origin,
+    EVENT.c.task_run_id,
+    EVENT.c.flow_run_id,
+    EVENT.c.code_version,
+    EVENT.c.data_version,
+    EVENT.c.inputs,
+    EVENT.c.asset_name,
+    EVENT.c.asset_group,
+    EVENT.c.asset_extra,
+)
 RECEIPT_COLUMNS = (
     RECEIPT.c.sequence,
     RECEIPT.c.consumer,
@@ -51,30 +72,30 @@ RECEIPTS = RECEIPT.join(EVENT, EVENT.c.sequence == RECEIPT.c.sequence).outerjoin
 )
 
 
-def event_to_row(event: AssetEvent, recording: UUID) -> dict[str, Any]:
-    """An event with its place in the ledger, as the row of it."""
+def event_to_row(event: AssetEvent, recording: UUID) -> tuple[Any, ...]:
+    """An event with its place in the ledger, as a row of `STORED_EVENT`."""
     asset, origin = event.asset, event.origin
-    return {
-        "sequence": event.sequence,
-        "id": event.id,
-        "recording": recording,
-        "uri": asset.uri,
-        "partition_key": event.partition_key,
-        "occurred": event.occurred,
-        "recorded": event.recorded,
-        "extra": event.extra,
-        "metrics": event.metrics,
-        "aliases": event.aliases,
-        "origin": origin_to_json(origin),
-        "task_run_id": None if origin.task_run is None else origin.task_run.id,
-        "flow_run_id": None if origin.flow_run is None else origin.flow_run.id,
-        "code_version": event.code_version,
-        "data_version": event.data_version,
-        "inputs": event.inputs,
-        "asset_name": asset.name,
-        "asset_group": asset.group,
-        "asset_extra": asset.extra,
-    }
+    return (
+        event.sequence,
+        event.id,
+        recording,
+        asset.uri,
+        event.partition_key,
+        event.occurred,
+        event.recorded,
+        event.extra,
+        event.metrics,
+        event.aliases,
+        origin_to_json(origin),
+        None if origin.task_run is None else origin.task_run.id,
+        None if origin.flow_run is None else origin.flow_run.id,
+        event.code_version,
+        event.data_version,
+        event.inputs,
+        asset.name,
+        asset.group,
+        asset.extra,
+    )
 
 
 def event_from_row(row: Sequence[Any]) -> AssetEvent:

@@ -13,7 +13,8 @@ from sqlalchemy import Connection, Engine
 from assetflow.ledger.book import LedgerBook
 from assetflow.ledger.engine import writing
 from assetflow.ledger.failures import explained
-from assetflow.ledger.lease import confirm
+                self._confirm(connection)
+                book = LedgerBook(connection, now, self._recent, memory)
 from assetflow.ledger.recent import RecentEvents
 
 
@@ -35,6 +36,7 @@ class Store:
         self._writing = writing(engine)
         self._lock = Lock()
         self._recent = RecentEvents()
+        self._memory: Memory | None = None
 
     @contextmanager
     def transaction(self, now: datetime) -> Generator[LedgerBook]:
@@ -49,11 +51,18 @@ class Store:
             LedgerError: it cannot be written.
         """
         with self._lock, explained(self.place):
+            # What a transaction noted that was not committed must not be remembered.
+            memory, self._memory = self._memory, None
             with self._writing.begin() as connection:
+<<<<<<< HEAD
                 self._confirm(connection)
                 book = LedgerBook(connection, now, self._recent)
+=======
+                book = LedgerBook(connection, now, self._recent, memory)
+>>>>>>> ddc90c3 (Keep what the ledger knows from one transaction to the next)
                 yield book
                 book.flush()
+            self._memory = book.memory
             self._recent.keep(book.journal.appended)
 
     @contextmanager

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from sqlalchemy import Connection, delete, select
 
 from assetflow.core.timers import Timer
 from assetflow.core.timetables import timetable_from_json
 from assetflow.ledger.among import among
-from assetflow.ledger.bulk import upsert
+from assetflow.ledger.bulk import upsert_rows
 from assetflow.ledger.records import ConsumerRecord, TimerRecord
 from assetflow.ledger.roster import CONSUMER_COLUMNS, consumer_from_row
 from assetflow.ledger.tables import CONSUMER, TIMER
 
-_VALUES = ("timetable", "reached", "paused", "held", "inherited")
+_KEEP = upsert_rows(
+    (TIMER.c.consumer,), (TIMER.c.timetable, TIMER.c.reached, TIMER.c.paused, TIMER.c.held, TIMER.c.inherited)
+)
 _MORE = (CONSUMER.c.flow_id, CONSUMER.c.automation_id, CONSUMER.c.since, CONSUMER.c.removed_at)
 # The text of a declaration says so when there is a time table; most consumers have none and need not be decoded.
 _WITH_TIMETABLE = CONSUMER.c.declaration.contains('"timetable":', autoescape=True)
@@ -43,19 +44,18 @@ def kept(connection: Connection) -> list[TimerRecord]:
 
 def keep(connection: Connection, timers: Sequence[TimerRecord]) -> None:
     """See `Writer.keep_timers`."""
-    rows: list[dict[str, Any]] = [
-        {
-            "consumer": each.consumer,
-            "timetable": each.timer.timetable.as_json(),
-            "reached": each.timer.after,
-            "paused": each.timer.paused,
-            "held": each.timer.held,
-            "inherited": each.inherited,
-        }
+    rows = [
+        (
+            each.consumer,
+            each.timer.timetable.as_json(),
+            each.timer.after,
+            each.timer.paused,
+            each.timer.held,
+            each.inherited,
+        )
         for each in timers
     ]
-    if rows:
-        connection.execute(upsert(connection, TIMER, key=(TIMER.c.consumer,), values=_VALUES), rows)
+    _KEEP.run(connection, rows)
 
 
 def drop(connection: Connection, consumers: Sequence[int]) -> None:

@@ -6,16 +6,31 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, select
 
 from assetflow.core.consumers import Decision
 from assetflow.ledger.among import among
+from assetflow.ledger.bulk import insert_rows
 from assetflow.ledger.rows import key_from_column, key_to_column
 from assetflow.ledger.tables import DECISION
 
 _OPEN = select(DECISION.c.consumer, DECISION.c.target_key).where(
     among(DECISION.c.consumer, "consumers"), DECISION.c.ended.is_(None)
 )
+_NEW = (
+    DECISION.c.number,
+    DECISION.c.id,
+    DECISION.c.consumer,
+    DECISION.c.deployment_id,
+    DECISION.c.target_key,
+    DECISION.c.made,
+    DECISION.c.kind,
+    DECISION.c.status,
+    DECISION.c.attempts,
+    DECISION.c.error,
+    DECISION.c.run_state,
+)
+_ADD_DECISIONS = insert_rows(_NEW)
 
 
 class Verdicts:
@@ -53,20 +68,9 @@ class Verdicts:
 
     def flush(self) -> None:
         """Write the new decisions; they wait for their runs."""
-        if self._new:
-            self._connection.execute(insert(DECISION), [self._row(decision) for decision in self._new])
+        _ADD_DECISIONS.run(self._connection, [self._row(decision) for decision in self._new])
 
-    def _row(self, decision: Decision) -> dict[str, Any]:
-        return {
-            "number": self.numbers[decision.id],
-            "id": decision.id,
-            "consumer": decision.consumer,
-            "deployment_id": decision.deployment_id,
-            "target_key": key_to_column(decision.target_key),
-            "made": decision.made,
-            "kind": decision.kind,
-            "status": "waiting",
-            "attempts": 0,
-            "error": "",
-            "run_state": "",
-        }
+    def _row(self, decision: Decision) -> tuple[Any, ...]:
+        key = key_to_column(decision.target_key)
+        known = (self.numbers[decision.id], decision.id, decision.consumer, decision.deployment_id, key, decision.made)
+        return (*known, decision.kind, "waiting", 0, "", "")

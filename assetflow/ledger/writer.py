@@ -18,7 +18,7 @@ from assetflow.errors import UnknownConsumer
 from assetflow.ledger import backfills, edges, lease, notes, outcomes, schema, standby, timers
 from assetflow.ledger.among import among
 from assetflow.ledger.book import LedgerBook
-from assetflow.ledger.bulk import upsert
+from assetflow.ledger.bulk import upsert_rows
 from assetflow.ledger.lease import LEASE_SECONDS, Holder, Lease
 from assetflow.ledger.queued import holders
 from assetflow.ledger.records import TimerRecord
@@ -26,6 +26,7 @@ from assetflow.ledger.store import Store
 from assetflow.ledger.tables import CONSUMER, CURSOR, DECISION, LEDGER, REFUSED
 
 _NAMESPACE = UUID("0d6bb2f4-55a4-5d6e-9a44-3a0c3d5f6b1e")
+_SET_CURSOR = upsert_rows((CURSOR.c.name,), (CURSOR.c.value,))
 
 
 class Writer:
@@ -354,8 +355,7 @@ class Writer:
     def set_cursor(self, name: str, value: object) -> None:
         """Keep how far something outside has been read, as JSON data."""
         with self._store.writes() as connection:
-            statement = upsert(connection, CURSOR, key=(CURSOR.c.name,), values=("value",))
-            connection.execute(statement, [{"name": name, "value": value}])
+            _SET_CURSOR.run(connection, [(name, value)])
 
     def set_prefect_api_url(self, url: str) -> None:
         """Keep the address of the Prefect API that this ledger belongs to."""
