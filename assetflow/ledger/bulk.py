@@ -66,14 +66,14 @@ def insert_rows(columns: Sequence[Column[Any]]) -> Bulk:
     return _inserting(columns, lambda statement: statement)
 
 
-def upsert_rows(key: Sequence[Column[Any]], values: Sequence[Column[Any]]) -> Bulk:
-    """Insert rows of `key` and `values`; a row whose key is there already gets the values."""
+def upsert_rows(key: Sequence[Column[Any]], values: Sequence[Column[Any]], *, kept: Sequence[Column[Any]] = ()) -> Bulk:
+    """Insert rows of `key`, `values` and `kept`; a row whose key is there already gets the values."""
 
     def replacing(statement: Any) -> Any:
         changes = {each.name: statement.excluded[each.name] for each in values}
         return statement.on_conflict_do_update(index_elements=[each.name for each in key], set_=changes)
 
-    return _inserting((*key, *values), replacing)
+    return _inserting((*key, *values, *kept), replacing)
 
 
 def delete_rows(key: Sequence[Column[Any]]) -> Bulk:

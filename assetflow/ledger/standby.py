@@ -10,13 +10,17 @@ from uuid import UUID
 
 from sqlalchemy import Connection, delete, select
 
-from assetflow.ledger.bulk import upsert
+from assetflow.ledger.bulk import upsert_rows
 from assetflow.ledger.lease import LEASE_SECONDS, Holder, Lease, clock, is_held, read_lease
 from assetflow.ledger.tables import STANDBY
 
 # One that was killed leaves its row behind; it is not shown after this time, and removed after the longer one.
 _SILENT = timedelta(seconds=2 * LEASE_SECONDS)
 _GONE = timedelta(minutes=10)
+
+_STAND_BY = upsert_rows(
+    (STANDBY.c.holder,), (STANDBY.c.renewed,), kept=(STANDBY.c.host, STANDBY.c.pid, STANDBY.c.since)
+)
 
 
 @dataclass(frozen=True)
@@ -62,8 +66,7 @@ def stand_by(connection: Connection, holder: Holder) -> None:
     """See `Writer.stand_by`."""
     now = clock(connection)
     connection.execute(delete(STANDBY).where(STANDBY.c.renewed < now - _GONE))
-    row = {"holder": holder.id, "host": holder.host, "pid": holder.pid, "since": now, "renewed": now}
-    connection.execute(upsert(connection, STANDBY, key=(STANDBY.c.holder,), values=("renewed",)), [row])
+    _STAND_BY.run(connection, [(holder.id, now, holder.host, holder.pid, now)])
 
 
 def step_aside(connection: Connection, holder: UUID) -> None:

@@ -13,8 +13,8 @@ from sqlalchemy import Connection, Engine
 from assetflow.ledger.book import LedgerBook
 from assetflow.ledger.engine import writing
 from assetflow.ledger.failures import explained
-                self._confirm(connection)
-                book = LedgerBook(connection, now, self._recent, memory)
+from assetflow.ledger.lease import confirm
+from assetflow.ledger.memory import Memory
 from assetflow.ledger.recent import RecentEvents
 
 
@@ -54,12 +54,8 @@ class Store:
             # What a transaction noted that was not committed must not be remembered.
             memory, self._memory = self._memory, None
             with self._writing.begin() as connection:
-<<<<<<< HEAD
                 self._confirm(connection)
-                book = LedgerBook(connection, now, self._recent)
-=======
                 book = LedgerBook(connection, now, self._recent, memory)
->>>>>>> ddc90c3 (Keep what the ledger knows from one transaction to the next)
                 yield book
                 book.flush()
             self._memory = book.memory
