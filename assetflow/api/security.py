@@ -27,7 +27,7 @@ BULK = "/api/v1/events"
 BULK_BYTES = 16 * 1024 * 1024
 BODY_BYTES = 1024 * 1024
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-_ALWAYS = {
+ALWAYS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "x-frame-options": "DENY",
@@ -174,7 +174,7 @@ def _with_headers(send: Send) -> Send:
     async def secured(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(raw=message.setdefault("headers", []))
-            for name, value in _ALWAYS.items():
+            for name, value in ALWAYS.items():
                 headers.setdefault(name, value)
         await send(message)
 

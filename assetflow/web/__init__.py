@@ -1,5 +1,5 @@
 """The pages, beside the API in one application."""
 
-from assetflow.web.start import add_pages
+from assetflow.web.site import create_site
 
-__all__ = ["add_pages"]
+__all__ = ["create_site"]

@@ -1,0 +1,54 @@
+"""Assets: searched as one types, by group, with their last update and who has to do with them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+
+from assetflow.api.backend import TheReader
+from assetflow.api.paging import LARGEST, Text
+from assetflow.ledger.catalog import AssetQuery, Order
+from assetflow.web.pages import ThePages, url
+
+router = APIRouter()
+
+ROWS = 50
+Sort = Literal["name", "updated"]
+
+_ORDERS: dict[Sort, Order] = {"name": (("name", False),), "updated": (("updated_at", True),)}
+
+
+@router.get("/assets")
+def list_assets(
+    request: Request,
+    pages: ThePages,
+    reader: TheReader,
+    search: Text = "",
+    group: Text = "",
+    sort: Sort = "name",
+    offset: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
+) -> Response:
+    """A page of assets."""
+    query = AssetQuery(search=search.strip(), group=group or None)
+    found, total = reader.catalog.assets(query, _ORDERS[sort], limit=ROWS, offset=offset)
+
+    def at(place: int) -> str:
+        return url("/assets", search=search, group=group, sort="" if sort == "name" else sort, offset=place or None)
+
+    return pages.show(
+        request,
+        "assets.html",
+        fragment="list",
+        found=found,
+        users=reader.catalog.users_of([each.record for each in found]),
+        total=total,
+        groups=[each for each in reader.catalog.groups() if each],
+        search=search,
+        group=group,
+        sort=sort,
+        here=at(offset),
+        before=at(max(0, offset - ROWS)) if offset else "",
+        behind=at(offset + ROWS) if offset + ROWS < total else "",
+        first=offset + 1,
+    )

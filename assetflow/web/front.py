@@ -1,0 +1,95 @@
+"""Before the pages: headers that browsers hold them to, and problems shown as pages."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.responses import RedirectResponse
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from assetflow.api.problems import MEDIA_TYPE
+from assetflow.api.security import ALWAYS
+from assetflow.web.login import LOGIN
+from assetflow.web.pages import Pages, url
+
+logger = logging.getLogger("assetflow.web")
+
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = ALWAYS | {"content-security-policy": _POLICY, "cache-control": "private, no-cache"}
+_UNEXPECTED = {"status": 500, "detail": "assetflow failed unexpectedly; its log has the full report"}
+
+
+class Front:
+    """The middleware around everything: what the API answers with a problem document, pages show as a page."""
+
+    def __init__(self, app: ASGIApp, pages: Pages) -> None:
+        self._app = app
+        self._pages = pages
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"].startswith("/api/"):
+            await self._app(scope, receive, send)
+            return
+        answer = _Answer(send)
+        try:
+            await self._app(scope, receive, answer)
+            problem = answer.problem
+        except Exception as error:
+            if answer.started:
+                raise
+            logger.error("%s %s failed unexpectedly", scope["method"], scope["path"], exc_info=error)
+            problem = _UNEXPECTED
+        if problem is not None:
+            await self._page(Request(scope), problem)(scope, receive, answer.secured)
+
+    def _page(self, request: Request, problem: Mapping[str, Any]) -> Response:
+        status = int(problem["status"])
+        if status == 401 and request.url.path != LOGIN:
+            return _to_login(request)
+        return self._pages.bare(request, "problem.html", status=status, problem=problem)
+
+
+def _to_login(request: Request) -> Response:
+    """Whoever has to log in is sent there, and back afterwards."""
+    path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    if "hx-request" in request.headers or request.method != "GET":
+        return Response(status_code=401, headers={"hx-redirect": LOGIN})
+    return RedirectResponse(url(LOGIN, next=path), 303)
+
+
+class _Answer:
+    """What is sent: headers are added, and a problem document is held back."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._held: bytes | None = None
+        self.started = False
+        self.problem: Mapping[str, Any] | None = None
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            if Headers(raw=message["headers"]).get("content-type", "").startswith(MEDIA_TYPE):
+                self._held = b""
+                return
+            self.started = True
+        if self._held is None:
+            await self.secured(message)
+            return
+        held = self._held = self._held + message.get("body", b"")
+        if not message.get("more_body", False):
+            self.problem = json.loads(held)
+
+    async def secured(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(raw=message["headers"])
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+        await self._send(message)

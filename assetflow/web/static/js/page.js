@@ -1,0 +1,104 @@
+// What every page does in the browser: live changes, times that grow old, dialogs, and a word when something fails.
+"use strict";
+
+(() => {
+  const body = document.body;
+
+  // Changes come as events of the body (`live-events`, …), which parts of pages name in hx-trigger. A page that nobody
+  // sees has no stream, because a browser opens only a few of them; when it is seen again, it catches up.
+  const KINDS = ["assets", "events", "decisions", "troubles"];
+  const words = document.getElementById("live-words");
+  const place = document.getElementById("live");
+  let source = null;
+  let wasOpen = false;
+
+  const say = (state, text) => {
+    place.dataset.state = state;
+    if (words.textContent !== text) words.textContent = text;
+  };
+  const tell = (kind) => body.dispatchEvent(new CustomEvent(`live-${kind}`));
+
+  const open = () => {
+    if (source || !body.dataset.live) return;
+    source = new EventSource(body.dataset.live);
+    source.onopen = () => {
+      say("on", "Live");
+      if (wasOpen) KINDS.forEach(tell);
+      wasOpen = true;
+    };
+    source.onerror = () => {
+      say("off", "Not connected");
+      if (source.readyState === EventSource.CLOSED) {
+        close();
+        setTimeout(() => document.hidden || open(), 5000);
+      }
+    };
+    KINDS.forEach((kind) => source.addEventListener(kind, () => tell(kind)));
+  };
+  const close = () => {
+    if (source) source.close();
+    source = null;
+  };
+
+  if (body.dataset.live) {
+    document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+    window.addEventListener("pagehide", close);
+    window.addEventListener("pageshow", open);
+    if (!document.hidden) open();
+  } else {
+    place.hidden = true;
+  }
+
+  // Times, in the same words as the server's.
+  const ago = (then) => {
+    const seconds = (Date.now() - then) / 1000;
+    if (seconds < 0) return null;
+    for (const [size, unit, name] of [[60, 1, "s"], [3600, 60, "min"], [86400, 3600, "h"]]) {
+      if (seconds < size) return `${Math.floor(seconds / unit)} ${name} ago`;
+    }
+    const days = Math.floor(seconds / 86400);
+    return days < 30 ? `${days} d ago` : null;
+  };
+  const grow = () => {
+    document.querySelectorAll("time[data-ago]").forEach((time) => {
+      const text = ago(Date.parse(time.dateTime));
+      if (text && text !== time.textContent) time.textContent = text;
+    });
+  };
+  setInterval(grow, 10000);
+
+  // <button data-opens="id"> opens the dialog with this id; one that says data-open is open from the start.
+  const openDialogs = (root) => {
+    root.querySelectorAll("dialog[data-open]").forEach((dialog) => dialog.open || dialog.showModal());
+  };
+  document.addEventListener("click", (event) => {
+    const opener = event.target.closest("[data-opens]");
+    if (opener) document.getElementById(opener.dataset.opens).showModal();
+    const closer = event.target.closest("[data-closes]");
+    if (closer) closer.closest("dialog").close();
+    if (event.target.tagName === "DIALOG") event.target.close();
+  });
+  openDialogs(document);
+
+  // A form is sent once.
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (form.method !== "post") return;
+    if (form.dataset.sent) event.preventDefault();
+    form.dataset.sent = "yes";
+  });
+  window.addEventListener("pageshow", () => {
+    document.querySelectorAll("form[data-sent]").forEach((form) => delete form.dataset.sent);
+  });
+
+  const toast = document.getElementById("toast");
+  const fail = (text) => {
+    toast.textContent = text;
+    toast.hidden = false;
+    setTimeout(() => (toast.hidden = true), 8000);
+  };
+  body.addEventListener("htmx:responseError", () => fail("The server could not answer; what you see may be old."));
+  body.addEventListener("htmx:sendError", () => fail("The server does not answer; what you see may be old."));
+  body.addEventListener("htmx:timeout", () => fail("The server takes too long to answer."));
+  body.addEventListener("htmx:afterSettle", grow);
+})();
