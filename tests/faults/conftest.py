@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.environment.postgres import new_database
 from tests.environment.prefect_server import PrefectServer
 from tests.faults.judge import Verdict, judge
 from tests.faults.world import World
@@ -24,9 +26,22 @@ def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectServ
 
 
 @pytest.fixture
-def world(own_server: PrefectServer, tmp_path: Path) -> Iterator[World]:
+def database(request: pytest.FixtureRequest) -> Iterator[str | None]:
+    """The address of the world's ledger; none for a file in its home.
+
+    A test may ask for "sqlite" or "postgres"; all others have the database that FAULTS_DATABASE names.
+    """
+    if getattr(request, "param", os.environ.get("FAULTS_DATABASE", "sqlite")) == "sqlite":
+        yield None
+        return
+    with new_database() as url:
+        yield url
+
+
+@pytest.fixture
+def world(own_server: PrefectServer, tmp_path: Path, database: str | None) -> Iterator[World]:
     """A world without consumers and with no evaluator started."""
-    world = World(own_server, tmp_path / "home")
+    world = World(own_server, tmp_path / "home", ledger=database)
     yield world
     world.close()
 

@@ -13,6 +13,11 @@ pytestmark = [pytest.mark.prefect, pytest.mark.timeout(300)]
 SEED = 7
 
 
+@pytest.mark.parametrize(
+    "database",
+    ["sqlite", pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.long])],
+    indirect=True,
+)
 def test_a_hundred_updates_while_everything_is_killed_once(world: World, judged: Judged) -> None:
     world.deploy_consumers()
     world.start()

@@ -46,21 +46,22 @@ class World(Installation):
         server: a server of the world's own: it may be killed.
         home: an empty folder for the ledger and the producers' notes.
         through: the address by which the evaluator reaches Prefect, if there is something in between.
-        ledger: the ledger's file, if it is not in `home`.
+        ledger: the ledger's file, if it is not in `home`, or its address.
     """
 
     def __init__(
-        self, server: PrefectServer, home: Path, *, through: str | None = None, ledger: Path | None = None
+        self, server: PrefectServer, home: Path, *, through: str | None = None, ledger: Path | str | None = None
     ) -> None:
         home.mkdir(parents=True, exist_ok=True)
         super().__init__(server, home)
         self.http.timeout = httpx.Timeout(90)
         self.through = through or server.api_url
         self.producers: list[Producer] = []
+        self.others: list[subprocess.Popen[bytes]] = []
         self.env = server.env | {"ASSETFLOW_HOME": str(home), "PREFECT_LOGGING_LEVEL": "ERROR"}
         self.ledger = ledger or home / "ledger.db"
         if ledger is not None:
-            self.env["ASSETFLOW_DATABASE_URL"] = f"sqlite:///{ledger}"
+            self.env["ASSETFLOW_DATABASE_URL"] = f"sqlite:///{ledger}" if isinstance(ledger, Path) else ledger
 
     def uri(self, name: str) -> str:
         return f"s3://faults-{self.mark}/{name}"
@@ -103,6 +104,13 @@ class World(Installation):
         if ready:
             self.until(self._is_ready)
         return self._process
+
+    def start_another(self) -> subprocess.Popen[bytes]:
+        """One more evaluator on the same ledger, which stands by; it is not `evaluator`."""
+        before = self._process
+        self.others.append(self.start(ready=False))
+        self._process = before
+        return self.others[-1]
 
     @property
     def evaluator(self) -> subprocess.Popen[bytes]:
@@ -206,10 +214,11 @@ class World(Installation):
     def close(self) -> None:
         for producer in self.producers:
             producer.kill()
-        if self._process is not None and self._process.poll() is None:
-            self.thaw()
-            self._process.kill()
-            self._process.wait()
+        for process in (self._process, *self.others):
+            if process is not None and process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.kill()
+                process.wait()
         with suppress(httpx.HTTPError):
             self.remove_deployments()
             # The next world is another ledger.

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 from sqlalchemy import create_engine, text
 
 from assetflow.ledger import Ledger
 from assetflow.ledger.tables import Base
+from tests.environment.postgres import new_database
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-SERVER = "postgresql+psycopg://root@127.0.0.1:5432"
 
 NewLedger = Callable[[], Ledger]
 
@@ -50,14 +48,8 @@ def new_sqlite(template: Path, tmp_path: Path) -> Iterator[NewLedger]:
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
     """A database of this test session's own, dropped at its end."""
-    name = f"assetflow_ledger_{os.getpid()}_{uuid4().hex[:8]}"
-    server = create_engine(f"{SERVER}/test", isolation_level="AUTOCOMMIT")
-    with server.connect() as connection:
-        connection.execute(text(f"CREATE DATABASE {name}"))
-    yield f"{SERVER}/{name}"
-    with server.connect() as connection:
-        connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
-    server.dispose()
+    with new_database() as url:
+        yield url
 
 
 @pytest.fixture

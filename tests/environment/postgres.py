@@ -1,0 +1,32 @@
+"""Databases on the Postgres server of this machine, each for one test or one session."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import uuid4
+
+from sqlalchemy import create_engine, text
+
+SERVER = "postgresql+psycopg://root@127.0.0.1:5432"
+
+
+@contextmanager
+def new_database() -> Iterator[str]:
+    """The address of an empty database, dropped at the end."""
+    name = f"assetflow_test_{os.getpid()}_{uuid4().hex[:8]}"
+    on_server(f"CREATE DATABASE {name}")
+    try:
+        yield f"{SERVER}/{name}"
+    finally:
+        on_server(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def on_server(*statements: str) -> None:
+    """Run statements that belong to no database: those about databases and roles."""
+    engine = create_engine(f"{SERVER}/postgres", isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        for statement in statements:
+            connection.execute(text(statement))
+    engine.dispose()

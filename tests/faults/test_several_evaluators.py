@@ -1,0 +1,99 @@
+"""Several evaluators on one Postgres ledger: one leads, and when it dies or stands still, another one takes over."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from assetflow.errors import LedgerError
+from tests.faults.conftest import Judged
+from tests.faults.world import World
+
+pytestmark = [
+    pytest.mark.prefect,
+    pytest.mark.postgres,
+    pytest.mark.long,
+    pytest.mark.timeout(300),
+    pytest.mark.parametrize("database", ["postgres"], indirect=True),
+]
+
+SEED = 11
+SECONDS_TO_TAKE_OVER = 10.0
+
+
+def test_the_leader_is_killed_and_the_next_one_frozen_in_mid_load(world: World, judged: Judged) -> None:
+    world.deploy_consumers()
+    killed = world.start()
+    world.wait_for_consumers()
+    others = [world.start_another() for _ in range(2)]
+    world.until(lambda: set(standbys(world)) == {each.pid for each in others})
+    assert leader(world) == killed.pid
+    for kind, count in (("task", 60), ("materialize", 20), ("emit", 40), ("post", 80)):
+        world.produce(kind, count, SEED)
+
+    world.until(lambda: len(world.recorded()) >= 20)
+    killed.kill()
+    killed.wait()
+    assert seconds_until_ready(world, others) < SECONDS_TO_TAKE_OVER
+
+    recorded = len(world.recorded())
+    world.until(lambda: len(world.recorded()) >= recorded + 20)
+    frozen = next(each for each in others if each.pid == leader(world))
+    frozen.send_signal(signal.SIGSTOP)
+    (successor,) = (each for each in others if each is not frozen)
+    seconds_until_ready(world, [successor])
+    world.until(lambda: len(world.recorded()) >= recorded + 40)
+    frozen.send_signal(signal.SIGCONT)
+    world.until(lambda: standbys(world) == [frozen.pid])
+    assert "stood still for too long and lost its lease" in world.log
+    assert leader(world) == successor.pid
+
+    world.until(world.produced, 120)
+    # It is as good as new: when the other one ends, it leads at once, and works off what is left.
+    successor.terminate()
+    assert successor.wait(30) == 0, world.log
+    assert seconds_until_ready(world, [frozen]) < SECONDS_TO_TAKE_OVER
+    frozen.terminate()
+    assert frozen.wait(30) == 0, world.log
+    world.settle()
+    verdict = judged(world)
+    assert verdict.accepted >= 180
+    assert "Traceback" not in world.log
+
+
+def leader(world: World) -> int | None:
+    """The process that holds the lease."""
+    with world.reader() as reader:
+        found = reader.evaluators()
+        return found.lease.holder.pid if found.alive and found.lease is not None else None
+
+
+def standbys(world: World) -> list[int]:
+    """The processes that `assetflow status` says to stand by."""
+    try:
+        return [each["pid"] for each in world.status()[1]["standbys"]]
+    except (LedgerError, json.JSONDecodeError):
+        return []
+
+
+def seconds_until_ready(world: World, processes: list[subprocess.Popen[bytes]]) -> float:
+    """How long it takes from now until one of these processes evaluates."""
+    began = time.monotonic()
+    pids = {each.pid for each in processes}
+    world.until(lambda: leader(world) in pids and ready(world) in pids)
+    seconds = time.monotonic() - began
+    print(f"taken over after {seconds:.1f} s by {leader(world)}, on {os.cpu_count()} processors")  # noqa: T201
+    return seconds
+
+
+def ready(world: World) -> int | None:
+    """The process that says it is ready."""
+    try:
+        return json.loads((world.home / "evaluator.json").read_text())["pid"]
+    except (OSError, ValueError):
+        return None
