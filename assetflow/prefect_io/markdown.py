@@ -25,10 +25,5 @@ def plain_text(text: str) -> str:
     return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", _one_line(text))
 
 
-def link(text: str, url: str) -> str:
-    """A link with any text to an address that is our own."""
-    return f"[{plain_text(text)}]({url})"
-
-
 def _one_line(text: str) -> str:
     return re.sub(r"[\x00-\x20\x7f\u0085\u2028\u2029]+", " ", text).strip()

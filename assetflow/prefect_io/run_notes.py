@@ -13,7 +13,7 @@ from assetflow.core.events import AssetEvent
 from assetflow.core.explanation import DecisionExplanation, source_of
 from assetflow.core.explanation.words import at
 from assetflow.core.page_paths import consumer_path, event_path, run_path
-from assetflow.prefect_io.markdown import link, plain_text
+from assetflow.prefect_io.markdown import plain_text
 from assetflow.prefect_io.names import RUN_NOTE_ARTIFACT, artifact_key
 from assetflow.prefect_io.rest import Json, PrefectApi
 
@@ -89,34 +89,40 @@ def _markdown(explanation: DecisionExplanation, ui_url: str) -> str:
         parts.append(f"and {len(events) - SHOWN_EVENTS} more, the newest of them {at(events[-1].occurred)}")
     run = explanation.facts.run.flow_run_id
     if ui_url and run is not None:
-        consumer = explanation.facts.consumer
-        links = (link("this run", ui_url + run_path(run)), link(consumer, ui_url + consumer_path(consumer)))
+        links = (
+            f"[this run]({ui_url}{run_path(run)})",
+            f"[its flow]({ui_url}{consumer_path(explanation.facts.consumer)})",
+        )
         parts.append("In assetflow: " + " · ".join(links))
     return "\n\n".join(parts) + "\n"
 
 
 def _table(events: Sequence[AssetEvent], completed_by: AssetEvent | None, ui_url: str) -> str:
     has_keys = any(event.partition_key is not None for event in events)
-    heads = ["Updated", "When", *(["Partition"] if has_keys else []), "By", ""]
+    # What does not fit is cut off on the right.
+    heads = ["", "Updated", *(["Partition"] if has_keys else []), "When", "By"]
     rows = [_row(event, completed_by, ui_url, has_keys=has_keys) for event in events]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, ["---"] * len(heads), *rows))
 
 
 def _row(event: AssetEvent, completed_by: AssetEvent | None, ui_url: str, *, has_keys: bool) -> list[str]:
-    when = at(event.occurred)
-    cells = [plain_text(event.asset.name), link(when, ui_url + event_path(event.id)) if ui_url else plain_text(when)]
-    if has_keys:
-        cells.append(plain_text(event.partition_key or ""))
     completed = completed_by is not None and event.id == completed_by.id
-    return [*cells, _source(event), "**completed the condition**" if completed else ""]
+    event_link = f" · [event]({ui_url}{event_path(event.id)})" if ui_url else ""
+    return [
+        "completed it" if completed else "",
+        plain_text(event.asset.name) + event_link,
+        *([plain_text(event.partition_key or "")] if has_keys else []),
+        plain_text(at(event.occurred)),
+        _source(event),
+    ]
 
 
 def _source(event: AssetEvent) -> str:
-    """Who made the event; a run as a link to its own page in Prefect."""
+    """Who made the event, with a link to the run's own page in Prefect."""
     run = event.source_flow_run
     url = None if run is None else url_for("flow-run", obj_id=run.id)
-    text = source_of(event.origin)
-    return plain_text(text) if url is None else link(text, url)
+    # Prefect's pages show the text of a link as it is written, so that it must need no escapes.
+    return plain_text(source_of(event.origin)) + ("" if url is None else f" · [run]({url})")
 
 
 def _shortened(text: str) -> str:

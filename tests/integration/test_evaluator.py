@@ -71,7 +71,10 @@ def test_the_page_of_the_run_says_why(here: Installation) -> None:
     assert (note["type"], note["description"]) == ("markdown", "Why this ran")
     told = note["data"].replace("\\", "")
     assert told.startswith(f"consumer-{here.mark}/noted runs because its condition held at ")
-    assert [line.split(" | ")[0] for line in told.splitlines() if line.startswith("| ")][2:] == [f"| {a}", f"| {b}"]
+    assert [line.split(" | ")[:2] for line in told.splitlines() if line.startswith("| ")][2:] == [
+        ["| ", a],
+        ["| completed it", b],
+    ]
 
 
 def test_and_waits_for_both_and_hands_over_all(here: Installation) -> None:

@@ -46,14 +46,14 @@ def test_it_says_why_in_a_sentence_and_lists_what_was_consumed() -> None:
     sentence, head, _, first, second, links = lines
     assert sentence.startswith("report/prod runs because its condition held at 2026-11-20 08:00:00 UTC, over 2 events.")
     assert "The update of customers" in sentence
-    assert head == "| Updated | When | By |  |"
-    when = "[2026-11-20 08:00:00 UTC](http://assets.test/events/00000000-0000-0000-0000-00000000000{})"
-    source = f"[flow run calm-fox (ingest/nightly)](http://prefect.test/runs/flow-run/{SOURCE})"
-    assert first == f"| orders | {when.format(1)} | {source} |  |"
-    assert second == f"| customers | {when.format(2)} | {source} | **completed the condition** |"
+    assert head == "|  | Updated | When | By |"
+    link = "[event](http://assets.test/events/00000000-0000-0000-0000-00000000000{})"
+    source = f"flow run calm-fox (ingest/nightly) · [run](http://prefect.test/runs/flow-run/{SOURCE})"
+    assert first == f"|  | orders · {link.format(1)} | 2026-11-20 08:00:00 UTC | {source} |"
+    assert second == f"| completed it | customers · {link.format(2)} | 2026-11-20 08:00:00 UTC | {source} |"
     assert links == (
         f"In assetflow: [this run](http://assets.test/runs/{RUN}) · "
-        "[report/prod](http://assets.test/consumers/report/prod)"
+        "[its flow](http://assets.test/consumers/report/prod)"
     )
 
 
@@ -98,10 +98,10 @@ def test_text_of_users_stays_text(bad: str) -> None:
         schedule=Asset("s3://x/y"),
         consumer=f"flow {bad}/x",
     )
-    (row,) = [line for line in text.splitlines() if "completed the condition" in line]
+    (row,) = [line for line in text.splitlines() if "completed it" in line]
     cells = re.split(r"(?<!\\)(?:\\\\)*\|", row)
     assert len(cells) == 7
-    for each in cells[1:4]:
+    for each in cells[1:5]:
         assert not re.search(r"(?<!\\)[<&`*\[\]]", each)
 
 
