@@ -19,6 +19,7 @@ from assetflow.errors import SparkNotInstalled, SparkSettingsConflict
 from assetflow.settings import Settings, get_settings, spark_text
 from assetflow.spark.connect import give_up_early, own_local_server, stop_recorded_server
 from assetflow.spark.java import use_java
+from assetflow.spark.orphans import take_over_session
 from assetflow.spark.reach import probe_connect, probe_master
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class SparkProfile:
     @property
     def is_local(self) -> bool:
         """Whether Spark runs on this machine and is ours to tune."""
-        return self.remote in ("", "local") and self.master.partition("[")[0] == "local"
+        return self.remote in ("", "local") and self.master.partition("[")[0] in ("local", "local-cluster")
 
     def full_conf(self) -> dict[str, str]:
         """`conf` on top of what suits a Spark on this machine."""
@@ -216,7 +217,7 @@ def _start(wanted: SparkProfile) -> SparkSession:
         builder = builder.config(key, value)
     if wanted.remote:
         probe_connect(wanted.remote)
-        return builder.remote(wanted.remote).getOrCreate()
+        return builder.remote(take_over_session(wanted.remote)).getOrCreate()
     use_java()
     if wanted.master.startswith("spark://"):
         probe_master(wanted.master)
@@ -228,7 +229,7 @@ def _start(wanted: SparkProfile) -> SparkSession:
 def _on_local_server(builder: SparkSession.Builder, wanted: SparkProfile) -> SparkSession:
     use_java()
     conf = wanted.full_conf()
-    session = builder.remote(own_local_server(wanted.master, conf)).getOrCreate()
+    session = builder.remote(take_over_session(own_local_server(wanted.master, conf))).getOrCreate()
     # A server that runs already refuses what it can take at its start only, and PySpark warns of each.
     for key, value in conf.items():
         if session.conf.isModifiable(key):

@@ -21,6 +21,7 @@ from assetflow.errors import InvalidFlow, OutletError, SparkSettingsConflict
 from assetflow.spark.publish import Write, publish_together
 from assetflow.spark.session import SparkProfile, get_session
 from assetflow.spark.tags import current_tag, run_tagged, tagged
+from assetflow.spark.watch import watched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -137,18 +138,20 @@ class _SparkBody:
     def _plain(self) -> Callable[..., Any]:
         def run(*args: Any, **kwargs: Any) -> Any:
             session, tag = self.session(), current_tag()
-            with tagged(session, tag):
-                result = self.fn(session, *args, **kwargs)
-            return self.finish(result, session, tag)
+            with watched(session):
+                with tagged(session, tag):
+                    result = self.fn(session, *args, **kwargs)
+                return self.finish(result, session, tag)
 
         return run
 
     def _generator(self) -> Callable[..., Any]:
         def run(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
             session, tag = self.session(), current_tag()
-            with tagged(session, tag):
-                result = cast(object, (yield from self.fn(session, *args, **kwargs)))
-            return self.finish(result, session, tag)
+            with watched(session):
+                with tagged(session, tag):
+                    result = cast(object, (yield from self.fn(session, *args, **kwargs)))
+                return self.finish(result, session, tag)
 
         return run
 
@@ -156,8 +159,9 @@ class _SparkBody:
         async def run(*args: Any, **kwargs: Any) -> Any:
             # Spark's calls block: starting a JVM and writing data must not stop the event loop.
             session, tag = await asyncio.to_thread(self.session), current_tag()
-            result = await run_tagged(self.fn(session, *args, **kwargs), session, tag)
-            return await asyncio.to_thread(self.finish, result, session, tag)
+            with watched(session):
+                result = await run_tagged(self.fn(session, *args, **kwargs), session, tag)
+                return await asyncio.to_thread(self.finish, result, session, tag)
 
         return run
 
@@ -165,15 +169,16 @@ class _SparkBody:
         async def run(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, None]:
             session, tag = await asyncio.to_thread(self.session), current_tag()
             values = self.fn(session, *args, **kwargs)
-            try:
-                while True:
-                    try:
-                        value = await run_tagged(values.__anext__(), session, tag)
-                    except StopAsyncIteration:
-                        return
-                    yield value
-            finally:
-                await values.aclose()
+            with watched(session):
+                try:
+                    while True:
+                        try:
+                            value = await run_tagged(values.__anext__(), session, tag)
+                        except StopAsyncIteration:
+                            return
+                        yield value
+                finally:
+                    await values.aclose()
 
         return run
 
