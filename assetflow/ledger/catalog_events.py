@@ -130,7 +130,21 @@ class EventCatalog:
                 found[sequence].append(ConsumedBy(decision, name, key_from_column(key), *rest))
         return found
 
+    def receipts_of(self, sequences: Collection[int]) -> dict[int, dict[str, int]]:
+        """How many receipts of each status these events have, by the events' sequences."""
+        found: defaultdict[int, dict[str, int]] = defaultdict(dict)
+        with self._reads() as connection:
+            for sequence, status, number in connection.execute(_RECEIPTS, {"sequences": list(sequences)}):
+                found[sequence][status] = number
+        return found
 
+
+_RECEIPTS = (
+    select(RECEIPT.c.sequence, RECEIPT.c.status, func.count())
+    .where(among(RECEIPT.c.sequence, "sequences"))
+    .group_by(RECEIPT.c.sequence, RECEIPT.c.status)
+    .order_by(RECEIPT.c.sequence, RECEIPT.c.status)
+)
 _OTHER = RECEIPT.alias("other")
 _CONSUMED = (
     select(

@@ -38,9 +38,14 @@ def find_uri(reader: Reader, text: str) -> str:
     uri = Asset(text).uri
     if uri in reader.catalog.numbers([uri]):
         return uri
-    close = get_close_matches(text, reader.catalog.known_names(), n=3, cutoff=0.5)
+    close = near_assets(reader, text)
     fix = f"Did you mean {_listed(close)}?" if close else "`assetflow assets ls` lists the assets"
     raise UnknownAsset(f"no asset is called {text!r}", fix=fix)
+
+
+def near_assets(reader: Reader, text: str) -> list[str]:
+    """The names and URIs that come closest to a text, at most three."""
+    return get_close_matches(text, reader.catalog.known_names(), n=3, cutoff=0.5)
 
 
 def _of_flow(reader: Reader, name: str) -> ConsumerRecord:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query
 
-from assetflow.api.backend import TheBackend, TheReader
+from assetflow.api.backend import Backend, TheBackend, TheReader
 from assetflow.api.inputs import make_event
 from assetflow.api.paging import LARGEST, Moment, Text
 from assetflow.api.problems import answers
@@ -22,6 +22,7 @@ from assetflow.core.events import AssetEvent, Recording
 from assetflow.core.explanation.words import iso
 from assetflow.core.redaction import redacted_mapping
 from assetflow.errors import UnknownAsset
+from assetflow.ledger.catalog import ListedAsset
 from assetflow.ledger.catalog_events import ConsumedBy, EventFilter
 from assetflow.ledger.reader import Reader
 
@@ -77,13 +78,26 @@ def get_asset_events(
 @router.post("/assets/events", response_model=AssetEventOut, responses=answers(404, 413, 415))
 def create_asset_event(body: AssetEventIn, backend: TheBackend) -> Json:
     """Record that an asset was updated. It is durable when this answers."""
-    now, reader = backend.now(), backend.ledger.reader
-    listed = asset_numbered(reader, body.asset_id)
-    event = make_event(_asset(listed.record.uri, listed.name), now, extra=body.extra, partition_key=body.partition_key)
+    reader = backend.ledger.reader
+    recorded = record_update(backend, asset_numbered(reader, body.asset_id), body.extra, body.partition_key)
+    return Json(events_to_json(reader, [(recorded, body.asset_id)])[0])
+
+
+def record_update(
+    backend: Backend, listed: ListedAsset, extra: Mapping[str, object] | None, partition_key: str | None, by: str = ""
+) -> AssetEvent:
+    """Record one update of an asset that is known.
+
+    Raises:
+        InvalidEvent, InvalidPartition, TooLarge, UnknownAsset: `where` is the field.
+    """
+    now = backend.now()
+    asset = _asset(listed.record.uri, listed.name)
+    event = make_event(asset, now, extra=extra, partition_key=partition_key, by=by)
     recorded, decisions = backend.ledger.writer.record([Recording(event.id, (event,))], now)[0]
     if decisions:
         backend.on_recorded()
-    return Json(events_to_json(reader, [(recorded.events[0], body.asset_id)])[0])
+    return recorded.events[0]
 
 
 def events_to_json(reader: Reader, found: Sequence[tuple[AssetEvent, int]]) -> list[dict[str, object]]:

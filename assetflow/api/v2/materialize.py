@@ -31,7 +31,7 @@ async def materialize_asset(asset_id: AssetId, backend: TheBackend, body: Materi
     """Run the flow that makes the asset. 409 if several make it; 404 if none is known to."""
     wanted = body or MaterializeIn()
     name, deployment = await run_in_threadpool(producer_of, backend.ledger.reader, asset_id)
-    run = await _start(backend, deployment, wanted)
+    run = await start_run(backend, deployment, wanted)
     return Json(_to_json(run, name, wanted))
 
 
@@ -59,7 +59,12 @@ def producer_of(reader: Reader, number: int) -> tuple[str, UUID]:
     return next(iter(producers.items()))
 
 
-async def _start(backend: Backend, deployment: UUID, wanted: MaterializeIn) -> Mapping[str, Any]:
+async def start_run(backend: Backend, deployment: UUID, wanted: MaterializeIn) -> Mapping[str, Any]:
+    """The flow run that Prefect made.
+
+    Raises:
+        PrefectUnreachable, PrefectRefused: there is none.
+    """
     async with backend.prefect() as api:
         answer = await api.post(f"/deployments/{deployment}/create_flow_run", run_request(wanted))
     return cast("Mapping[str, Any]", answer)
