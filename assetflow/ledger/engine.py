@@ -42,6 +42,8 @@ def ledger_url(place: str | Path) -> URL:
     except (ArgumentError, ValueError) as error:
         # What it is stays unsaid: there may be a password in it.
         raise LedgerError("the address of the database cannot be read", fix=_ADDRESSES) from error
+    if "@" in (url.host or ""):
+        raise LedgerError("the address of the database cannot be read: it has more than one @", fix=_ADDRESSES)
     backend = url.get_backend_name()
     if backend == "postgresql" or (backend == "sqlite" and url.database and url.database != ":memory:"):
         return url
@@ -53,6 +55,24 @@ def place_of(url: URL) -> str:
     if url.get_backend_name() == "sqlite":
         return str(url.database)
     return url.set(password=None, query={}).render_as_string()
+
+
+def make_folder(url: URL) -> None:
+    """Make the folder of a ledger that is a file.
+
+    Raises:
+        LedgerError: it cannot be made.
+    """
+    if url.get_backend_name() != "sqlite":
+        return
+    folder = Path(str(url.database)).parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LedgerError(
+            f"the folder {folder} of the ledger cannot be made: {error.strerror}",
+            fix="Set ASSETFLOW_HOME to a folder that can be written",
+        ) from error
 
 
 def open_engine(

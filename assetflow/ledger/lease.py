@@ -138,14 +138,14 @@ def release(connection: Connection, holder: UUID) -> None:
 def taken(current: Lease) -> EvaluatorRunning:
     """The error that says who evaluates."""
     return EvaluatorRunning(
-        f"another evaluator works on this ledger: {_told(current)}",
+        f"another evaluator works on this ledger: {told(current)}",
         fix="Stop it first; if its machine is gone, its lease ends by itself within seconds",
     )
 
 
 def lost(current: Lease | None) -> LeaseLost:
     """The error that says who evaluates now."""
-    successor = "nobody evaluates now" if current is None else f"{_told(current)}, evaluates now"
+    successor = "nobody evaluates now" if current is None else f"{told(current)}, evaluates now"
     return LeaseLost(
         f"this evaluator stood still for too long and lost its lease: {successor}",
         fix="Nothing was written; start it again if no other one is to evaluate",
@@ -163,7 +163,8 @@ def _end_sessions(connection: Connection, holder: UUID) -> None:
         connection.execute(_END_SESSIONS, {"name": application_name(holder)})
 
 
-def _told(lease: Lease) -> str:
+def told(lease: Lease) -> str:
+    """Who holds a lease, in words."""
     return f"process {lease.holder.pid} on {lease.holder.host}, since {lease.since:%Y-%m-%d %H:%M:%S} UTC"
 
 

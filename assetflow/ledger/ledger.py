@@ -10,9 +10,17 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import URL, Connection, Engine, insert, select
 
-from assetflow.errors import LedgerError
 from assetflow.ledger import schema
-from assetflow.ledger.engine import APPLICATION, LOCK_TIMEOUT, default_place, ledger_url, open_engine, place_of, writing
+from assetflow.ledger.engine import (
+    APPLICATION,
+    LOCK_TIMEOUT,
+    default_place,
+    ledger_url,
+    make_folder,
+    open_engine,
+    place_of,
+    writing,
+)
 from assetflow.ledger.failures import explained
 from assetflow.ledger.lease import application_name
 from assetflow.ledger.reader import Reader
@@ -48,7 +56,7 @@ class Ledger(Store):
         lock_timeout: float = LOCK_TIMEOUT,
         evaluator: UUID | None = None,
     ) -> Ledger:
-        """Open a ledger; a new one is made, an older one brought up to date.
+        """Open a ledger; a new one is made. An older one is brought up to date on SQLite, and refused on Postgres.
 
         Parameters:
             url_or_path: a file, or an SQLAlchemy URL (SQLite or Postgres); none for what the settings say.
@@ -57,18 +65,20 @@ class Ledger(Store):
             evaluator: the id of the evaluator that is to use it, by which its successor finds what it left behind.
 
         Raises:
-            LedgerError: it cannot be opened, is damaged, or was written by a newer assetflow.
+            LedgerVersion: it was written by a newer assetflow, or, on Postgres, by an older one.
+            EvaluatorRunning: it was written by an older one whose evaluator is at work.
+            LedgerError: it cannot be opened, or is damaged.
             LedgerLocked: another process held it for longer than the time limit.
         """
         url = ledger_url(url_or_path if url_or_path is not None else default_place())
-        _make_folder(url)
+        make_folder(url)
         application = APPLICATION if evaluator is None else application_name(evaluator)
         engine = open_engine(url, lock_timeout=lock_timeout, application=application)
         try:
             with explained(place_of(url)):
                 with writing(engine).begin() as connection:
-                    schema.upgrade(connection, place=place_of(url))
-                    _begin_ledger(connection, now or datetime.now(UTC))
+                    schema.prepare(connection, place=place_of(url))
+                    begin_ledger(connection, now or datetime.now(UTC))
                 return cls(url, engine)
         except BaseException:
             engine.dispose()
@@ -95,20 +105,8 @@ class Ledger(Store):
         self.close()
 
 
-def _make_folder(url: URL) -> None:
-    if url.get_backend_name() != "sqlite":
-        return
-    folder = Path(str(url.database)).parent
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LedgerError(
-            f"the folder {folder} of the ledger cannot be made: {error.strerror}",
-            fix="Set ASSETFLOW_HOME to a folder that can be written",
-        ) from error
-
-
-def _begin_ledger(connection: Connection, now: datetime) -> None:
+def begin_ledger(connection: Connection, now: datetime) -> None:
+    """Give a ledger that was just made its id."""
     if connection.execute(select(LEDGER.c.id)).one_or_none() is None:
         counters = dict.fromkeys(("last_event", "last_decision", "last_consumer", "revision"), 0)
         connection.execute(insert(LEDGER), [{"number": 1, "id": uuid4(), "created": now} | counters])

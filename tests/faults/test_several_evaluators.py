@@ -12,17 +12,18 @@ import pytest
 
 from assetflow.errors import LedgerError
 from tests.faults.conftest import Judged
-from tests.faults.world import World
+from tests.faults.world import PATIENCE, Kind, World
 
 pytestmark = [
     pytest.mark.prefect,
     pytest.mark.postgres,
     pytest.mark.long,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),
     pytest.mark.parametrize("database", ["postgres"], indirect=True),
 ]
 
 SEED = 11
+LOAD: dict[Kind, int] = {"task": 60, "materialize": 20, "emit": 40, "post": 80}
 SECONDS_TO_TAKE_OVER = 10.0
 
 
@@ -31,29 +32,29 @@ def test_the_leader_is_killed_and_the_next_one_frozen_in_mid_load(world: World, 
     killed = world.start()
     world.wait_for_consumers()
     others = [world.start_another() for _ in range(2)]
-    world.until(lambda: set(standbys(world)) == {each.pid for each in others})
+    world.until(lambda: set(standbys(world)) == {each.pid for each in others}, PATIENCE)
     assert leader(world) == killed.pid
-    for kind, count in (("task", 60), ("materialize", 20), ("emit", 40), ("post", 80)):
+    for kind, count in LOAD.items():
         world.produce(kind, count, SEED)
 
-    world.until(lambda: len(world.recorded()) >= 20)
+    world.until(lambda: len(world.recorded()) >= 20, PATIENCE)
     killed.kill()
     killed.wait()
     assert seconds_until_ready(world, others) < SECONDS_TO_TAKE_OVER
 
     recorded = len(world.recorded())
-    world.until(lambda: len(world.recorded()) >= recorded + 20)
+    world.until(lambda: len(world.recorded()) >= recorded + 20, PATIENCE)
     frozen = next(each for each in others if each.pid == leader(world))
     frozen.send_signal(signal.SIGSTOP)
     (successor,) = (each for each in others if each is not frozen)
     seconds_until_ready(world, [successor])
-    world.until(lambda: len(world.recorded()) >= recorded + 40)
+    world.until(lambda: len(world.recorded()) >= recorded + 40, PATIENCE)
     frozen.send_signal(signal.SIGCONT)
-    world.until(lambda: standbys(world) == [frozen.pid])
+    world.until(lambda: standbys(world) == [frozen.pid], PATIENCE)
     assert "stood still for too long and lost its lease" in world.log
     assert leader(world) == successor.pid
 
-    world.until(world.produced, 120)
+    world.until(world.produced, PATIENCE)
     # It is as good as new: when the other one ends, it leads at once, and works off what is left.
     successor.terminate()
     assert successor.wait(30) == 0, world.log
@@ -85,7 +86,7 @@ def seconds_until_ready(world: World, processes: list[subprocess.Popen[bytes]]) 
     """How long it takes from now until one of these processes evaluates."""
     began = time.monotonic()
     pids = {each.pid for each in processes}
-    world.until(lambda: leader(world) in pids and ready(world) in pids)
+    world.until(lambda: leader(world) in pids and ready(world) in pids, PATIENCE)
     seconds = time.monotonic() - began
     print(f"taken over after {seconds:.1f} s by {leader(world)}, on {os.cpu_count()} processors")  # noqa: T201
     return seconds

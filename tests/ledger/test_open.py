@@ -79,7 +79,7 @@ def test_newer_ledger_is_refused(opening: type, sqlite_ledger: Ledger) -> None:
 
 def test_reader_refuses_an_older_ledger(sqlite_ledger: Ledger) -> None:
     set_version(sqlite_ledger, "0000")
-    with pytest.raises(LedgerError, match=rf"version 0000.*version {schema.VERSION}.*Start the evaluator"):
+    with pytest.raises(LedgerError, match=rf"version 0000.*version {schema.VERSION}.*database upgrade"):
         Reader.open(sqlite_ledger.place)
 
 
