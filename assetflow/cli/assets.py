@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.output import iso, lines, moment, print_json, rows, show, table, text
+from assetflow.cli.output import lines, moment, print_json, rows, show, table, text
 from assetflow.core.conditions import Token
+from assetflow.core.explanation.words import iso
 from assetflow.core.redaction import redact
 from assetflow.ledger.reader import Reader
 from assetflow.ledger.records import AssetRecord

@@ -9,7 +9,7 @@ import cyclopts
 from rich.text import Text
 
 from assetflow.cli.naming import Limit
-from assetflow.cli.output import iso, moment, print_json, rows, show, table, text
+from assetflow.cli.output import moment, print_json, rows, show, table, text
 from assetflow.errors import InvalidCall
 from assetflow.ledger.lookup import find_consumer
 from assetflow.ledger.reader import Reader
@@ -52,7 +52,7 @@ def ls(
         found = reader.decisions(consumer=number, status=status, limit=limit)
         events = {key: len(consumed) for key, consumed in reader.events_of(found).items()}
     if json:
-        print_json([_as_json(each, events[each.id]) for each in found])
+        print_json([each.as_json() | {"events": events[each.id]} for each in found])
         return
     now = datetime.now(UTC)
     columns = ("#", "consumer", "key", "made", "events", "status", *_ids())
@@ -88,22 +88,3 @@ def _id_cells(each: DecisionRecord) -> list[Text]:
     if sys.stdout.isatty():
         return [Text(run or f"decision {each.id}", "dim")]
     return [Text(run), Text(str(each.id))]
-
-
-def _as_json(each: DecisionRecord, events: int) -> dict[str, object]:
-    return {
-        "number": each.number,
-        "decision": str(each.id),
-        "consumer": each.consumer_name,
-        "deployment": str(each.deployment_id),
-        "target_key": each.target_key,
-        "made": iso(each.made),
-        "events": events,
-        "status": each.status,
-        "flow_run": None if each.flow_run_id is None else str(each.flow_run_id),
-        "state": each.run_state,
-        "launched": iso(each.launched),
-        "ended": iso(each.ended),
-        "attempts": each.attempts,
-        "error": each.error,
-    }

@@ -11,7 +11,7 @@ import cyclopts
 from rich.text import Text
 
 from assetflow.cli.naming import Limit
-from assetflow.cli.output import iso, moment, print_json, rows, show, table, text
+from assetflow.cli.output import moment, print_json, rows, show, table, text
 from assetflow.cli.telling import event_parts
 from assetflow.core.codec.events import event_to_json
 from assetflow.core.events import AssetEvent
@@ -97,20 +97,9 @@ def _in_short(extra: Mapping[str, object]) -> str:
 
 def _refused(found: list[RefusedRecord], json: bool) -> None:
     if json:
-        print_json([_refused_json(each) for each in found])
+        print_json([each.as_json() for each in found])
         return
     now = datetime.now(UTC)
     made = table("at", "reason", "rule", "source", "id", whole=("id",))
     cells = ([moment(each.at, now), *map(text, (each.reason, each.rule or "", each.source, each.id))] for each in found)
     show(rows(made, cells, empty="Nothing was refused."))
-
-
-def _refused_json(each: RefusedRecord) -> dict[str, object]:
-    return {
-        "id": str(each.id),
-        "at": iso(each.at),
-        "reason": each.reason,
-        "rule": each.rule,
-        "source": each.source,
-        "payload": redact(each.payload),
-    }

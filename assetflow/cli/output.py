@@ -11,7 +11,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from io import StringIO
 
 from rich import box
@@ -19,7 +19,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from assetflow.core.explanation.words import ago
+from assetflow.core.explanation.words import ago, iso
 from assetflow.core.visible import shown
 
 # As wide as a line may get where nothing needs to fit on a screen.
@@ -100,8 +100,3 @@ def moment(value: datetime | None, now: datetime) -> Text:
     if not sys.stdout.isatty():
         return Text(iso(value) or "")
     return Text(ago(value, now))
-
-
-def iso(value: datetime | None) -> str | None:
-    """A time as JSON."""
-    return None if value is None else value.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -11,11 +11,11 @@ import cyclopts
 from rich.text import Text
 
 from assetflow.cli.naming import Limit
-from assetflow.cli.output import iso, moment, print_json, rows, show, table, text
+from assetflow.cli.output import moment, print_json, rows, show, table, text
 from assetflow.cli.ranges import From, To, read_range
 from assetflow.core.backfill import series_to_look_at
 from assetflow.core.explanation.pending_keys import LeafKeys, leaf_keys
-from assetflow.core.explanation.words import count, some
+from assetflow.core.explanation.words import count, iso, some
 from assetflow.core.partitions.ranges import KeySeries
 from assetflow.errors import InvalidCall
 from assetflow.ledger.explanations import names_of

@@ -11,9 +11,9 @@ import cyclopts
 from rich.text import Text
 
 from assetflow.cli.naming import in_utc, this_user
-from assetflow.cli.output import iso, moment, print_json, rows, show, table, text
+from assetflow.cli.output import moment, print_json, rows, show, table, text
 from assetflow.core.explanation import source_of
-from assetflow.core.explanation.words import count, some
+from assetflow.core.explanation.words import count, iso, some
 from assetflow.errors import InvalidCall, UnknownEvent
 from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.lookup import find_consumer, find_uri

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
-from assetflow.cli.output import iso, print_json, show, table, text
-from assetflow.core.explanation.words import ago
+from assetflow.cli.output import print_json, show, table, text
+from assetflow.core.explanation.words import ago, iso
 from assetflow.core.visible import shown
 from assetflow.evaluator.status import Condition, look
 from assetflow.ledger.reader import Reader

@@ -9,6 +9,8 @@ from typing import Literal
 from uuid import UUID
 
 from assetflow.core.consumers import Consumer, DecisionKind, Receipt
+from assetflow.core.explanation.words import iso
+from assetflow.core.redaction import redact
 from assetflow.core.timers import Timer
 
 DecisionStatus = Literal["waiting", "launched", "ended", "undeliverable"]
@@ -68,6 +70,17 @@ class RefusedRecord:
     source: str
     at: datetime
 
+    def as_json(self) -> dict[str, object]:
+        """What was refused as the API and `--json` show it, without the values that look like secrets."""
+        return {
+            "id": str(self.id),
+            "at": iso(self.at),
+            "reason": self.reason,
+            "rule": self.rule,
+            "source": self.source,
+            "payload": redact(self.payload),
+        }
+
 
 @dataclass(frozen=True)
 class ConsumerRecord:
@@ -125,6 +138,25 @@ class DecisionRecord:
     attempts: int
     error: str
     run_state: str
+
+    def as_json(self) -> dict[str, object]:
+        """The decision as the API and `--json` show it."""
+        return {
+            "number": self.number,
+            "decision": str(self.id),
+            "consumer": self.consumer_name,
+            "deployment": str(self.deployment_id),
+            "target_key": self.target_key,
+            "made": iso(self.made),
+            "kind": self.kind,
+            "status": self.status,
+            "flow_run": None if self.flow_run_id is None else str(self.flow_run_id),
+            "state": self.run_state,
+            "launched": iso(self.launched),
+            "ended": iso(self.ended),
+            "attempts": self.attempts,
+            "error": self.error,
+        }
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,10 @@ from assetflow.api.paging import LARGEST, Limit, Text, following, page
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.own import DecisionsPage, DecisionTold, ReplayedOut
-from assetflow.core.explanation.words import iso
 from assetflow.errors import UnknownEvent
 from assetflow.ledger.explanations import decision_explanation, run_explanation
 from assetflow.ledger.lookup import find_consumer
-from assetflow.ledger.records import DecisionRecord, DecisionStatus
+from assetflow.ledger.records import DecisionStatus
 
 router = APIRouter(tags=["decisions"], route_class=EtagRoute)
 
@@ -32,7 +31,7 @@ def list_decisions(
     """Decisions, the newest first, with what became of each."""
     number = None if consumer is None else find_consumer(reader, consumer).consumer.id
     found = reader.decisions(consumer=number, status=status, before=before, limit=limit)
-    items = [decision_to_json(each) for each in found]
+    items = [each.as_json() for each in found]
     return Json(page(items, following(items, limit, "number")))
 
 
@@ -57,23 +56,3 @@ def replay(decision_id: UUID, backend: TheBackend) -> Json:
 def explain_run(flow_run_id: UUID, reader: TheReader) -> Json:
     """Why a flow run exists: the decision that started it."""
     return Json(run_explanation(reader, flow_run_id).as_json())
-
-
-def decision_to_json(each: DecisionRecord) -> dict[str, object]:
-    """A decision and what became of it."""
-    return {
-        "number": each.number,
-        "decision": str(each.id),
-        "consumer": each.consumer_name,
-        "deployment": str(each.deployment_id),
-        "target_key": each.target_key,
-        "made": iso(each.made),
-        "kind": each.kind,
-        "status": each.status,
-        "flow_run": None if each.flow_run_id is None else str(each.flow_run_id),
-        "state": each.run_state,
-        "launched": iso(each.launched),
-        "ended": iso(each.ended),
-        "attempts": each.attempts,
-        "error": each.error,
-    }

@@ -14,8 +14,7 @@ from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.own import CountOut, EventsPage, EventTold, IdsIn, IdsOut, ReceiptsOut, RefusedPage
 from assetflow.core.assets import Asset
 from assetflow.core.codec.events import event_to_json
-from assetflow.core.explanation.words import iso
-from assetflow.core.redaction import redact, redacted
+from assetflow.core.redaction import redacted
 from assetflow.errors import InvalidCall
 from assetflow.ledger.explanations import event_explanation
 from assetflow.ledger.reader import Reader
@@ -96,18 +95,7 @@ def list_receipts(event_id: UUID, reader: TheReader) -> Json:
 @router.get("/refused", response_model=RefusedPage, responses=answers())
 def list_refused(reader: TheReader, limit: Limit = 100) -> Json:
     """What was sent as an event and is none, with the reasons; the newest first."""
-    items: list[dict[str, object]] = [
-        {
-            "id": str(each.id),
-            "at": iso(each.at),
-            "reason": each.reason,
-            "rule": each.rule,
-            "source": each.source,
-            "payload": redact(each.payload),
-        }
-        for each in reader.refused(limit=limit)
-    ]
-    return Json(page(items))
+    return Json(page([each.as_json() for each in reader.refused(limit=limit)]))
 
 
 def _query(
