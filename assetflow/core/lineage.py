@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from assetflow.core.conditions import Token
 
 NodeKind = Literal["asset", "alias", "name", "flow"]
+NODE_KINDS: tuple[NodeKind, ...] = ("asset", "alias", "name", "flow")
 EdgeKind = Literal["schedules", "produces", "reads", "links"]
 
 SCHEDULING: frozenset[EdgeKind] = frozenset({"schedules", "links"})
@@ -24,6 +24,12 @@ class Node(NamedTuple):
 
     def as_json(self) -> str:
         return f"{self.kind}:{self.value}"
+
+    @classmethod
+    def from_json(cls, text: str) -> Node | None:
+        """The node with this id; none if it is no id."""
+        kind, _, value = text.partition(":")
+        return next((cls(known, value) for known in NODE_KINDS if known == kind and value), None)
 
 
 class Edge(NamedTuple):
@@ -95,36 +101,37 @@ def node_of(token: Token, owners: Mapping[str, str]) -> Node:
 
 
 def neighbourhood(
-    edges: Iterable[Edge], start: Node, depth: int, *, kinds: Collection[EdgeKind], most: int
+    edges_of: Callable[[Collection[Node]], Iterable[Edge]],
+    start: Node,
+    depth: int,
+    *,
+    kinds: Collection[EdgeKind],
+    most: int,
 ) -> Neighbourhood:
     """What is at most `depth` edges away from a node, in either direction.
 
     Parameters:
+        edges_of: the edges that touch one of some nodes; it is asked once for each step away from the start.
         kinds: the kinds of edges that count.
         most: how many nodes at most; the nearest come first.
     """
-    touching: defaultdict[Node, list[Edge]] = defaultdict(list)
-    for edge in dict.fromkeys(edges):
-        if edge.kind in kinds:
-            touching[edge.source].append(edge)
-            touching[edge.target].append(edge)
-    distances, truncated = _nearest(touching, start, depth, most)
-    shown = {edge: None for node in distances for edge in touching[node] if _inside(edge, distances)}
-    more = {node for node in distances for edge in touching[node] if not _inside(edge, distances)}
-    return Neighbourhood(start, distances, tuple(shown), frozenset(more), truncated)
-
-
-def _nearest(touching: Mapping[Node, list[Edge]], start: Node, depth: int, most: int) -> tuple[dict[Node, int], bool]:
-    distances = {start: 0}
-    ring = [start]
-    for distance in range(1, depth + 1):
-        found = {other: None for node in ring for edge in touching.get(node, ()) for other in edge[:2]}
-        ring = [node for node in found if node not in distances]
+    distances, ring, truncated = {start: 0}, [start], False
+    edges: dict[Edge, None] = {}
+    for distance in range(1, depth + 2):
+        found = dict.fromkeys(edge for edge in edges_of(ring) if edge.kind in kinds)
+        edges |= found
+        # Of the outermost nodes only whether they have more neighbours is told.
+        if distance > depth or truncated:
+            break
+        others = dict.fromkeys(node for edge in found for node in edge[:2] if node not in distances)
         room = most - len(distances)
-        distances |= dict.fromkeys(ring[:room], distance)
-        if len(ring) > room:
-            return distances, True
-    return distances, False
+        ring, truncated = list(others)[:room], len(others) > room
+        distances |= dict.fromkeys(ring, distance)
+        if not ring:
+            break
+    shown = tuple(edge for edge in edges if _inside(edge, distances))
+    more = {node for edge in edges if not _inside(edge, distances) for node in edge[:2] if node in distances}
+    return Neighbourhood(start, distances, shown, frozenset(more), truncated)
 
 
 def _inside(edge: Edge, nodes: Collection[Node]) -> bool:

@@ -15,8 +15,10 @@ from sqlalchemy import Connection, Engine, select
 from assetflow.core.book import Pending
 from assetflow.core.codec import FlowDeclaration
 from assetflow.core.events import AssetEvent, Recording
+from assetflow.core.lineage import Edge as LineageEdge
+from assetflow.core.lineage import Node
 from assetflow.errors import LedgerError
-from assetflow.ledger import backfills, news, notes, queries, queued, schema, standby, timers
+from assetflow.ledger import backfills, lineage, news, notes, queries, queued, schema, standby, timers
 from assetflow.ledger.catalog import Catalog
 from assetflow.ledger.catalog_events import EventCatalog
 from assetflow.ledger.engine import default_place, ledger_url, open_engine, place_of
@@ -275,6 +277,11 @@ class Reader:
         """How many events are queued, for each consumer that has any."""
         with self._reads() as connection:
             return queued.queue_sizes(connection)
+
+    def edges_of(self, nodes: Collection[Node]) -> list[LineageEdge]:
+        """The edges of the lineage graph that touch one of these nodes."""
+        with self._reads() as connection:
+            return lineage.edges_of(connection, nodes)
 
     def edges(self) -> list[Edge]:
         """What deployments produce and read."""

@@ -99,6 +99,7 @@ class EventRow(Base, table=True):
 
     __table_args__ = (
         Index(None, "uri", "sequence"),
+        Index(None, "occurred", "sequence"),
         _partial("event_flow_run", "flow_run_id", where="flow_run_id IS NOT NULL"),
     )
     sequence: int = Field(primary_key=True, sa_type=Number)
@@ -244,7 +245,7 @@ class TimerRow(Base, table=True):
 class EdgeRow(Base, table=True):
     """What a deployment's flow produces or reads, as it declares it."""
 
-    __table_args__ = (Index(None, "kind", "value"), _CLUSTERED)
+    __table_args__ = (Index(None, "kind", "value"), Index(None, "name"), _CLUSTERED)
     deployment_id: UUID = Field(primary_key=True)
     direction: str = Field(primary_key=True)
     kind: str = Field(primary_key=True)

@@ -14,10 +14,10 @@ from assetflow.api.schemas.own import AssetOut, AssetsPage, GraphOut, NameOut
 from assetflow.core.explanation.words import iso
 from assetflow.core.lineage import DATA, SCHEDULING, EdgeKind, Node, neighbourhood
 from assetflow.core.redaction import redact
-from assetflow.errors import UnknownAsset
+from assetflow.errors import InvalidCall, UnknownAsset
 from assetflow.ledger.catalog import AssetQuery, AssetUsers, ListedAsset
-from assetflow.ledger.lineage import lineage_edges
 from assetflow.ledger.lookup import find_uri
+from assetflow.ledger.reader import Reader
 
 router = APIRouter(tags=["assets"], route_class=EtagRoute)
 
@@ -56,16 +56,29 @@ def get_asset(reader: TheReader, asset: Asked) -> Json:
 @router.get("/lineage", response_model=GraphOut, responses=answers(404))
 def get_lineage(
     reader: TheReader,
-    asset: Asked,
+    asset: Annotated[Text, Query(description="The asset's URI, or its name.", examples=["s3://shop/orders"])] = "",
+    node: Annotated[Text, Query(description="Any node, by the id that it has in these answers.")] = "",
     depth: Annotated[int, Query(ge=0, le=100, description="How many edges away.")] = 2,
     scheduling: Annotated[bool, Query(description="With edges that start flows.")] = True,
     data: Annotated[bool, Query(description="With edges of data: what flows produce and read.")] = True,
     limit: Annotated[int, Query(ge=1, le=MOST_NODES, description="At most so many nodes, the nearest.")] = 200,
 ) -> Json:
-    """The graph around an asset: flows that it starts, that make and read it, and what comes of them."""
+    """The graph around an asset: flows that it starts, that make and read it, and what comes of them.
+
+    Name the `asset`, or the `node` of an answer to go on from there.
+    """
     kinds: set[EdgeKind] = {*(SCHEDULING if scheduling else ()), *(DATA if data else ())}
-    start = Node("asset", find_uri(reader, asset))
-    return Json(neighbourhood(lineage_edges(reader), start, depth, kinds=kinds, most=limit).as_json())
+    start = _start(reader, asset, node)
+    return Json(neighbourhood(reader.edges_of, start, depth, kinds=kinds, most=limit).as_json())
+
+
+def _start(reader: Reader, asset: str, node: str) -> Node:
+    if bool(asset) == bool(node):
+        raise InvalidCall("the graph is that around an asset or a node", where="query.asset", fix="Give one of them")
+    found = Node.from_json(node) if node else Node("asset", asset)
+    if found is None:
+        raise InvalidCall(f"{node!r} is no node", where="query.node", fix="Give an id of the answer, flow:report/daily")
+    return Node("asset", find_uri(reader, found.value)) if found.kind == "asset" else found
 
 
 @router.get("/names/{name:path}", response_model=NameOut, responses=answers(404))
