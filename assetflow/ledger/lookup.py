@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from heapq import nlargest
 
 from assetflow.core.assets import Asset
 from assetflow.errors import UnknownAsset, UnknownConsumer
 from assetflow.ledger.reader import Reader
 from assetflow.ledger.records import ConsumerRecord
+
+_COMPARED = 300
 
 
 def find_consumer(reader: Reader, name: str) -> ConsumerRecord:
@@ -45,7 +48,16 @@ def find_uri(reader: Reader, text: str) -> str:
 
 def near_assets(reader: Reader, text: str) -> list[str]:
     """The names and URIs that come closest to a text, at most three."""
-    return get_close_matches(text, reader.catalog.known_names(), n=3, cutoff=0.5)
+    names = reader.catalog.known_names()
+    if len(names) > _COMPARED:
+        # Comparing is slow, so of many only those are compared that share most with the text.
+        parts = _parts(text)
+        names = nlargest(_COMPARED, names, key=lambda name: len(parts & _parts(name)) / (len(name) + len(text)))
+    return get_close_matches(text, names, n=3, cutoff=0.5)
+
+
+def _parts(text: str) -> set[str]:
+    return {text[at : at + 2] for at in range(len(text) - 1)}
 
 
 def _of_flow(reader: Reader, name: str) -> ConsumerRecord:

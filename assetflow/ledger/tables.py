@@ -100,6 +100,7 @@ class EventRow(Base, table=True):
     __table_args__ = (
         Index(None, "uri", "sequence"),
         Index(None, "occurred", "sequence"),
+        _partial("event_partition", "uri", "partition_key", "sequence", where="partition_key IS NOT NULL"),
         _partial("event_flow_run", "flow_run_id", where="flow_run_id IS NOT NULL"),
     )
     sequence: int = Field(primary_key=True, sa_type=Number)
