@@ -31,6 +31,9 @@ class Form:
     def text(self, name: str) -> str:
         return self.fields.get(name, "")
 
+    def error(self, name: str) -> str:
+        return self.errors.get(name, "")
+
     def refused(self, **errors: str) -> Form:
         """The same fields with what is wrong with them."""
         return Form(self.fields, errors)

@@ -15,6 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from assetflow.api.backend import Backend
+from assetflow.core.explanation import source_of
 from assetflow.core.explanation.words import ago, at, count, iso
 from assetflow.core.redaction import redact
 from assetflow.core.visible import shown
@@ -104,7 +105,15 @@ def _environment(backend: Backend) -> Environment:
 
     # Its dictionaries have no types.
     names = cast(Any, made)
-    names.filters |= {"ago": ago_now, "at": at, "iso": iso, "json": _json, "brief": _brief, "address": address}
+    names.filters |= {
+        "ago": ago_now,
+        "at": at,
+        "iso": iso,
+        "json": _json,
+        "brief": _brief,
+        "address": address,
+        "source": source_of,
+    }
     names.globals |= {"static": _static, "count": count, "url": url}
     names.globals["ui"] = made.get_template("ui.html").module
     return made

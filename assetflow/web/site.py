@@ -11,7 +11,7 @@ from fastapi.staticfiles import StaticFiles
 from assetflow.api.app import create_app
 from assetflow.api.backend import Backend
 from assetflow.api.security import Access
-from assetflow.web import assets, live, login, state
+from assetflow.web import asset, assets, event, live, login, partitions, state
 from assetflow.web.front import Front
 from assetflow.web.live import Live
 from assetflow.web.login import Sessions, with_login
@@ -19,7 +19,7 @@ from assetflow.web.pages import Pages
 
 STATIC = Path(__file__).parent / "static"
 
-ROUTERS = (login.router, live.router, state.router, assets.router)
+ROUTERS = (login.router, live.router, state.router, assets.router, asset.router, partitions.router, event.router)
 
 
 def create_site(backend: Backend, access: Access | None = None) -> FastAPI:
