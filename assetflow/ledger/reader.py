@@ -18,7 +18,7 @@ from assetflow.core.events import AssetEvent, Recording
 from assetflow.core.lineage import Edge as LineageEdge
 from assetflow.core.lineage import Node
 from assetflow.errors import LedgerError
-from assetflow.ledger import backfills, lineage, news, notes, queries, queued, schema, standby, timers
+from assetflow.ledger import backfills, lineage, news, notes, prune, queries, queued, schema, standby, timers
 from assetflow.ledger.catalog import Catalog
 from assetflow.ledger.catalog_events import EventCatalog
 from assetflow.ledger.engine import default_place, ledger_url, open_engine, place_of
@@ -146,6 +146,26 @@ class Reader:
         """The ledger in numbers."""
         with self._reads() as connection:
             return queries.status(connection)
+
+    def prunable(self, before: datetime) -> prune.Pruned:
+        """How much is older than a time and not needed any more."""
+        with self._reads() as connection:
+            return prune.prunable(connection, before)
+
+    def needed_recordings(self, recordings: Iterable[UUID], before: datetime) -> set[UUID]:
+        """Those of these recordings that the ledger has and that are not old, or still needed."""
+        with self._reads() as connection:
+            return prune.needed_recordings(connection, recordings, before)
+
+    def open_decisions(self, decisions: Iterable[UUID], before: datetime) -> set[UUID]:
+        """Those of these decisions that are not old, or whose run has not ended."""
+        with self._reads() as connection:
+            return prune.open_decisions(connection, decisions, before)
+
+    def runs_that_are_over(self, flow_runs: Iterable[UUID], before: datetime) -> set[UUID]:
+        """Those of these flow runs that are of an old decision and have ended."""
+        with self._reads() as connection:
+            return prune.runs_that_are_over(connection, flow_runs, before)
 
     # Assets and events
 

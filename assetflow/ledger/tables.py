@@ -127,7 +127,7 @@ class EventRow(Base, table=True):
 class EventAliasRow(Base, table=True):
     """Which events came through an alias."""
 
-    __table_args__ = _CLUSTERED
+    __table_args__ = (Index(None, "sequence"), _CLUSTERED)
     alias: str = Field(primary_key=True)
     sequence: int = Field(sa_type=Number, primary_key=True, foreign_key="event.sequence")
 

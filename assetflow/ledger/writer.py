@@ -15,7 +15,7 @@ from assetflow.core.consumers import Consumer, Decision
 from assetflow.core.events import AssetEvent, Recording, canonical_json
 from assetflow.core.fold import Recorded, record_and_pass
 from assetflow.errors import UnknownConsumer
-from assetflow.ledger import backfills, edges, lease, notes, outcomes, schema, standby, timers
+from assetflow.ledger import backfills, edges, lease, notes, outcomes, prune, schema, standby, timers
 from assetflow.ledger.among import among
 from assetflow.ledger.book import LedgerBook
 from assetflow.ledger.bulk import upsert_rows
@@ -298,6 +298,18 @@ class Writer:
         """
         with self._store.transaction(now) as book:
             return backfills.make(book, _known(book, consumer), attempts, at_once, now)
+
+    def prune(self, before: datetime, after: int = 0) -> prune.Step:
+        """Take out one chunk of what is older than a time and not needed any more.
+
+        To go on, give the step's `upto` as `after`, until it is none; a new start at 0 does what is left.
+
+        Parameters:
+            before: what was recorded and occurred before this time is old.
+            after: the sequence behind which to begin.
+        """
+        with self._store.writes() as connection:
+            return prune.prune(connection, before, after)
 
     # The evaluator
 

@@ -1,0 +1,13 @@
+"""The way from an event to its aliases, for taking old events out."""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "0007"
+down_revision = "0006"
+
+
+def upgrade() -> None:
+    """Make the index."""
+    op.create_index("event_alias_sequence", "event_alias", ["sequence"])
