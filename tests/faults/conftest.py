@@ -41,7 +41,7 @@ def database(request: pytest.FixtureRequest) -> Iterator[str | None]:
 @pytest.fixture
 def world(own_server: PrefectServer, tmp_path: Path, database: str | None) -> Iterator[World]:
     """A world without consumers and with no evaluator started."""
-    world = World(own_server, tmp_path / "home", ledger=database)
+    world = World(own_server, tmp_path / "home", database=database)
     yield world
     world.close()
 

@@ -46,11 +46,18 @@ class World(Installation):
         server: a server of the world's own: it may be killed.
         home: an empty folder for the ledger and the producers' notes.
         through: the address by which the evaluator reaches Prefect, if there is something in between.
-        ledger: the ledger's file, if it is not in `home`, or its address.
+        ledger: the ledger's file, if it is not in `home`.
+        database: the ledger's address, if it is no file.
     """
 
     def __init__(
-        self, server: PrefectServer, home: Path, *, through: str | None = None, ledger: Path | str | None = None
+        self,
+        server: PrefectServer,
+        home: Path,
+        *,
+        through: str | None = None,
+        ledger: Path | None = None,
+        database: str | None = None,
     ) -> None:
         home.mkdir(parents=True, exist_ok=True)
         super().__init__(server, home)
@@ -60,8 +67,11 @@ class World(Installation):
         self.others: list[subprocess.Popen[bytes]] = []
         self.env = server.env | {"ASSETFLOW_HOME": str(home), "PREFECT_LOGGING_LEVEL": "ERROR"}
         self.ledger = ledger or home / "ledger.db"
-        if ledger is not None:
-            self.env["ASSETFLOW_DATABASE_URL"] = f"sqlite:///{ledger}" if isinstance(ledger, Path) else ledger
+        self.database = database
+        if database is not None:
+            self.env["ASSETFLOW_DATABASE_URL"] = database
+        elif ledger is not None:
+            self.env["ASSETFLOW_DATABASE_URL"] = f"sqlite:///{ledger}"
 
     def uri(self, name: str) -> str:
         return f"s3://faults-{self.mark}/{name}"
@@ -77,7 +87,7 @@ class World(Installation):
         self.deploy(COALESCING, b | d, coalesce=True)
 
     def reader(self) -> Reader:
-        return Reader.open(self.ledger)
+        return Reader.open(self.database or self.ledger)
 
     def wait_for_consumers(self) -> None:
         self.until(self._has_ledger, PATIENCE)
