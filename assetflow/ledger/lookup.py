@@ -11,7 +11,7 @@ from assetflow.errors import UnknownAsset, UnknownConsumer
 from assetflow.ledger.reader import Reader
 from assetflow.ledger.records import ConsumerRecord
 
-_COMPARED = 300
+_COMPARED = 100
 
 
 def find_consumer(reader: Reader, name: str) -> ConsumerRecord:
@@ -51,13 +51,9 @@ def near_assets(reader: Reader, text: str) -> list[str]:
     names = reader.catalog.known_names()
     if len(names) > _COMPARED:
         # Comparing is slow, so of many only those are compared that share most with the text.
-        parts = _parts(text)
-        names = nlargest(_COMPARED, names, key=lambda name: len(parts & _parts(name)) / (len(name) + len(text)))
+        parts = {text[at : at + 2] for at in range(len(text) - 1)}
+        names = nlargest(_COMPARED, names, key=lambda name: sum(part in name for part in parts) / (len(name) + 10))
     return get_close_matches(text, names, n=3, cutoff=0.5)
-
-
-def _parts(text: str) -> set[str]:
-    return {text[at : at + 2] for at in range(len(text) - 1)}
 
 
 def _of_flow(reader: Reader, name: str) -> ConsumerRecord:
