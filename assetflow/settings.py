@@ -59,6 +59,9 @@ class Settings(BaseSettings):
     api_hosts: str = ""
     """Names, separated by commas, under which the API may be called besides localhost and the address it listens on."""
 
+    log_format: Literal["text", "json"] = "text"
+    """How the processes that go on and on write their log: lines for a person, or a JSON object each."""
+
     spark_master: str = "local[*]"
     """Master of the classic Spark session, or of Spark's own local Connect server (`spark_remote="local"`)."""
 

@@ -22,7 +22,7 @@ from assetflow.api.problems import problem
 from assetflow.errors import InvalidSettings
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
-HEALTH = "/api/v1/health"
+HEALTH = frozenset({"/health", "/api/v1/health"})
 BULK = "/api/v1/events"
 BULK_BYTES = 16 * 1024 * 1024
 BODY_BYTES = 1024 * 1024
@@ -52,7 +52,7 @@ class Access:
 
     key: str = ""
     hosts: frozenset[str] = LOCAL_NAMES
-    open_paths: frozenset[str] = frozenset({HEALTH})
+    open_paths: frozenset[str] = HEALTH
     logged_in: Callable[[Headers], bool] = _never
 
     def is_open(self, path: str) -> bool:

@@ -18,6 +18,7 @@ from assetflow.errors import AssetflowError
 from assetflow.prefect_io.internals import deployment_id, flow_run_contexts
 from assetflow.prefect_io.names import EVENTS_PARAMETER
 from assetflow.prefect_io.task_api import TaskApi
+from assetflow.tracing import current_traceparent
 
 MAX_PARAMETER_BYTES = 16 * 1024
 _SECONDS_FOR_A_NAME = 2.0
@@ -29,7 +30,7 @@ def current_origin(kind: OriginKind) -> Origin:
     """Who makes an event here and now: the task run and the flow run that this code runs in, if any."""
     context = TaskRunContext.get()
     task_run = None if context is None else SourceTaskRun(context.task_run.id, context.task_run.name)
-    return Origin(kind, task_run=task_run, flow_run=_flow_run())
+    return Origin(kind, task_run=task_run, flow_run=_flow_run(), traceparent=current_traceparent())
 
 
 def is_deployed() -> bool:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from cyclopts import App
 
 from assetflow.cli.moments import since_option
-from assetflow.cli.process_log import log_for_people
+from assetflow.cli.process_log import log_to_stderr
 from assetflow.evaluator.evaluator import Evaluator, Options
 from assetflow.evaluator.health import logger
 from assetflow.evaluator.service import evaluate, ready_marker
@@ -36,7 +36,7 @@ def start(*, since: str | None = None, take_over: bool = False, once: bool = Fal
     once
         Work off what waits, and end; not while another evaluator works.
     """
-    log_for_people()
+    log_to_stderr()
     options = Options(since=since_option(since), take_over=take_over, stand_by=not once, ui_url=get_settings().ui_url)
     asyncio.run(_start(options, once=once))
 

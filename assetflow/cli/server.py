@@ -18,7 +18,7 @@ from assetflow.api.app import create_app
 from assetflow.api.backend import Backend
 from assetflow.api.security import access_for
 from assetflow.cli.moments import since_option
-from assetflow.cli.process_log import log_for_people
+from assetflow.cli.process_log import log_to_stderr
 from assetflow.errors import PortInUse
 from assetflow.evaluator.evaluator import Evaluator, Options
 from assetflow.evaluator.service import evaluate, ready_marker
@@ -64,7 +64,7 @@ def start(
     take_over
         Use this ledger for a Prefect server that belongs to another one, whose evaluator then stops.
     """
-    log_for_people()
+    log_to_stderr()
     settings, moment = get_settings(), since_option(since)
     access = access_for(host, settings.api_key, settings.api_hosts.split(","))
     with Ledger.open() as ledger, _listening(host, port) as listener:

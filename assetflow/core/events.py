@@ -47,12 +47,17 @@ class SourceFlowRun:
 
 @dataclass(frozen=True)
 class Origin:
-    """Who made an event: a task, the API, the command line, a Prefect event, a watcher."""
+    """Who made an event: a task, the API, the command line, a Prefect event, a watcher.
+
+    Attributes:
+        traceparent: the span in which it was made, as W3C writes it; empty without tracing.
+    """
 
     kind: OriginKind
     task_run: SourceTaskRun | None = None
     flow_run: SourceFlowRun | None = None
     by: str = ""
+    traceparent: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -165,7 +165,8 @@ class Intake:
         for warning in written.warnings:
             logger.warning(warning)
         if written.events:
-            logger.info("updates recorded: %d, decisions made: %d", written.events, written.decisions)
+            about = {"recordings": [str(recording.id) for recording in recordings]}
+            logger.info("updates recorded: %d, decisions made: %d", written.events, written.decisions, extra=about)
 
     async def _record_one_by_one(self, recordings: list[Recording]) -> None:
         """One of them cannot be recorded: it is set aside as refused, the others go on."""

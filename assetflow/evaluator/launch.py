@@ -15,13 +15,17 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from uuid import UUID
 
 from assetflow.core.codec import RunContext, event_to_json
+from assetflow.core.consumers import Decision
 from assetflow.crash_points import reach
 from assetflow.errors import LedgerError, PrefectRefused, PrefectUnreachable
 from assetflow.evaluator.health import Backoff, Health
+from assetflow.evaluator.meters import LAUNCH_SECONDS
 from assetflow.evaluator.ports import EvaluatorLedger, Launch, RecordingLog, RunMaker
+from assetflow.tracing import current_traceparent, span
 
 logger = logging.getLogger("assetflow.evaluator")
 
@@ -30,6 +34,7 @@ LARGEST_CONTEXT = 64 * 1024
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 30.0
 FAILURES_UNTOLD = 3
+MOST_TRACES = 100
 
 
 class Launcher:
@@ -107,33 +112,43 @@ class Launcher:
 
     async def _create_and_mark(self, launch: Launch) -> None:
         decision = launch.decision
+        about = {"consumer": launch.consumer, "decision": str(decision.id)}
         try:
-            run = await self._runs.create(decision, await self._context(launch), launch.automation)
+            with span("assetflow.decision", _traces(decision), {f"assetflow.{key}": about[key] for key in about}):
+                run = await self._runs.create(decision, await self._context(launch), launch.automation)
         except PrefectRefused as error:
             await self._ledger.undeliverable(decision.id, str(error))
-            logger.error("%s: no run for decision %s: %s", launch.consumer, decision.id, error)
+            logger.error("%s: no run for decision %s: %s", launch.consumer, decision.id, error, extra=about)
             return
         reach("between-launch-and-mark")
         await self._ledger.launched(decision.id, run)
         reach("between-mark-and-announcement")
-        logger.info("%s: started run %s, updates consumed: %d", launch.consumer, run, len(decision.events))
+        LAUNCH_SECONDS.observe((datetime.now(UTC) - decision.made).total_seconds())
+        about |= {"flow_run": str(run)}
+        logger.info("%s: started run %s, updates consumed: %d", launch.consumer, run, len(decision.events), extra=about)
         self._on_launched(launch, run)
 
     async def _context(self, launch: Launch) -> RunContext:
-        decision = launch.decision
+        decision, trace = launch.decision, current_traceparent()
         events = [event_to_json(event) for event in decision.events]
         if len(json.dumps(events)) <= LARGEST_CONTEXT:
-            return RunContext(decision.id, launch.consumer, decision.target_key, decision.events)
+            return RunContext(decision.id, launch.consumer, decision.target_key, decision.events, traceparent=trace)
         artifact = UUID(await self._artifacts.keep_events(decision))
-        return RunContext(decision.id, launch.consumer, decision.target_key, None, artifact)
+        return RunContext(decision.id, launch.consumer, decision.target_key, None, artifact, traceparent=trace)
 
     async def _try_again(self, launch: Launch, error: Exception) -> None:
         decision, consumer = launch.decision.id, launch.decision.consumer
         _, backoff = self._again.get(consumer, (0.0, Backoff(FIRST_PAUSE, LONGEST_PAUSE)))
         # A busy server answers 503 now and then; that is not worth a word.
         if backoff.failures == FAILURES_UNTOLD:
-            logger.warning("%s: decision %s waits for its run: %s", launch.consumer, decision, error)
+            about = {"consumer": launch.consumer, "decision": str(decision)}
+            logger.warning("%s: decision %s waits for its run: %s", launch.consumer, decision, error, extra=about)
         self._again[consumer] = (time.monotonic() + backoff.next(), backoff)
         if backoff.failures > FAILURES_UNTOLD:
             with suppress(LedgerError):
                 await self._ledger.attempt_failed(decision, str(error))
+
+
+def _traces(decision: Decision) -> list[str]:
+    """The spans in which the consumed events were made; the last one completed the condition."""
+    return [event.origin.traceparent for event in decision.events[-MOST_TRACES:]]

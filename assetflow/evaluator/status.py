@@ -5,6 +5,8 @@ It asks the ledger and Prefect, not the evaluator: whether that lives is part of
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -21,6 +23,8 @@ from assetflow.prefect_io.rest import Json, PrefectApi, prefect_api
 # How late an update or a run may be before somebody should look.
 LATE = timedelta(seconds=60)
 MOST = 1_000
+
+OpenPrefect = Callable[[], AbstractAsyncContextManager[PrefectApi]]
 
 
 @dataclass(frozen=True)
@@ -91,8 +95,11 @@ class Condition:
         return since is not None and self.now - since > LATE
 
 
-async def look(reader: Reader, now: datetime) -> Condition:
+async def look(reader: Reader, now: datetime, prefect: OpenPrefect = prefect_api) -> Condition:
     """Find out how it goes.
+
+    Parameters:
+        prefect: opens Prefect's API.
 
     Raises:
         LedgerError: the ledger cannot be read.
@@ -101,7 +108,7 @@ async def look(reader: Reader, now: datetime) -> Condition:
     oldest = reader.undelivered(limit=1)
     address, trouble, lag = reader.prefect_api_url() or "", "", None
     try:
-        async with prefect_api() as api:
+        async with prefect() as api:
             address = api.url
             lag = await _lag(api, reader, now)
     except AssetflowError as error:

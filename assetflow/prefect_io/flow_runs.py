@@ -13,7 +13,13 @@ from assetflow.core.codec import RunContext, run_context_to_json
 from assetflow.core.consumers import Decision
 from assetflow.core.events import AssetEvent
 from assetflow.errors import PrefectRefused, PrefectUnreachable
-from assetflow.prefect_io.names import CONSUMER_LABEL, DECISION_LABEL, KEY_PARAMETER, PARTITION_KEY_LABEL
+from assetflow.prefect_io.names import (
+    CONSUMER_LABEL,
+    DECISION_LABEL,
+    KEY_PARAMETER,
+    PARTITION_KEY_LABEL,
+    TRACEPARENT_LABEL,
+)
 from assetflow.prefect_io.rest import Json, PrefectApi
 
 TERMINAL = frozenset({"COMPLETED", "FAILED", "CANCELLED", "CRASHED"})
@@ -89,6 +95,8 @@ def run_request(decision: Decision, context: RunContext) -> dict[str, Any]:
     The only parameter is the partition key, a text: Prefect would execute objects such as those in an event's extra.
     """
     labels = {DECISION_LABEL: str(decision.id), CONSUMER_LABEL: context.consumer}
+    if context.traceparent:
+        labels[TRACEPARENT_LABEL] = context.traceparent
     parameters: dict[str, str] = {}
     if decision.target_key is not None:
         labels[PARTITION_KEY_LABEL] = parameters[KEY_PARAMETER] = decision.target_key

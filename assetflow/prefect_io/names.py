@@ -49,6 +49,9 @@ TIME_TAG = "assetflow:time"
 PREFECT_TIME_TAG = "auto-scheduled"
 """Prefect's own mark for runs that the clock makes; on ours too, so that people find them together."""
 
+TRACEPARENT_LABEL = "__OTEL_TRACEPARENT"
+"""On a flow run, Prefect's own label: the span that Prefect makes the parent of the run's."""
+
 UPDATE_ARTIFACT = "assetflow-update"
 """Type of the artifacts that hold a recording."""
 

@@ -12,14 +12,18 @@ from assetflow.core.explanation.words import iso
 from assetflow.ledger.lease import Lease
 
 router = APIRouter(tags=["health"], route_class=EtagRoute)
+# The same two where load balancers and orchestrators look for them.
+plain = APIRouter(include_in_schema=False)
 
 
+@plain.get("/health")
 @router.get("/health", response_model=HealthOut, responses=answers())
 def health() -> Json:
     """That this process answers; needs no key, and says nothing else."""
     return Json({"status": "ok"})
 
 
+@plain.get("/ready")
 @router.get(
     "/ready", response_model=ReadyOut, responses=answers() | {503: {"model": ReadyOut, "description": "Not ready"}}
 )

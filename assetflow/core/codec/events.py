@@ -131,6 +131,7 @@ def origin_to_json(origin: Origin) -> dict[str, object]:
             "by": origin.by,
             "task_run": None if task is None else _without_empty({"id": str(task.id), "name": task.name}),
             "flow_run": None if flow is None else _flow_run_to_json(flow),
+            "traceparent": origin.traceparent,
         }
     )
 
@@ -166,6 +167,7 @@ def origin_from_json(data: Json, where: str = "") -> Origin:
         by=_optional_text(data.get("by"), "by", where) or "",
         task_run=SourceTaskRun(_uuid(task["id"], "task_run", where), str(task.get("name", ""))) if task else None,
         flow_run=_flow_run_from_json(flow, where) if flow else None,
+        traceparent=_optional_text(data.get("traceparent"), "traceparent", where) or "",
     )
 
 

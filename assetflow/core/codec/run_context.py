@@ -28,6 +28,7 @@ class RunContext:
         artifact: the artifact that holds the events, when they are larger than a context should be.
         tick: the time of the time table that the run is for, UTC; none for runs of decisions.
         previous_tick: the time before that one, where the run's data interval begins (7.3).
+        traceparent: the span of the decision, as W3C writes it; empty without tracing.
     """
 
     decision: UUID | None
@@ -37,6 +38,7 @@ class RunContext:
     artifact: UUID | None = None
     tick: datetime | None = None
     previous_tick: datetime | None = None
+    traceparent: str = ""
 
 
 def run_context_to_json(context: RunContext) -> dict[str, object]:
@@ -50,6 +52,8 @@ def run_context_to_json(context: RunContext) -> dict[str, object]:
         data["events"] = [event_to_json(event) for event in context.events]
     if context.artifact is not None:
         data["artifact"] = str(context.artifact)
+    if context.traceparent:
+        data["traceparent"] = context.traceparent
     for name, time in (("tick", context.tick), ("previous_tick", context.previous_tick)):
         if time is not None:
             data[name] = time.astimezone(UTC).isoformat()
@@ -79,6 +83,7 @@ def run_context_from_json(context: Mapping[str, object] | None) -> RunContext | 
         artifact=None if artifact is None else UUID(str(artifact)),
         tick=_time(data.get("tick")),
         previous_tick=_time(data.get("previous_tick")),
+        traceparent=str(data.get("traceparent", "")),
     )
 
 

@@ -1,0 +1,83 @@
+"""`/metrics`: what Prometheus reads is what the ledger says; `/health` and `/ready` where others look for them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from assetflow.api.security import Access
+from assetflow.ledger import Ledger
+from tests.api.conftest import Api, MakeApi
+from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, event_id, update
+
+Numbers = dict[tuple[str, str], float]
+
+
+def read(api: Api) -> Numbers:
+    answer = api.get("/metrics").raise_for_status()
+    assert answer.headers["content-type"].startswith("text/plain; version=")
+    return {
+        (sample.name, sample.labels.get("consumer", "")): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+
+
+@asynccontextmanager
+async def prefect_with_a_late_update() -> AsyncIterator[Any]:
+    moment = (NOON + timedelta(minutes=4)).isoformat()
+    late = {"id": str(event_id(99)), "event": "assetflow.asset.updated", "occurred": moment, "resource": {}}
+
+    async def post(path: str, _body: object) -> Any:
+        return [] if "artifacts" in path else {"events": [late], "next_page": None}
+
+    yield SimpleNamespace(url="http://prefect/api", post=post)
+
+
+def test_the_numbers_of_a_ledger(make_api: MakeApi, ledger: Ledger) -> None:
+    deploy(ledger, "report/nightly", ORDERS & CUSTOMERS)
+    deploy(ledger, "copy/nightly", ORDERS)
+    update(ledger, ORDERS, 1)
+    update(ledger, ORDERS, 2)
+    (lost, _) = ledger.reader.decisions(consumer=2)
+    ledger.writer.undeliverable(lost.id, "the deployment is gone", NOON)
+    ledger.writer.refuse({}, "no update", None, "prefect", event_id(50), NOON)
+    now = NOON + timedelta(minutes=5)
+
+    numbers = read(make_api(prefect=prefect_with_a_late_update, now=lambda: now))
+
+    assert numbers["assetflow_events_recorded_total", ""] == 2
+    assert numbers["assetflow_events_refused_total", ""] == 1
+    assert numbers["assetflow_decisions_total", ""] == 2
+    assert numbers["assetflow_decisions_undeliverable", ""] == 1
+    assert numbers["assetflow_decisions_waiting", ""] == 1
+    assert numbers["assetflow_decisions_oldest_waiting_seconds", ""] in (180, 240)
+    assert numbers["assetflow_queued_events", "report/nightly"] == 2
+    assert numbers["assetflow_queued_events", "copy/nightly"] == 0
+    assert numbers["assetflow_evaluator_up", ""] == 0
+    assert numbers["assetflow_prefect_up", ""] == 1
+    assert numbers["assetflow_prefect_lag_updates", ""] == 1
+    assert numbers["assetflow_prefect_lag_seconds", ""] == 60
+    assert ("assetflow_launch_seconds_count", "") in numbers
+
+
+def test_without_prefect_the_rest_is_told(api: Api) -> None:
+    numbers = read(api)
+    assert numbers["assetflow_prefect_up", ""] == 0
+    assert ("assetflow_prefect_lag_updates", "") not in numbers
+    assert numbers["assetflow_events_recorded_total", ""] == 0
+
+
+def test_health_needs_no_key_and_the_rest_does(make_api: MakeApi) -> None:
+    api = make_api(Access("secret"))
+    assert api.get("/health").json() == {"status": "ok"}
+    assert api.get("/ready").status_code == 401
+    assert api.get("/metrics").status_code == 401
+    shown = {"authorization": "Bearer secret"}
+    assert api.get("/metrics", headers=shown).status_code == 200
+    assert api.get("/ready", headers=shown).json() == api.get("/api/v1/ready", headers=shown).json()

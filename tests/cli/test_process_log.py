@@ -1,0 +1,54 @@
+"""The log of long processes: lines for people, JSON for machines, each with the ids that it is about."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from assetflow.cli.process_log import log_to_stderr
+from assetflow.errors import InvalidSettings
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    ours = logging.getLogger("assetflow")
+    before = ours.handlers, ours.level, ours.propagate
+    yield
+    ours.handlers, ours.propagate = before[0], before[2]
+    ours.setLevel(before[1])
+
+
+def test_lines_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    log_to_stderr()
+    logging.getLogger("assetflow.evaluator").info("started run %s", "x", extra={"decision": "d"})
+    assert capsys.readouterr().err.endswith("  INFO     started run x\n")
+
+
+def test_lines_for_machines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSETFLOW_LOG_FORMAT", "json")
+    log_to_stderr()
+    logger = logging.getLogger("assetflow.evaluator")
+    logger.info("started run %s\nin two lines", "x", extra={"decision": "d", "recordings": ["r"]})
+    try:
+        raise ValueError("broken")
+    except ValueError:
+        logger.exception("failed")
+    first, second = (json.loads(line) for line in capsys.readouterr().err.splitlines())
+    assert first.pop("time").endswith("+00:00")
+    assert first == {
+        "level": "INFO",
+        "logger": "assetflow.evaluator",
+        "message": "started run x\nin two lines",
+        "decision": "d",
+        "recordings": ["r"],
+    }
+    assert "ValueError: broken" in second["traceback"]
+
+
+def test_another_format_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSETFLOW_LOG_FORMAT", "xml")
+    with pytest.raises(InvalidSettings, match="ASSETFLOW_LOG_FORMAT"):
+        log_to_stderr()
