@@ -17,6 +17,7 @@ app = cyclopts.App(
 app.command("assetflow.cli.assets:app", name="assets", help="Assets: what tasks update and flows run on.")
 app.command("assetflow.cli.backfill:backfill", name="backfill", help="Run a consumer for keys of the past.")
 app.command("assetflow.cli.consumers:app", name="consumers", help="Consumers: flows that run on assets.")
+app.command("assetflow.cli.database:app", name="database", help="The ledger's database: upgrade, check and prune it.")
 app.command("assetflow.cli.decisions:app", name="decisions", help="Decisions: why runs were started.")
 app.command("assetflow.cli.demo:demo", name="demo", help="Run the pipelines on real data and show what happened.")
 app.command("assetflow.cli.dev:dev", name="dev", help="Start Prefect, the evaluator and a worker for this project.")

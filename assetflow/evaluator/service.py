@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from assetflow.errors import InvalidSettings, LeaseLost
+from assetflow.errors import InvalidCall, InvalidSettings, LeaseLost
 from assetflow.evaluator import binding
 from assetflow.evaluator.evaluator import Evaluator, Options, utc_now
 from assetflow.evaluator.health import Health, keep_going, logger
@@ -20,6 +20,7 @@ from assetflow.evaluator.ledger_consumers import LedgerConsumers
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.evaluator.ledger_timers import LedgerTimers
 from assetflow.evaluator.listening import Listening
+from assetflow.evaluator.prune import CURSOR as PRUNED
 from assetflow.evaluator.rebuild import Rebuild
 from assetflow.evaluator.registry import Registry
 from assetflow.listeners import load_listeners
@@ -48,6 +49,7 @@ async def evaluate(
         EvaluatorRunning: another evaluator works on this ledger, or took over, and this one cannot stand by.
         LedgerForeign: this Prefect belongs to another ledger.
         LedgerError: the ledger cannot be opened.
+        InvalidCall: it is to replay from a time before which the ledger was pruned.
         InvalidSettings: a module of listeners cannot be imported.
         PrefectUnreachable: no Prefect server is configured; one that does not answer is waited for.
     """
@@ -131,6 +133,13 @@ async def _floor(ledger: LedgerThread, since: datetime | None, rebuild: Rebuild)
     floor = await ledger.cursor("floor") or ledger.ledger.created
     if since is None:
         return floor
+    pruned = await ledger.cursor(PRUNED)
+    if pruned is not None and since < pruned:
+        raise InvalidCall(
+            f"updates from before {pruned:%Y-%m-%d %H:%M} UTC were pruned from this ledger, and would count again",
+            where="--since",
+            fix=f"Replay from {pruned:%Y-%m-%dT%H:%M}Z or later",
+        )
     logger.info("replaying updates since %s", since.isoformat())
     await rebuild.plan(since)
     for name in ("artifacts", "events"):

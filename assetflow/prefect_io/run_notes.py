@@ -20,6 +20,7 @@ from assetflow.prefect_io.rest import Json, PrefectApi
 SHOWN_EVENTS = 100
 SHOWN_TEXT = 2_000
 TITLE = "Why this ran"
+KEY_PREFIX = "why-"
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def run_note(explanation: DecisionExplanation, ui_url: str = "") -> dict[str, An
 
 
 def note_key(consumer: str) -> str:
-    return f"why-{artifact_key(consumer, consumer)}"
+    return f"{KEY_PREFIX}{artifact_key(consumer, consumer)}"
 
 
 def _markdown(explanation: DecisionExplanation, ui_url: str) -> str:

@@ -1,0 +1,118 @@
+"""`assetflow database upgrade|check|prune`: an operator's work on the ledger's database."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import cyclopts
+from rich.text import Text
+
+from assetflow.cli.output import iso, print_json, show, table, text
+from assetflow.core.explanation.words import at
+from assetflow.ledger import upkeep
+
+app = cyclopts.App(name="database", help="The ledger's database: upgrade, check and prune it.")
+
+_WORDS = {
+    "up to date": ("sound, and of the version that this assetflow needs", "green"),
+    "older": ("older than this assetflow: stop the evaluators, then run `assetflow database upgrade`", "red"),
+    "newer": ("newer than this assetflow: update assetflow", "red"),
+    "empty": ("no ledger yet: the first evaluator makes one, or `assetflow database upgrade`", "yellow"),
+    "damaged": ("not as it should be", "red"),
+}
+
+
+@app.command
+def upgrade(*, json: bool = False) -> None:
+    """Bring the tables to the version that this assetflow needs, or make them. All of it is done, or nothing.
+
+    A ledger on SQLite is also upgraded when something opens it to write; one on Postgres only here. An upgrade waits
+    for another one that is at work, and refuses to begin while an evaluator is.
+
+    Parameters
+    ----------
+    json
+        Print one JSON document.
+    """
+    done = upkeep.upgrade()
+    if json:
+        print_json({"ledger": done.place, "before": done.before, "after": done.after})
+    elif done.before == done.after:
+        show(text(f"{done.place} has version {done.after} already; nothing to do"))
+    else:
+        begun = "made" if done.before is None else f"upgraded from version {done.before}"
+        show(text(f"{done.place} is {begun}, and has version {done.after}"))
+
+
+@app.command
+def check(*, json: bool = False) -> int:
+    """Say whether the tables are those that this assetflow needs, and, on SQLite, whether the file is sound.
+
+    Ends with 0 if they are, with 1 if not. Reads a SQLite file from its beginning to its end.
+
+    Parameters
+    ----------
+    json
+        Print one JSON document.
+    """
+    found = upkeep.check()
+    if json:
+        print_json(
+            {
+                "ok": found.state == "up to date",
+                "state": found.state,
+                "ledger": found.place,
+                "database": found.server,
+                "version": found.version,
+                "needed": found.needed,
+                "faults": list(found.faults),
+            }
+        )
+    else:
+        words, style = _WORDS[found.state]
+        made = table("", "")
+        made.show_header = False
+        facts = {"ledger": found.place, "database": found.server, "version": found.version or "none"}
+        for name, value in facts.items():
+            made.add_row(Text(name), text(value))
+        made.add_row(Text("state"), Text(words, style))
+        show(made, *(text(fault, "red") for fault in found.faults))
+    return int(found.state != "up to date")
+
+
+@app.command
+def prune(*, older_than: timedelta, dry_run: bool = False, json: bool = False) -> None:
+    """Take out what is old: events with their receipts, decisions whose runs have ended, and our artifacts in Prefect.
+
+    What is needed stays: what is queued, decisions without a run and what they consumed, the newest update of each
+    asset, decisions for partitions. May be run beside an evaluator, and be killed: the next one goes on.
+
+    Parameters
+    ----------
+    older_than
+        How old something has to be, such as 90d or 26w; at least 8d.
+    dry_run
+        Only count what would go.
+    json
+        Print one JSON document.
+    """
+    # Prefect's client takes a second to import.
+    from assetflow.evaluator.prune import prune as prune_all
+
+    done = asyncio.run(prune_all(older_than, datetime.now(UTC), dry_run=dry_run))
+    rows = {
+        "events": done.rows.events,
+        "receipts": done.rows.receipts,
+        "decisions": done.rows.decisions,
+        "refused events": done.rows.refused,
+    }
+    artifacts = {f"artifacts: {kind}": number for kind, number in done.artifacts.items()}
+    if json:
+        counted = {name.replace(": ", "_").replace(" ", "_"): number for name, number in (rows | artifacts).items()}
+        print_json({"before": iso(done.before), "dry_run": dry_run, **counted})
+        return
+    made = table("", "would go" if dry_run else "gone", right=("would go" if dry_run else "gone",))
+    for name, number in (rows | artifacts).items():
+        made.add_row(Text(name), Text(str(number)))
+    show(made, text(f"older than {at(done.before)}"))
