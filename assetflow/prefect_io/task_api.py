@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import random
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -15,6 +15,7 @@ from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_URL, get_current_settings
 
 from assetflow.errors import PrefectRefused, PrefectUnreachable
+from assetflow.prefect_io.credentials import request_headers
 
 DEFAULT_PATIENCE = 30.0
 _FIRST_PAUSE = 0.1
@@ -53,7 +54,7 @@ class TaskApi:
         self._clock = clock
         self._timeout = timeout
         # Loading the authorities takes longer than a request; plain HTTP has no use for them.
-        tls = verify if self.url.startswith("https") else False
+        tls = _tls(verify) if self.url.startswith("https") else False
         self._client = httpx.Client(headers=dict(headers or {}), verify=tls, follow_redirects=True)
 
     @classmethod
@@ -65,19 +66,12 @@ class TaskApi:
         Raises:
             PrefectUnreachable: there is no address, and Prefect may not start a server.
         """
-        settings = get_current_settings()
-        api, client = settings.api, settings.client
-        headers = dict(client.custom_headers)
-        if api.auth_string is not None:
-            token = base64.b64encode(api.auth_string.get_secret_value().encode()).decode()
-            headers["Authorization"] = f"Basic {token}"
-        elif api.key is not None:
-            headers["Authorization"] = f"Bearer {api.key.get_secret_value()}"
+        api = get_current_settings().api
         verify: bool | str = not api.tls_insecure_skip_verify
         if verify and api.ssl_cert_file:
             verify = str(api.ssl_cert_file)
         url = PREFECT_API_URL.value() or _own_server()
-        return cls(url, headers=headers, timeout=float(api.request_timeout), patience=patience, verify=verify)
+        return cls(url, headers=request_headers(), timeout=float(api.request_timeout), patience=patience, verify=verify)
 
     def get(self, path: str) -> object:
         """The JSON of a resource."""
@@ -158,6 +152,10 @@ class TaskApi:
                 fix="PREFECT_API_URL must be the address of the API, as in http://127.0.0.1:4200/api",
             )
         return response
+
+
+def _tls(verify: bool | str) -> bool | ssl.SSLContext:
+    return ssl.create_default_context(cafile=verify) if isinstance(verify, str) else verify
 
 
 def _own_server() -> str:

@@ -20,6 +20,7 @@ from websockets.exceptions import WebSocketException
 from websockets.typing import Subprotocol
 
 from assetflow.errors import PrefectUnreachable
+from assetflow.prefect_io.credentials import event_stream_token, request_headers
 from assetflow.prefect_io.rest import Json
 
 LARGEST_MESSAGE = 8 * 1024 * 1024
@@ -42,6 +43,8 @@ async def subscribe(
         async with connect(
             url,
             subprotocols=[Subprotocol("prefect")],
+            # A proxy before the server may ask for them before the stream begins.
+            additional_headers=request_headers(),
             ssl=_tls(url),
             max_size=LARGEST_MESSAGE,
             open_timeout=SECONDS_TO_CONNECT,
@@ -49,14 +52,15 @@ async def subscribe(
             await _introduce(socket, url)
             await socket.send(json.dumps({"type": "filter", "backfill": False, "filter": _filter(names, prefixes)}))
             yield _received(socket)
+    except PrefectUnreachable:
+        # It is a connection's error too, and says more.
+        raise
     except (WebSocketException, OSError) as error:
         raise PrefectUnreachable(f"the event stream was lost ({type(error).__name__})", where=url) from error
 
 
 async def _introduce(socket: ClientConnection, url: str) -> None:
-    api = get_current_settings().api
-    secret = api.key or api.auth_string
-    await socket.send(json.dumps({"type": "auth", "token": secret.get_secret_value() if secret else None}))
+    await socket.send(json.dumps({"type": "auth", "token": event_stream_token()}))
     answer = json.loads(await socket.recv())
     if answer.get("type") != "auth_success":
         raise PrefectUnreachable(
