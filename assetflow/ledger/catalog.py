@@ -12,8 +12,9 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 
+from assetflow.ledger import queries
 from assetflow.ledger.among import among
-from assetflow.ledger.records import AssetRecord
+from assetflow.ledger.records import AssetRecord, ConsumerRecord
 from assetflow.ledger.rows import QUEUED, key_to_column
 from assetflow.ledger.tables import (
     ALIAS,
@@ -246,6 +247,21 @@ class Catalog:
         query = select(totals, EVENT.c.occurred).join(EVENT, EVENT.c.sequence == totals.c.newest)
         with self._reads() as connection:
             return [PartitionRecord(*row) for row in connection.execute(query.order_by(totals.c.partition_key))]
+
+    def consumers(
+        self, search: str = "", *, paused: bool | None = None, limit: int = 100, offset: int = 0
+    ) -> tuple[list[ConsumerRecord], int]:
+        """A page of consumers by name, and how many there are in all; `search` is a part of the name."""
+        where: list[ColumnElement[bool]] = [CONSUMER.c.removed_at.is_(None)]
+        if search:
+            where.append(CONSUMER.c.name.icontains(search, autoescape=True))
+        if paused is not None:
+            stopped = or_(CONSUMER.c.paused, CONSUMER.c.held)
+            where.append(stopped if paused else ~stopped)
+        with self._reads() as connection:
+            total = connection.execute(select(func.count()).select_from(CONSUMER).where(*where)).scalar_one()
+            page = queries.CONSUMERS.where(*where).order_by(CONSUMER.c.name).limit(limit).offset(offset)
+            return [queries.record_from_row(row) for row in connection.execute(page)], total
 
     def consumer_number(self, text: str) -> int | None:
         """The id of the consumer that is called `flow/deployment`, `flow.deployment` or by its deployment's id."""

@@ -96,6 +96,15 @@ class ConsumedBy:
     newest: int
 
 
+@dataclass(frozen=True)
+class ConsumedAsset:
+    """An asset of which a decision consumed events: how many."""
+
+    uri: str
+    name: str
+    events: int
+
+
 class EventCatalog:
     """Lists of events from a ledger. All raise `LedgerError` when it cannot be read."""
 
@@ -138,7 +147,22 @@ class EventCatalog:
                 found[sequence][status] = number
         return found
 
+    def consumed_of(self, decisions: Collection[int]) -> dict[int, list[ConsumedAsset]]:
+        """What decisions consumed, asset by asset, by the decisions' numbers."""
+        with self._reads() as connection:
+            found: defaultdict[int, list[ConsumedAsset]] = defaultdict(list)
+            for number, *rest in connection.execute(_CONSUMED_ASSETS, {"decisions": list(decisions)}):
+                found[number].append(ConsumedAsset(*rest))
+        return found
 
+
+_CONSUMED_ASSETS = (
+    select(RECEIPT.c.decision, EVENT.c.uri, func.max(EVENT.c.asset_name), func.count())
+    .join(EVENT, EVENT.c.sequence == RECEIPT.c.sequence)
+    .where(among(RECEIPT.c.decision, "decisions"), RECEIPT.c.decision.is_not(None))
+    .group_by(RECEIPT.c.decision, EVENT.c.uri)
+    .order_by(RECEIPT.c.decision, func.min(EVENT.c.sequence))
+)
 _RECEIPTS = (
     select(RECEIPT.c.sequence, RECEIPT.c.status, func.count())
     .where(among(RECEIPT.c.sequence, "sequences"))

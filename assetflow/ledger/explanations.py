@@ -25,6 +25,7 @@ from assetflow.core.explanation import (
     explain_partition,
 )
 from assetflow.core.explanation.facts import pending_of
+from assetflow.core.lineage import Node
 from assetflow.core.schedules import Schedule
 from assetflow.errors import UnknownEvent
 from assetflow.ledger.reader import Reader
@@ -194,8 +195,7 @@ def _running(reader: Reader, consumer: int) -> frozenset[str | None]:
 
 def _links(reader: Reader, aliases: Collection[str]) -> dict[str, list[str]]:
     links: dict[str, list[str]] = {}
-    for asset in reader.assets():
-        for alias in asset.aliases:
-            if alias in aliases:
-                links.setdefault(alias, []).append(asset.uri)
+    for edge in reader.edges_of([Node("alias", alias) for alias in aliases]):
+        if edge.kind == "links":
+            links.setdefault(edge.target.value, []).append(edge.source.value)
     return links

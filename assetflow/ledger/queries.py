@@ -68,7 +68,7 @@ _DECISION_COLUMNS = (
 )
 DECISIONS = select(*_DECISION_COLUMNS).select_from(DECISION.join(CONSUMER, CONSUMER.c.id == DECISION.c.consumer))
 _UNDELIVERABLE: ColumnElement[str] = literal_column("'undeliverable'")
-_CONSUMERS = select(
+CONSUMERS = select(
     *CONSUMER_COLUMNS, CONSUMER.c.flow_id, CONSUMER.c.automation_id, CONSUMER.c.since, CONSUMER.c.removed_at
 )
 
@@ -201,33 +201,34 @@ def refused(connection: Connection, limit: int) -> list[RefusedRecord]:
 
 def consumers(connection: Connection, removed: bool) -> list[ConsumerRecord]:
     condition = CONSUMER.c.removed_at.is_not(None) if removed else CONSUMER.c.removed_at.is_(None)
-    return [_consumer(row) for row in connection.execute(_CONSUMERS.where(condition).order_by(CONSUMER.c.id))]
+    return [record_from_row(row) for row in connection.execute(CONSUMERS.where(condition).order_by(CONSUMER.c.id))]
 
 
 def consumers_page(
     connection: Connection, after: int, limit: int, search: str, paused: bool | None
 ) -> list[ConsumerRecord]:
-    query = _CONSUMERS.where(CONSUMER.c.removed_at.is_(None), CONSUMER.c.id > after)
+    query = CONSUMERS.where(CONSUMER.c.removed_at.is_(None), CONSUMER.c.id > after)
     if search:
         query = query.where(CONSUMER.c.name.icontains(search, autoescape=True))
     if paused is not None:
         query = query.where(CONSUMER.c.paused == paused)
-    return [_consumer(row) for row in connection.execute(query.order_by(CONSUMER.c.id).limit(limit))]
+    return [record_from_row(row) for row in connection.execute(query.order_by(CONSUMER.c.id).limit(limit))]
 
 
 def consumer_numbered(connection: Connection, number: int) -> ConsumerRecord | None:
-    query = _CONSUMERS.where(CONSUMER.c.id == number, CONSUMER.c.removed_at.is_(None))
+    query = CONSUMERS.where(CONSUMER.c.id == number, CONSUMER.c.removed_at.is_(None))
     row = connection.execute(query).one_or_none()
-    return None if row is None else _consumer(row)
+    return None if row is None else record_from_row(row)
 
 
 def consumer(connection: Connection, name: str) -> ConsumerRecord | None:
-    query = _CONSUMERS.where(CONSUMER.c.name == name, CONSUMER.c.removed_at.is_(None))
+    query = CONSUMERS.where(CONSUMER.c.name == name, CONSUMER.c.removed_at.is_(None))
     row = connection.execute(query).one_or_none()
-    return None if row is None else _consumer(row)
+    return None if row is None else record_from_row(row)
 
 
-def _consumer(row: Sequence[Any]) -> ConsumerRecord:
+def record_from_row(row: Sequence[Any]) -> ConsumerRecord:
+    """The consumer in a row of `CONSUMERS`."""
     flow_id, automation_id, since, removed_at = row[6:10]
     return ConsumerRecord(consumer_from_row(row), flow_id, row[3], automation_id, since, removed_at)
 

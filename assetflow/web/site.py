@@ -11,7 +11,7 @@ from fastapi.staticfiles import StaticFiles
 from assetflow.api.app import create_app
 from assetflow.api.backend import Backend
 from assetflow.api.security import Access
-from assetflow.web import asset, assets, event, live, login, partitions, state
+from assetflow.web import activity, asset, assets, consumer, consumers, event, live, login, partitions, run, state
 from assetflow.web.front import Front
 from assetflow.web.live import Live
 from assetflow.web.login import Sessions, with_login
@@ -19,7 +19,10 @@ from assetflow.web.pages import Pages
 
 STATIC = Path(__file__).parent / "static"
 
-ROUTERS = (login.router, live.router, state.router, assets.router, asset.router, partitions.router, event.router)
+ROUTERS = tuple(
+    module.router
+    for module in (login, live, state, assets, asset, partitions, event, consumers, consumer, run, activity)
+)
 
 
 def create_site(backend: Backend, access: Access | None = None) -> FastAPI:

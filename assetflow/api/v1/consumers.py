@@ -56,7 +56,7 @@ def list_consumers(
 def explain_consumer(flow: Flow, deployment: Deployment, backend: TheBackend) -> Json:
     """Why a consumer runs, or why it does not: its condition with the facts beside each asset."""
     reader = backend.ledger.reader
-    record = _find(reader, flow, deployment)
+    record = named_consumer(reader, flow, deployment)
     loops = loops_through(record.consumer.name, reader.declarations())
     return Json(consumer_explanation(reader, record, backend.now(), loops=loops).as_json())
 
@@ -64,7 +64,7 @@ def explain_consumer(flow: Flow, deployment: Deployment, backend: TheBackend) ->
 @router.get("/consumers/{flow}/{deployment}/queue", response_model=EventsPage, responses=answers(404))
 def list_queue(flow: Flow, deployment: Deployment, reader: TheReader, key: Key = None, limit: Limit = 100) -> Json:
     """What is queued for a consumer, or for one of its pending partitions; oldest first."""
-    record = _find(reader, flow, deployment)
+    record = named_consumer(reader, flow, deployment)
     found = reader.queue(record.consumer.id, key or None, limit=limit)
     return Json(page([event_to_json(redacted(event)) for event in found]))
 
@@ -81,7 +81,7 @@ def remove_queued(
     by: Annotated[Text, Query(description="Who removes them.")] = "api",
 ) -> Json:
     """Remove queued events; pending partitions only by naming consumer and key (3.7)."""
-    record = _find(backend.ledger.reader, flow, deployment)
+    record = named_consumer(backend.ledger.reader, flow, deployment)
     check_key_is_named(record, key)
     removed = backend.ledger.writer.remove_queued(
         record.consumer.id,
@@ -98,7 +98,7 @@ def remove_queued(
 @router.get("/consumers/{flow}/{deployment}/partitions", response_model=PendingOut, responses=answers(404))
 def list_pending(flow: Flow, deployment: Deployment, reader: TheReader) -> Json:
     """The keys of a partitioned consumer for which something is queued."""
-    pending = reader.pending(_find(reader, flow, deployment).consumer.id)
+    pending = reader.pending(named_consumer(reader, flow, deployment).consumer.id)
     return Json({"items": sorted(key for key in pending if key is not None)})
 
 
@@ -107,7 +107,7 @@ def explain_partition(
     flow: Flow, deployment: Deployment, key: Annotated[str, Path(min_length=1, max_length=250)], reader: TheReader
 ) -> Json:
     """What a target key has, and what it waits for."""
-    record = _find(reader, flow, deployment)
+    record = named_consumer(reader, flow, deployment)
     if not record.consumer.schedule.is_partitioned:
         raise InvalidCall(f"{record.consumer.name} is not partitioned", where="path.key", fix="Ask for the consumer")
     return Json(partition_explanation(reader, record, key).as_json())
@@ -116,17 +116,28 @@ def explain_partition(
 @router.post("/consumers/{flow}/{deployment}/pause", response_model=SwitchedOut, responses=answers(404, 409, 415))
 async def pause(flow: Flow, deployment: Deployment, backend: TheBackend) -> Json:
     """Pause a schedule, as the switch of its automation in Prefect does."""
-    return await _switch(backend, flow, deployment, paused=True)
+    return await _switched(backend, flow, deployment, paused=True)
 
 
 @router.post("/consumers/{flow}/{deployment}/resume", response_model=SwitchedOut, responses=answers(404, 409, 415))
 async def resume(flow: Flow, deployment: Deployment, backend: TheBackend) -> Json:
     """Resume a paused schedule."""
-    return await _switch(backend, flow, deployment, paused=False)
+    return await _switched(backend, flow, deployment, paused=False)
 
 
-async def _switch(backend: Backend, flow: str, deployment: str, *, paused: bool) -> Json:
-    record = await run_in_threadpool(_find, backend.ledger.reader, flow, deployment)
+async def _switched(backend: Backend, flow: str, deployment: str, *, paused: bool) -> Json:
+    record = await run_in_threadpool(named_consumer, backend.ledger.reader, flow, deployment)
+    await switch(backend, record, paused=paused)
+    return Json({"consumer": record.consumer.name, "paused": paused})
+
+
+async def switch(backend: Backend, record: ConsumerRecord, *, paused: bool) -> None:
+    """Switch the automation that shows a consumer's schedule in Prefect; the evaluator hears of it from there.
+
+    Raises:
+        UnknownConsumer: there is no automation.
+        PrefectUnreachable, PrefectRefused: it is as it was.
+    """
     async with backend.prefect() as api:
         automations = Automations(api)
         automation = await automations.of_deployment(record.consumer.deployment_id)
@@ -135,7 +146,6 @@ async def _switch(backend: Backend, flow: str, deployment: str, *, paused: bool)
                 f"no automation shows the schedule of {record.consumer.name}", fix="`assetflow sync` makes it"
             )
         await automations.switch(automation.id, enabled=not paused)
-    return Json({"consumer": record.consumer.name, "paused": paused})
 
 
 def check_key_is_named(record: ConsumerRecord, key: str | None) -> None:
@@ -152,7 +162,12 @@ def check_key_is_named(record: ConsumerRecord, key: str | None) -> None:
         )
 
 
-def _find(reader: Reader, flow: str, deployment: str) -> ConsumerRecord:
+def named_consumer(reader: Reader, flow: str, deployment: str) -> ConsumerRecord:
+    """The consumer of an address.
+
+    Raises:
+        UnknownConsumer: there is none; the error names what comes close.
+    """
     found = reader.consumer(f"{flow}/{deployment}")
     # Only to say which one may be meant.
     return found or find_consumer(reader, f"{flow}/{deployment}")

@@ -4,7 +4,7 @@ Pure functions from facts to values; each value has `words` that a person says, 
 """
 
 from assetflow.core.explanation.conditions import ConditionRow, condition_rows
-from assetflow.core.explanation.consumers import ConsumerExplanation, explain_consumer
+from assetflow.core.explanation.consumers import ConsumerExplanation, explain_consumer, next_time
 from assetflow.core.explanation.decisions import (
     DecisionExplanation,
     completing_event,
@@ -42,6 +42,7 @@ __all__ = [
     "explain_decision",
     "explain_event",
     "explain_partition",
+    "next_time",
     "run_status",
     "run_words",
     "source_of",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from assetflow.core.consumers import Consumer
 from assetflow.core.explanation.conditions import ConditionRow, condition_rows
 from assetflow.core.explanation.decisions import DecisionExplanation, explain_decision
 from assetflow.core.explanation.facts import ConsumerFacts, QueuedEvents
@@ -103,7 +104,7 @@ def explain_consumer(facts: ConsumerFacts, now: datetime) -> ConsumerExplanation
         queued=facts.queue_size,
         notes=tuple(_notes(facts, rows)),
         last=None if facts.last is None else explain_decision(facts.last, schedule, facts.names),
-        next_time=_next_time(facts, now),
+        next_time=None if facts.removed is not None else next_time(facts.consumer, now),
     )
 
 
@@ -112,9 +113,10 @@ def _waiting_since(facts: ConsumerFacts) -> datetime | None:
     return last if facts.since is None or (last is not None and last > facts.since) else facts.since
 
 
-def _next_time(facts: ConsumerFacts, now: datetime) -> datetime | None:
-    timetable = facts.consumer.schedule.timetable
-    if timetable is None or facts.consumer.paused or facts.removed is not None:
+def next_time(consumer: Consumer, now: datetime) -> datetime | None:
+    """The next time-based run of a consumer; none if it is paused or has no times."""
+    timetable = consumer.schedule.timetable
+    if timetable is None or consumer.paused:
         return None
     tick = timetable.next_after(now)
     return None if tick is None else tick.time

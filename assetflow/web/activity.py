@@ -1,0 +1,112 @@
+"""What happens: updates, the decisions that they led to, and the runs; the newest first, as it is committed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+
+from assetflow.api.backend import TheReader
+from assetflow.api.paging import LARGEST, Text
+from assetflow.core.events import AssetEvent
+from assetflow.core.redaction import redacted
+from assetflow.errors import UnknownAsset, UnknownConsumer
+from assetflow.ledger.lookup import find_consumer, find_uri
+from assetflow.ledger.reader import Reader
+from assetflow.ledger.records import DecisionRecord, EventQuery
+from assetflow.web.pages import ThePages, url
+
+router = APIRouter()
+
+ROWS = 50
+Show = Literal["", "updates", "decisions"]
+Place = Annotated[int | None, Query(ge=0, le=LARGEST)]
+
+
+@dataclass(frozen=True)
+class Happened:
+    """An update or a decision, with the time at which it was committed."""
+
+    at: datetime
+    event: AssetEvent | None = None
+    decision: DecisionRecord | None = None
+
+
+@router.get("/activity")
+def show_activity(
+    request: Request,
+    pages: ThePages,
+    reader: TheReader,
+    show: Show = "",
+    asset: Text = "",
+    consumer: Text = "",
+    events: Place = None,
+    decisions: Place = None,
+) -> Response:
+    """A page of what happened.
+
+    Parameters:
+        asset: only updates of this one, by name or URI.
+        consumer: only decisions of this one.
+        events, decisions: only what is before this sequence, and this number.
+    """
+    unknown, uri, number = _meant(reader, asset.strip(), consumer.strip())
+    found: list[Happened] = []
+    if not unknown:
+        wants_events = show != "decisions" and (number is None or uri is not None)
+        wants_decisions = show != "updates" and (uri is None or number is not None)
+        found += _updates(reader, uri, events) if wants_events else []
+        found += _decisions(reader, number, decisions) if wants_decisions else []
+        # What was decided with an update stands above it.
+        found.sort(key=lambda each: (each.at, each.decision is not None), reverse=True)
+    shown = found[:ROWS]
+    older = _older(shown, events, decisions) if len(found) > ROWS else None
+    kept: dict[str, str] = {"show": show, "asset": asset, "consumer": consumer}
+    made = [each.decision for each in shown if each.decision is not None]
+    updates = [each.event for each in shown if each.event is not None]
+    return pages.show(
+        request,
+        "activity.html",
+        fragment="list",
+        found=shown,
+        consumed=reader.event_catalog.consumed_of([each.number for each in made]),
+        receipts=reader.event_catalog.receipts_of([each.sequence for each in updates if each.sequence is not None]),
+        unknown=unknown,
+        show=show,
+        asset=asset,
+        consumer=consumer,
+        here=url("/activity", **kept, events=events, decisions=decisions),
+        newest=url("/activity", **kept) if events is not None or decisions is not None else "",
+        older=url("/activity", **kept, **older) if older else "",
+        under_way=any(each.flow_run_id is not None and each.ended is None for each in made),
+    )
+
+
+def _meant(reader: Reader, asset: str, consumer: str) -> tuple[str, str | None, int | None]:
+    """What is unknown, in words; else the URI and the consumer's id that are meant."""
+    try:
+        uri = find_uri(reader, asset) if asset else None
+        number = find_consumer(reader, consumer).consumer.id if consumer else None
+    except (UnknownAsset, UnknownConsumer, ValueError) as error:
+        return str(error), None, None
+    return "", uri, number
+
+
+def _updates(reader: Reader, uri: str | None, before: int | None) -> list[Happened]:
+    query = EventQuery(uri=uri, to_sequence=None if before is None else max(0, before - 1))
+    found = reader.events(query, newest_first=True, limit=ROWS + 1)
+    return [Happened(event.recorded or event.occurred, event=redacted(event)) for event in found]
+
+
+def _decisions(reader: Reader, consumer: int | None, before: int | None) -> list[Happened]:
+    found = reader.decisions(consumer=consumer, before=before, limit=ROWS + 1)
+    return [Happened(each.made, decision=each) for each in found]
+
+
+def _older(shown: list[Happened], events: int | None, decisions: int | None) -> dict[str, int | None]:
+    """Where the next page begins: behind the last of each kind that is shown."""
+    sequences = [each.event.sequence for each in shown if each.event is not None and each.event.sequence is not None]
+    numbers = [each.decision.number for each in shown if each.decision is not None]
+    return {"events": min(sequences, default=events), "decisions": min(numbers, default=decisions)}

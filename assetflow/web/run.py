@@ -1,0 +1,72 @@
+"""Why a run is there, what it consumed and what it produced; and a decision that has no run."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
+
+from assetflow.api.backend import Backend, TheBackend
+from assetflow.core.redaction import redacted
+from assetflow.errors import UnknownEvent
+from assetflow.ledger.explanations import decision_explanation
+from assetflow.ledger.records import DecisionRecord, EventQuery
+from assetflow.web.forms import TheForm
+from assetflow.web.pages import Pages, ThePages, url
+
+router = APIRouter()
+
+CONSUMED = 100
+PRODUCED = 100
+
+
+@router.get("/runs/{flow_run}")
+def show_run(request: Request, pages: ThePages, backend: TheBackend, flow_run: UUID) -> Response:
+    """A flow run as far as the ledger knows it; of an unknown one, what it may be."""
+    record = backend.ledger.reader.decision_of_run(flow_run)
+    return _page(request, pages, backend, record, flow_run)
+
+
+@router.get("/decisions/{decision_id}")
+def show_decision(request: Request, pages: ThePages, backend: TheBackend, decision_id: UUID) -> Response:
+    """The page of a decision's run; of one without a run, why it has none."""
+    record = backend.ledger.reader.decision(decision_id)
+    if record is None:
+        raise UnknownEvent(f"there is no decision {decision_id}", fix="The activity lists the decisions")
+    if record.flow_run_id is not None:
+        return RedirectResponse(url("/runs", record.flow_run_id), 303)
+    return _page(request, pages, backend, record, None)
+
+
+@router.post("/decisions/{decision_id}/replay")
+def replay(backend: TheBackend, decision_id: UUID, _form: TheForm) -> Response:
+    """Let an undeliverable decision wait for its run again (4.6)."""
+    backend.ledger.writer.replay(decision_id)
+    backend.on_recorded()
+    return RedirectResponse(url("/decisions", decision_id), 303)
+
+
+def _page(
+    request: Request, pages: Pages, backend: Backend, record: DecisionRecord | None, flow_run: UUID | None
+) -> Response:
+    reader = backend.ledger.reader
+    told = None if record is None else decision_explanation(reader, record)
+    produced = [] if flow_run is None else reader.events(EventQuery(flow_run_id=flow_run), limit=PRODUCED + 1)
+    source = next((event.source_flow_run for event in produced), None)
+    consumed = () if told is None else told.decision.events
+    return pages.show(
+        request,
+        "run.html",
+        fragment="live_part",
+        status=200 if told or produced else 404,
+        record=record,
+        told=told,
+        flow_run=flow_run,
+        source=source,
+        consumed=[redacted(event) for event in consumed[:CONSUMED]],
+        more_consumed=max(0, len(consumed) - CONSUMED),
+        produced=[redacted(event) for event in produced[:PRODUCED]],
+        more_produced=len(produced) > PRODUCED,
+        here=url("/runs", flow_run) if flow_run is not None else url("/decisions", record.id if record else ""),
+    )
