@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from threading import Thread
 from urllib.parse import urlsplit
 
@@ -47,6 +48,8 @@ def probe_connect(url: str) -> None:
     Raises:
         SparkUnreachable: nothing listens there, the name is unknown, or what listens is no Connect server.
     """
+    # Not a part of the time that a server has to answer: the first import takes seconds on a busy machine.
+    import_module("pyspark.sql.connect.client")
     address = urlsplit(url)
     host, port = address.hostname or "", address.port or CONNECT_PORT
     problem = _in_time(lambda: _open_port(host, port), _SECONDS_FOR_PORT) or _in_time(

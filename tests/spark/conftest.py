@@ -67,7 +67,7 @@ def child() -> Callable[..., Any]:
             env={**os.environ, "PYTHONPATH": str(FOLDER.parents[1]), **environment},
             capture_output=True,
             text=True,
-            timeout=170,
+            timeout=350,
             check=False,
         )
         assert done.returncode == 0, done.stderr[-4000:]
