@@ -11,6 +11,7 @@ from cyclopts import App
 
 from assetflow.cli.moments import since_option
 from assetflow.cli.process_log import log_to_stderr
+from assetflow.evaluator.collector import spare_what_stays
 from assetflow.evaluator.evaluator import Evaluator, Options
 from assetflow.evaluator.health import logger
 from assetflow.evaluator.service import evaluate, ready_marker
@@ -49,6 +50,7 @@ async def _start(options: Options, *, once: bool) -> None:
 
     @contextmanager
     def at_work(evaluator: Evaluator) -> Generator[None]:
+        spare_what_stays()
         with ready_marker(get_settings().home, evaluator):
             if once:
                 tasks.add(asyncio.create_task(_stop_when_settled(evaluator, stop)))

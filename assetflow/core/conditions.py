@@ -86,6 +86,11 @@ class Condition:
                 found.add(node.token.value)
         return frozenset(found)
 
+    @cached_property
+    def needs_nothing_else(self) -> bool:
+        """Whether the condition holds as soon as its needed URIs are there: ANDs of assets and nothing else."""
+        return all(node.kind == "all" if isinstance(node, Gate) else node.token.kind == "uri" for node in self.postfix)
+
     @property
     def leaves(self) -> Iterator[Leaf]:
         """The leaves from left to right, repeated ones too."""

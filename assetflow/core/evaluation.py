@@ -53,6 +53,8 @@ def evaluate(schedule: Schedule, target_key: str | None, pending: Pending, token
     if schedule.condition is None or not pending:
         return False
     # Most events meet a condition that still lacks an asset; that is seen without looking at each leaf.
-    if any(uri not in pending for uri in schedule.condition.needed_uris):
+    if not pending.keys() >= schedule.condition.needed_uris:
         return False
+    if schedule.condition.needs_nothing_else and not schedule.has_rollup:
+        return True
     return holds(schedule.condition, facts_of(schedule, target_key, pending, tokens_of))

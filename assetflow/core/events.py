@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, cast
 from uuid import UUID, uuid5
@@ -110,7 +110,10 @@ class AssetEvent:
 
     def in_ledger(self, sequence: int, recorded: datetime) -> AssetEvent:
         """The event with its place and time in the ledger."""
-        return replace(self, sequence=sequence, recorded=recorded)
+        # What `dataclasses.replace` does, without checking anew what has been checked.
+        placed = object.__new__(AssetEvent)
+        placed.__dict__.update(self.__dict__, sequence=sequence, recorded=recorded)
+        return placed
 
     def __eq__(self, other: object) -> bool:
         return self.id == other.id if isinstance(other, AssetEvent) else NotImplemented

@@ -67,8 +67,16 @@ def evaluate_consumer(
         return []
     if keys is None:
         keys = book.target_keys(consumer.id)
-    made = (_decide(book, consumer, key, now) for key in sorted(keys, key=lambda key: key or ""))
-    return [decision for decision in made if decision is not None]
+    made: list[Decision] = []
+    for key in sorted(keys, key=_order):
+        decision = _decide(book, consumer, key, now)
+        if decision is not None:
+            made.append(decision)
+    return made
+
+
+def _order(key: str | None) -> str:
+    return key or ""
 
 
 def _decide(book: Book, consumer: Consumer, key: str | None, now: datetime) -> Decision | None:

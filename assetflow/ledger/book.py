@@ -141,9 +141,4 @@ class LedgerBook:
 
     def decide(self, decision: Decision) -> None:
         self.verdicts.decide(decision)
-        for event in decision.events:
-            assert event.sequence is not None, "only recorded events are consumed"
-            receipt = Receipt(
-                event.sequence, event.uri, decision.consumer, "consumed", decision.target_key, decision.id
-            )
-            self.queues.write(event, receipt)
+        self.queues.consume(decision)

@@ -64,7 +64,7 @@ def _touched(
     for event in events:
         found = tokens[event.asset.uri]
         for consumer in roster.wanting(found):
-            if consumer.takes_nothing or not consumer.schedule.wants_key(event.partition_key):
+            if not consumer.schedule.wants_key(event.partition_key) or consumer.takes_nothing:
                 continue
             for key in _target_keys(consumer, event, found):
                 if not queues.is_known((consumer.id, key)):

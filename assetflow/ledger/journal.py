@@ -44,7 +44,8 @@ class Journal:
                 self._recordings[number].add((uri, key))
 
     def new_events(self, recording: UUID, events: Sequence[AssetEvent]) -> Sequence[AssetEvent]:
-        self.load([Recording(recording, tuple(events))])
+        if recording not in self._recordings or not all(event.id in self._known for event in events):
+            self.load([Recording(recording, tuple(events))])
         earlier = self._recordings[recording]
         new: dict[UUID, AssetEvent] = {}
         for event in events:

@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import select
 
 from assetflow.core.book import Pending
-from assetflow.core.consumers import Receipt
+from assetflow.core.consumers import Decision, Receipt
 from assetflow.core.events import AssetEvent
 from assetflow.ledger.among import among
 from assetflow.ledger.bulk import delete_rows, insert_rows, upsert_rows
@@ -175,6 +175,19 @@ class Queues:
             else:
                 self._take_out(event, consumer, receipt.target_key)
         self._note(receipt.event, consumer or NO_CONSUMER, receipt.target_key, receipt)
+
+    def consume(self, decision: Decision) -> None:
+        """Take out the events that a decision consumes, and write their receipts."""
+        if not decision.events:
+            return
+        consumer, key = decision.consumer, decision.target_key
+        self.load_events([(consumer, key)])
+        queue = self._changed[consumer, key] = self._queues[consumer, key]
+        for event in decision.events:
+            sequence = _place(event)
+            queue.discard(sequence)
+            receipt = Receipt(sequence, event.asset.uri, consumer, "consumed", key, decision.id)
+            self._note(sequence, consumer, key, receipt)
 
     def unqueue(self, event: AssetEvent, consumer: int, target_key: str | None) -> None:
         self._take_out(event, consumer, target_key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, cast
 from uuid import UUID
 
@@ -58,6 +59,8 @@ def json_text(value: object) -> str:
     return _ENCODER.encode(value)
 
 
+# A transaction writes the same time into most of its rows.
+@lru_cache(maxsize=256)
 def _moment_to_text(value: datetime | None) -> str | None:
     return None if value is None else value.astimezone(UTC).isoformat(timespec="microseconds")
 

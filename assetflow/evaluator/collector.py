@@ -1,0 +1,19 @@
+"""How an evaluator's own process sets Python's garbage collector."""
+
+from __future__ import annotations
+
+import gc
+
+# Objects that are made and not freed between two looks of the collector: more than a batch of updates needs.
+BETWEEN_LOOKS = 50_000
+
+
+def spare_what_stays() -> None:
+    """Let the collector leave alone what is there now: code, and the consumers, which an evaluator keeps.
+
+    Otherwise it walks through all of it again and again while updates are recorded, a third of the whole work. Call
+    it when an evaluator is ready, in a process that has nothing else to do.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(BETWEEN_LOOKS, 20, 50)
