@@ -239,7 +239,7 @@ class EvaluatorRunning(LedgerError):
 
 
 class LeaseLost(LedgerError):
-    """This evaluator stood still for so long that another one may have taken over; what it was about to write is not."""
+    """This evaluator stood still so long that another one may have taken over; what it was about to write is not."""
 
     code = "lease-lost"
 

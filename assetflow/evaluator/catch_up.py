@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
-from assetflow.evaluator.health import Health
+from assetflow.evaluator.health import Health, heard
 from assetflow.evaluator.intake import Intake
 from assetflow.evaluator.ports import EvaluatorLedger, RecordingLog, UpdateLog
 from assetflow.prefect_io.artifact_log import created
@@ -103,10 +103,7 @@ class CatchUp:
             self._health.up("reading Prefect's logs")
             if is_wide:
                 wide = now + self._sweeps.wide_every
-            try:
-                await asyncio.wait_for(self._wanted.wait(), self._sweeps.every.total_seconds())
-            except TimeoutError:
-                continue
+            await heard(self._wanted, self._sweeps.every.total_seconds())
 
     async def sweep(self, overlap: timedelta) -> None:
         """Read both logs from the last sweep less an overlap, hand over what they hold, oldest first, and wait for it.

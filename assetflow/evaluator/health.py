@@ -35,6 +35,20 @@ class Backoff:
         self.failures = 0
 
 
+async def heard(event: asyncio.Event, seconds: float | None) -> bool:
+    """Wait for an event; whether it came within so many seconds.
+
+    Not with `asyncio.wait_for`: before Python 3.12 it drops a cancellation that comes together with the event, and the
+    loop that was to end goes on.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
 class Health:
     """What works and what does not: one log line when that changes, none while it stays."""
 

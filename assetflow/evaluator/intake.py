@@ -17,7 +17,7 @@ from assetflow.core.events import Recording
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, LedgerError
 from assetflow.evaluator.assembly import Assembly
-from assetflow.evaluator.health import ENDS_ALL, Backoff, Health
+from assetflow.evaluator.health import ENDS_ALL, Backoff, Health, heard
 from assetflow.evaluator.ports import EvaluatorLedger, Refused
 from assetflow.prefect_io.recordings import part_of_recording, recording_from_artifact, recording_from_prefect_event
 from assetflow.prefect_io.rest import Json
@@ -129,10 +129,7 @@ class Intake:
         """Wait until there is something to write; see to recordings with missing parts meanwhile."""
         while not self._line:
             self._arrived.clear()
-            timeout = 0.25 if len(self._assembly) else None
-            try:
-                await asyncio.wait_for(self._arrived.wait(), timeout)
-            except TimeoutError:
+            if not await heard(self._arrived, 0.25 if len(self._assembly) else None):
                 self._look_after_parts()
 
     def _look_after_parts(self) -> None:

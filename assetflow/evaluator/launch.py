@@ -22,7 +22,7 @@ from assetflow.core.codec import RunContext, event_to_json
 from assetflow.core.consumers import Decision
 from assetflow.crash_points import reach
 from assetflow.errors import LedgerError, PrefectRefused, PrefectUnreachable
-from assetflow.evaluator.health import Backoff, Health
+from assetflow.evaluator.health import Backoff, Health, heard
 from assetflow.evaluator.meters import LAUNCH_SECONDS
 from assetflow.evaluator.ports import EvaluatorLedger, Launch, RecordingLog, RunMaker
 from assetflow.tracing import current_traceparent, span
@@ -91,8 +91,7 @@ class Launcher:
                 await self._launch(launch)
             self._rests.set()
             self._health.up("launching")
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), LOOK_EVERY)
+            await heard(self._wake, LOOK_EVERY)
 
     async def _next(self) -> Launch | None:
         """The oldest decision that can be launched now."""

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from assetflow.crash_points import reach
 from assetflow.errors import LedgerError, PrefectRefused, PrefectUnreachable
-from assetflow.evaluator.health import Health
+from assetflow.evaluator.health import Health, heard
 from assetflow.evaluator.ports import EvaluatorLedger, NoteBoard
 from assetflow.prefect_io.run_notes import Noteless, run_note
 
@@ -57,10 +57,7 @@ class NoteWriter:
             while await self._write_some():
                 pass
             self._health.up("notes of runs")
-            try:
-                await asyncio.wait_for(self._wake.wait(), LOOK_EVERY)
-            except TimeoutError:
-                continue
+            await heard(self._wake, LOOK_EVERY)
 
     async def _write_some(self) -> bool:
         """Write the next few notes; whether there were any to write."""

@@ -21,6 +21,7 @@ from prefect.events.schemas.automations import AutomationCore
 from assetflow.errors import AssetflowError, InvalidSchedule, LedgerError, PrefectUnreachable
 from assetflow.evaluator.consumer_ledger import ConsumerLedger, KnownConsumer
 from assetflow.evaluator.cycles import Cycle, find_cycles
+from assetflow.evaluator.health import heard
 from assetflow.prefect_io.automations import Automations, Delivery, Shown, automation_for, in_step
 from assetflow.prefect_io.deployments import Deployed, Deployments
 from assetflow.prefect_io.rest import PrefectApi
@@ -116,8 +117,7 @@ class Registry:
             while True:
                 self._nudged.clear()
                 await self.sync()
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._nudged.wait(), self._seconds)
+                await heard(self._nudged, self._seconds)
         finally:
             listening.cancel()
 

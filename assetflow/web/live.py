@@ -56,7 +56,8 @@ class Live:
         try:
             while True:
                 try:
-                    change = await asyncio.wait_for(told.get(), BEAT)
+                    async with asyncio.timeout(BEAT):
+                        change = await told.get()
                 except TimeoutError:
                     yield None
                     continue

@@ -59,7 +59,8 @@ async def _in_process(scenario: Mapping[str, Any]) -> dict[str, Any]:
         env={"PYTHONUTF8": "1"},
     )
     try:
-        output, _ = await asyncio.wait_for(process.communicate(json.dumps(scenario).encode()), SECONDS)
+        async with asyncio.timeout(SECONDS):
+            output, _ = await process.communicate(json.dumps(scenario).encode())
     except TimeoutError as error:
         raise TooLarge(f"the scenario takes longer than {SECONDS:g} s", fix="Make it smaller") from error
     finally:
