@@ -54,7 +54,8 @@ def place_of(url: URL) -> str:
     """The address as a person reads it, without password and options."""
     if url.get_backend_name() == "sqlite":
         return str(url.database)
-    return url.set(password=None, query={}).render_as_string()
+    named = URL.create(url.drivername, url.username, host=url.host, port=url.port, database=url.database)
+    return named.render_as_string()
 
 
 def make_folder(url: URL) -> None:
