@@ -15,8 +15,8 @@ from assetflow.core.explanation import (
     EventExplanation,
     PartitionExplanation,
 )
+from assetflow.core.lineage import loops_through
 from assetflow.errors import InvalidCall
-from assetflow.evaluator.cycles import loops_through
 from assetflow.ledger.explanations import (
     consumer_explanation,
     event_explanation,
@@ -74,7 +74,7 @@ def explain(
 def _of_consumer(reader: Reader, name: str, partition: str | None) -> ConsumerExplanation | PartitionExplanation:
     record = find_consumer(reader, name)
     if partition is None:
-        loops = loops_through(record.consumer.name, reader.declarations())
+        loops = loops_through(reader.edges_of, record.consumer.name)
         return consumer_explanation(reader, record, datetime.now(UTC), loops=loops)
     if not record.consumer.schedule.is_partitioned:
         raise InvalidCall(f"{record.consumer.name} is not partitioned", fix="Leave --partition out")

@@ -82,6 +82,10 @@ class Neighbourhood:
         }
 
 
+EdgesOf = Callable[[Collection[Node]], Iterable[Edge]]
+"""Gives the edges that touch at least one of some nodes."""
+
+
 def edge_of(flow: str, token: Token, kind: EdgeKind, owners: Mapping[str, str]) -> Edge:
     """The edge between a flow and what it is scheduled on, produces or reads.
 
@@ -101,7 +105,7 @@ def node_of(token: Token, owners: Mapping[str, str]) -> Node:
 
 
 def neighbourhood(
-    edges_of: Callable[[Collection[Node]], Iterable[Edge]],
+    edges_of: EdgesOf,
     start: Node,
     depth: int,
     *,
@@ -132,6 +136,37 @@ def neighbourhood(
     shown = tuple(edge for edge in edges if _inside(edge, distances))
     more = {node for edge in edges if not _inside(edge, distances) for node in edge[:2] if node in distances}
     return Neighbourhood(start, distances, shown, frozenset(more), truncated)
+
+
+def loops_through(edges_of: EdgesOf, flow: str, most: int = 2_000) -> list[tuple[str, ...]]:
+    """The ways from a flow's runs back to itself, as texts, itself at both ends.
+
+    For each asset or alias that starts it, the shortest one.
+
+    Parameters:
+        most: after so many nodes it is looked no further.
+    """
+    start = Node("flow", flow)
+    came_from: dict[Node, Node] = {}
+    last: dict[Node, None] = {}
+    ring = {start: None}
+    while ring and len(came_from) < most:
+        onward = [edge for edge in edges_of(ring) if edge.kind != "reads" and edge.source in ring]
+        ring = {}
+        for source, target, _ in onward:
+            if target == start:
+                last[source] = None
+            elif target not in came_from:
+                came_from[target] = source
+                ring[target] = None
+    return [_way(node, start, came_from) for node in last]
+
+
+def _way(last: Node, start: Node, came_from: Mapping[Node, Node]) -> tuple[str, ...]:
+    way = [start, last]
+    while way[-1] != start:
+        way.append(came_from[way[-1]])
+    return tuple(node.value for node in reversed(way))
 
 
 def _inside(edge: Edge, nodes: Collection[Node]) -> bool:

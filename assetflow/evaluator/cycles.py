@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
@@ -47,44 +46,6 @@ def find_cycles(declarations: Mapping[str, FlowDeclaration]) -> list[Cycle]:
         # Without the first consumer's interest in the asset before it, the next one shows.
         before[path[-1]].pop(path[-2])
     return found
-
-
-def loops_through(name: str, declarations: Mapping[str, FlowDeclaration]) -> list[tuple[str, ...]]:
-    """The ways from a consumer's runs back to itself, as texts, itself at both ends.
-
-    For each asset that it is scheduled on, the shortest one; looking for them costs no more than reading all
-    declarations once.
-    """
-    if name not in declarations:
-        return []
-    uris = _uris_of_names(declarations.values())
-    wanting: dict[Node, list[str]] = {}
-    for other, declaration in declarations.items():
-        for leaf in _leaves(declaration):
-            wanting.setdefault(_resolved(leaf, uris), []).append(other)
-    came_from: dict[Node, Node] = {}
-    line = deque([name])
-    seen = {name}
-    while line:
-        consumer = line.popleft()
-        for outlet in declarations[consumer].produces:
-            asset = _resolved(outlet, uris)
-            if came_from.setdefault(asset, consumer) != consumer:
-                continue
-            for other in wanting.get(asset, ()):
-                if other not in seen:
-                    seen.add(other)
-                    came_from[other] = asset
-                    line.append(other)
-    wanted = dict.fromkeys(_resolved(leaf, uris) for leaf in _leaves(declarations[name]))
-    return [_way(asset, name, came_from) for asset in wanted if asset in came_from]
-
-
-def _way(asset: Node, name: str, came_from: Mapping[Node, Node]) -> tuple[str, ...]:
-    way: list[Node] = [name, asset]
-    while way[-1] != name:
-        way.append(came_from[way[-1]])
-    return tuple(node.value if isinstance(node, Token) else node for node in reversed(way))
 
 
 def _leaves(declaration: FlowDeclaration) -> Iterable[Leaf]:

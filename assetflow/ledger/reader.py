@@ -13,7 +13,6 @@ from uuid import UUID
 from sqlalchemy import Connection, Engine, select
 
 from assetflow.core.book import Pending
-from assetflow.core.codec import FlowDeclaration
 from assetflow.core.events import AssetEvent, Recording
 from assetflow.core.lineage import Edge as LineageEdge
 from assetflow.core.lineage import Node
@@ -41,7 +40,6 @@ from assetflow.ledger.records import (
     Status,
     TimerRecord,
 )
-from assetflow.ledger.roster import declaration_of
 from assetflow.ledger.standby import Evaluators
 from assetflow.ledger.tables import CURSOR, LEDGER
 
@@ -267,10 +265,6 @@ class Reader:
         """The consumer with this id."""
         with self._reads() as connection:
             return queries.consumer_numbered(connection, number)
-
-    def declarations(self) -> dict[str, FlowDeclaration]:
-        """What the consumers declare, by name."""
-        return {each.consumer.name: declaration_of(each.declaration) for each in self.consumers()}
 
     def overviews(self, records: Sequence[ConsumerRecord]) -> list[ConsumerOverview]:
         """What a list says about consumers."""

@@ -15,10 +15,10 @@ from assetflow.api.paging import LARGEST
 from assetflow.api.schemas.airflow import MaterializeIn
 from assetflow.api.v1.consumers import Deployment, Flow, named_consumer, switch
 from assetflow.api.v2.materialize import start_run
+from assetflow.core.lineage import loops_through
 from assetflow.core.partitions import check_key
 from assetflow.core.redaction import redacted
 from assetflow.errors import AssetflowError
-from assetflow.evaluator.cycles import loops_through
 from assetflow.ledger.explanations import consumer_explanation, partition_explanation
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.web.forms import Form, TheForm
@@ -49,7 +49,9 @@ def show_consumer(
 ) -> Response:
     """A consumer; with a key, one of its partitions; with `remove`, the question whether to remove that event."""
     record = named_consumer(backend.ledger.reader, flow, deployment)
-    told = {"started": started, "asked": asked, "removed": removed}
+    # Until the evaluator has heard of it from Prefect, the page looks again.
+    waits = asked in ("pause", "resume") and (asked == "pause") != record.consumer.paused
+    told = {"started": started, "asked": asked if waits else "", "removed": removed}
     return _page(request, pages, backend, record, key=key, before=before, remove=remove, told=told)
 
 
@@ -115,7 +117,7 @@ def _page(
     remove_form: Form | None = None,
 ) -> Response:
     reader, consumer = backend.ledger.reader, record.consumer
-    loops = loops_through(consumer.name, reader.declarations())
+    loops = loops_through(reader.edges_of, consumer.name)
     explained = consumer_explanation(reader, record, backend.now(), loops=loops, partitions=PARTITIONS)
     partitioned = consumer.schedule.is_partitioned
     part = partition_explanation(reader, record, key) if partitioned and key else None
@@ -139,7 +141,7 @@ def _page(
         consumed=reader.event_catalog.consumed_of([each.number for each in decisions[:DECISIONS]]),
         older=_place(record, key=key, before=decisions[DECISIONS - 1].number) if len(decisions) > DECISIONS else "",
         newest=_place(record, key=key) if before is not None else "",
-        here=_place(record, key=key, before=before),
+        here=_place(record, key=key, before=before, asked=(told or {}).get("asked")),
         place=_place(record),
         remove=remove,
         run_form=run_form or Form(),

@@ -22,9 +22,9 @@ from assetflow.api.schemas.own import (
 )
 from assetflow.core.assets import Asset
 from assetflow.core.codec.events import event_to_json
+from assetflow.core.lineage import loops_through
 from assetflow.core.redaction import redacted
 from assetflow.errors import InvalidCall, UnknownConsumer
-from assetflow.evaluator.cycles import loops_through
 from assetflow.ledger.explanations import consumer_explanation, partition_explanation
 from assetflow.ledger.lookup import find_consumer
 from assetflow.ledger.reader import Reader
@@ -57,7 +57,7 @@ def explain_consumer(flow: Flow, deployment: Deployment, backend: TheBackend) ->
     """Why a consumer runs, or why it does not: its condition with the facts beside each asset."""
     reader = backend.ledger.reader
     record = named_consumer(reader, flow, deployment)
-    loops = loops_through(record.consumer.name, reader.declarations())
+    loops = loops_through(reader.edges_of, record.consumer.name)
     return Json(consumer_explanation(reader, record, backend.now(), loops=loops).as_json())
 
 
