@@ -52,7 +52,7 @@ class Options:
     take_over: bool = False
     stand_by: bool = True
     sweeps: Sweeps = field(default_factory=Sweeps)
-    look_after_lease: float = 1.5
+    look_after_lease: float = 1.0
     look_after_binding: float = 10.0
     ui_url: str = ""
 

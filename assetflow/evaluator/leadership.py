@@ -15,7 +15,7 @@ from assetflow.evaluator.health import Health, logger
 from assetflow.ledger import Holder, Ledger
 from assetflow.ledger.lease import LEASE_SECONDS
 
-LOOK_EVERY = 0.5
+LOOK_EVERY = 0.25
 SHOW_EVERY = 2.0
 
 

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, text
 from assetflow.errors import EvaluatorRunning, LeaseLost
 from assetflow.ledger.tables import LEASE, LEDGER
 
-LEASE_SECONDS = 5.0
+LEASE_SECONDS = 4.0
 _APPLICATION = "assetflow evaluator"
 # A key share of the row lets the holder renew it meanwhile, and nobody take it.
 _HELD = select(LEASE.c.holder).where(LEASE.c.holder == bindparam("holder")).with_for_update(read=True, key_share=True)

@@ -82,17 +82,19 @@ def standbys(world: World) -> list[int]:
 
 
 def taken_over(world: World, processes: list[subprocess.Popen[bytes]]) -> float:
-    """Return when one of these processes evaluates; the seconds from now until the first update that it recorded."""
+    """Return when one of these processes evaluates; the seconds from now until it has the lease."""
     began, before = time.monotonic(), heard(world)
     pids = {each.pid for each in processes}
-    world.until(lambda: leader(world) in pids, PATIENCE)
-    leads = time.monotonic() - began
-    world.until(lambda: heard(world) > before, PATIENCE)
-    records = time.monotonic() - began
-    world.until(lambda: ready(world) in pids, PATIENCE)
-    is_ready = time.monotonic() - began
-    print(f"leads after {leads:.1f} s, records after {records:.1f} s, is ready after {is_ready:.1f} s")  # noqa: T201
-    return records
+    seconds: list[float] = []
+    for stage in (
+        lambda: leader(world) in pids,
+        lambda: heard(world) > before,
+        lambda: ready(world) in pids,
+    ):
+        world.until(stage, PATIENCE)
+        seconds.append(time.monotonic() - began)
+    print("leads after {:.1f} s, has recorded after {:.1f} s, is ready after {:.1f} s".format(*seconds))  # noqa: T201
+    return seconds[0]
 
 
 def heard(world: World) -> int:

@@ -56,17 +56,17 @@ def test_on_postgres_a_process_that_is_not_seen_may_live_in_another_container(ne
 def test_lease_of_another_host_is_taken_when_it_expires(ledger: Ledger) -> None:
     ledger.writer.acquire_lease(ONE, NOW)
     with pytest.raises(EvaluatorRunning):
-        ledger.writer.acquire_lease(FAR, NOW + timedelta(seconds=4.9))
-    assert ledger.writer.acquire_lease(FAR, NOW + timedelta(seconds=5)).holder == FAR
+        ledger.writer.acquire_lease(FAR, NOW + timedelta(seconds=3.9))
+    assert ledger.writer.acquire_lease(FAR, NOW + timedelta(seconds=4)).holder == FAR
     with pytest.raises(LeaseLost, match="process 33 on there"):
         ledger.writer.renew_lease(ONE, NOW + timedelta(seconds=6))
 
 
 def test_renewed_lease_holds_longer(ledger: Ledger) -> None:
     ledger.writer.acquire_lease(ONE, NOW)
-    ledger.writer.renew_lease(ONE, NOW + timedelta(seconds=4))
+    ledger.writer.renew_lease(ONE, NOW + timedelta(seconds=3))
     with pytest.raises(EvaluatorRunning):
-        ledger.writer.acquire_lease(FAR, NOW + timedelta(seconds=8))
+        ledger.writer.acquire_lease(FAR, NOW + timedelta(seconds=6))
 
 
 def test_released_lease_is_free(ledger: Ledger) -> None:
@@ -108,7 +108,7 @@ def test_who_has_lost_the_lease_writes_nothing(ledger: Ledger, successor: Ledger
     ledger.writer.acquire_lease(ONE, NOW)
     WRITES[write](ledger.writer)
     before = ledger.reader.newest(), ledger.reader.cursor("events"), len(ledger.reader.refused())
-    successor.writer.acquire_lease(FAR, NOW + timedelta(seconds=5))
+    successor.writer.acquire_lease(FAR, NOW + timedelta(seconds=4))
     if released:
         successor.writer.release_lease(FAR)
     with pytest.raises(LeaseLost, match="nobody evaluates now" if released else "process 33 on there"):
@@ -136,7 +136,7 @@ def test_who_stands_still_in_a_transaction_holds_nobody_up(new_postgres: NewLedg
                 record_and_pass(book, update(A), NOW)
                 book.flush()
                 # It has the locks, and says nothing any more; the other one has its lease within no time.
-                successor.writer.acquire_lease(FAR, NOW + timedelta(seconds=5))
+                successor.writer.acquire_lease(FAR, NOW + timedelta(seconds=4))
 
         with pytest.raises(LedgerError, match="does not answer"):
             stand_still()
