@@ -8,7 +8,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -46,13 +47,27 @@ class PrefectServer:
         home: the server's PREFECT_HOME; its database and its log (`server.log`) lie there.
         settings: further Prefect settings, as environment variables: a database on PostgreSQL, messaging on Redis.
         port: the port on 127.0.0.1, a free one by default.
+        arguments: further arguments of `prefect server start`.
+        auth_string: what the server asks of everybody, `user:password`; empty for nothing.
     """
 
-    def __init__(self, home: Path, settings: Mapping[str, str] | None = None, port: int | None = None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        settings: Mapping[str, str] | None = None,
+        port: int | None = None,
+        *,
+        arguments: Sequence[str] = (),
+        auth_string: str = "",
+    ) -> None:
         self.home = home
         self.port = port or free_port()
         self.api_url = f"http://127.0.0.1:{self.port}/api"
+        self.auth_string = auth_string
         self._settings = dict(settings or {})
+        self._arguments = list(arguments)
+        if auth_string:
+            self._settings["PREFECT_SERVER_API_AUTH_STRING"] = auth_string
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -64,7 +79,15 @@ class PrefectServer:
             "PREFECT_HOME": str(self.home),
             "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "false",
             "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+            **({"PREFECT_API_AUTH_STRING": self.auth_string} if self.auth_string else {}),
         }
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What a request has to show."""
+        if not self.auth_string:
+            return {}
+        return {"Authorization": f"Basic {b64encode(self.auth_string.encode()).decode()}"}
 
     @contextmanager
     def used_here(self) -> Iterator[None]:
@@ -80,6 +103,7 @@ class PrefectServer:
             raise RuntimeError(f"the server on port {self.port} runs already")
         self.home.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(self.port)]
+        command += self._arguments
         with self._log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 command,

@@ -1,4 +1,4 @@
-"""A standalone Spark cluster from the installed package: a master and workers, each a process that can be killed."""
+"""A standalone Spark cluster as `deployments/spark-standalone` starts it, of processes that can be killed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pyspark
-
+from tests.environment.examples import commands, with_our_python
 from tests.environment.prefect_server import free_port
 
-SPARK_HOME = Path(pyspark.__file__).parent
+# The commands are those of the example.
+MASTER, WORKER = commands("spark-standalone")
 SECONDS = 60.0
 WORKERS = 2
 
@@ -32,8 +32,7 @@ class SparkCluster:
 
     def start(self) -> None:
         self.home.mkdir(parents=True, exist_ok=True)
-        arguments = ["--host", "127.0.0.1", "--port", str(self.port), "--webui-port", "0"]
-        self._master = self._run("master", "org.apache.spark.deploy.master.Master", *arguments)
+        self._master = self._run("master", MASTER, SPARK_PORT=str(self.port))
         _until(lambda: _listens(self.port))
         self.fill_up()
 
@@ -42,10 +41,8 @@ class SparkCluster:
         self.workers = [worker for worker in self.workers if worker.poll() is None]
         while len(self.workers) < WORKERS:
             number = len(list(self.home.glob("worker-*.log"))) + 1
-            folder = self.home / f"worker-{number}"
-            arguments = ["--host", "127.0.0.1", "--webui-port", "0", "-c", "1", "-m", "1200M", "-d", str(folder)]
-            worker = self._run(f"worker-{number}", "org.apache.spark.deploy.worker.Worker", *arguments, self.master_url)
-            self.workers.append(worker)
+            settings = {"SPARK_MASTER": self.master_url, "SPARK_WORK": str(self.home / f"worker-{number}")}
+            self.workers.append(self._run(f"worker-{number}", WORKER, SPARK_MEMORY="1200M", **settings))
             log = self.home / f"worker-{number}.log"
             _until(lambda log=log: "Successfully registered with master" in log.read_text(errors="replace"))
 
@@ -54,11 +51,11 @@ class SparkCluster:
             if process is not None:
                 kill(process)
 
-    def _run(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
+    def _run(self, name: str, command: str, **settings: str) -> subprocess.Popen[bytes]:
         with (self.home / f"{name}.log").open("ab") as log:
             return subprocess.Popen(
-                [str(SPARK_HOME / "bin" / "spark-class"), *arguments],
-                env=os.environ | {"SPARK_DAEMON_MEMORY": "256m"},
+                ["/bin/sh", "-ec", command],
+                env=with_our_python(os.environ) | {"SPARK_DAEMON_MEMORY": "256m", "SPARK_UI_PORT": "0"} | settings,
                 cwd=self.home,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -33,7 +33,7 @@ class Installation:
         self.server = server
         self.home = home
         self.mark = uuid4().hex[:8]
-        self.http = httpx.Client(base_url=server.api_url, timeout=30)
+        self.http = httpx.Client(base_url=server.api_url, headers=server.headers, timeout=30)
         self.deployments: dict[str, str] = {}
         self._process: subprocess.Popen[bytes] | None = None
 

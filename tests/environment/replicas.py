@@ -1,0 +1,48 @@
+"""Prefect as `deployments/replicas` runs it: two servers on Postgres, messages through Redis, and a password."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import redis
+
+from tests.environment.examples import env_file
+from tests.environment.postgres import new_database
+from tests.environment.prefect_server import PrefectServer
+
+AUTH_STRING = "admin:with a secret"
+DATABASES = range(1, 16)
+
+
+@contextmanager
+def replicas(home: Path) -> Iterator[list[PrefectServer]]:
+    """Two servers of one Prefect; the background services run in the second one."""
+    with new_database() as database, _redis() as messages:
+        settings = env_file("replicas/prefect-server.env") | {
+            "PREFECT_SERVER_DATABASE_CONNECTION_URL": database.replace("+psycopg", "+asyncpg"),
+            "PREFECT_SERVER_DOCKET_URL": messages,
+            "PREFECT_REDIS_MESSAGING_URL": messages,
+        }
+        without_services = PrefectServer(home / "first", settings, arguments=["--no-services"], auth_string=AUTH_STRING)
+        with without_services, PrefectServer(home / "second", settings, auth_string=AUTH_STRING) as with_services:
+            yield [without_services, with_services]
+
+
+@contextmanager
+def _redis() -> Iterator[str]:
+    """The address of an empty database of the Redis on this machine, emptied at the end."""
+    for number in DATABASES:
+        database: Any = redis.Redis(db=number)
+        # The key says that it is taken.
+        if database.dbsize() == 0 and database.set("assetflow-test", "1", nx=True):
+            try:
+                yield f"redis://127.0.0.1:6379/{number}"
+            finally:
+                database.flushdb()
+                database.close()
+            return
+        database.close()
+    raise RuntimeError("no database of this machine's Redis is empty")

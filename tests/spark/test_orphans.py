@@ -1,0 +1,141 @@
+"""On a Connect server, the Spark work of a flow run ends when that is cancelled, or run again after it was killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from assetflow.spark.connect import own_local_server, stop_recorded_server
+from assetflow.spark.java import use_java
+from assetflow.spark.orphans import session_id, take_over_session
+from tests.environment.prefect_server import PrefectServer
+from tests.environment.project_stack import until
+
+pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.prefect, pytest.mark.timeout(300)]
+
+ROOT = Path(__file__).parents[2]
+SECONDS_TO_STOP = 20.0
+STILL = 1.5
+
+
+def test_outside_of_a_flow_run_the_session_is_a_new_one() -> None:
+    assert take_over_session("sc://localhost") == "sc://localhost"
+
+
+def test_the_id_of_a_session_follows_from_the_flow_run() -> None:
+    run = uuid4()
+    assert session_id(run, 0) == session_id(run, 0)
+    assert len({session_id(run, 0), session_id(run, 1), session_id(uuid4(), 0)}) == 3
+
+
+class Endless:
+    """Runs of a flow whose Spark job does not end, as Prefect knows them."""
+
+    def __init__(self, server: PrefectServer, folder: Path, spark: str) -> None:
+        self.folder = folder
+        self.env = server.env | {
+            "ASSETFLOW_SPARK_REMOTE": spark,
+            "ENDLESS_FOLDER": str(folder),
+            "PYTHONPATH": str(ROOT),
+            "PREFECT_WORKER_QUERY_SECONDS": "1",
+            "PREFECT_RUNNER_POLL_FREQUENCY": "2",
+        }
+        self.http = httpx.Client(base_url=server.api_url, timeout=30)
+        (folder / "hold").touch()
+
+    def run(self, **deployment: Any) -> str:
+        """A flow run that waits for somebody who runs it."""
+        flow = self._post("/flows/", {"name": "endless"})["id"]
+        body = {"name": f"endless-{uuid4().hex[:8]}", "flow_id": flow, "path": str(ROOT)}
+        body["entrypoint"] = "tests/spark/endless_flows.py:endless"
+        made = self._post("/deployments/", body | deployment)["id"]
+        return self._post(f"/deployments/{made}/create_flow_run", {"state": {"type": "SCHEDULED"}})["id"]
+
+    def start(self, run: str, **env: str) -> subprocess.Popen[bytes]:
+        """The process of a flow run, as a worker starts it."""
+        command = [sys.executable, "-m", "prefect.engine"]
+        given = self.env | {"PREFECT__FLOW_RUN_ID": run} | env
+        with (self.folder / "run.log").open("ab") as log:
+            return subprocess.Popen(command, cwd=ROOT, env=given, stdout=log, stderr=log, start_new_session=True)
+
+    def set_state(self, run: str, **state: Any) -> None:
+        self._post(f"/flow_runs/{run}/set_state", {"state": state, "force": True})
+
+    def state(self, run: str) -> str:
+        return self.http.get(f"/flow_runs/{run}").raise_for_status().json()["state_type"]
+
+    def works(self) -> bool:
+        """Whether Spark is at work, as it shows within a moment."""
+        before = self._beats()
+        time.sleep(STILL)
+        return self._beats() > before
+
+    def _beats(self) -> int:
+        beat = self.folder / "beat"
+        return beat.stat().st_size if beat.exists() else 0
+
+    def _post(self, path: str, body: Any) -> Any:
+        return self.http.post(path, json=body).raise_for_status().json()
+
+
+@pytest.fixture(scope="module")
+def spark_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("ASSETFLOW_HOME", str(tmp_path_factory.mktemp("connect")))
+        # Set here, so that it is what it was before at the end.
+        environment.setenv("SPARK_CONNECT_AUTHENTICATE_TOKEN", "")
+        use_java()
+        url = own_local_server("local[2]", {})
+        yield f"{url}/;token={os.environ['SPARK_CONNECT_AUTHENTICATE_TOKEN']}"
+        assert stop_recorded_server()
+
+
+@pytest.fixture
+def endless(prefect_server: PrefectServer, tmp_path: Path, spark_server: str) -> Iterator[Endless]:
+    runs = Endless(prefect_server, tmp_path, spark_server)
+    yield runs
+    (tmp_path / "hold").unlink()
+    runs.http.close()
+
+
+def test_what_a_killed_run_left_is_ended_by_the_next_process_of_the_run(endless: Endless) -> None:
+    run = endless.run()
+    process = endless.start(run)
+    until(endless.works)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert endless.works(), "nobody has told Spark"
+
+    endless.set_state(run, type="SCHEDULED", name="AwaitingRetry")
+    assert endless.start(run, ENDLESS_AGAIN="yes").wait(120) == 0, (endless.folder / "run.log").read_text()[-3000:]
+    until(lambda: not endless.works(), seconds=SECONDS_TO_STOP)
+    assert endless.state(run) == "COMPLETED"
+    assert not (endless.folder / "lake").exists()
+
+
+def test_a_run_that_is_cancelled_in_prefect(endless: Endless) -> None:
+    pool = f"endless-{uuid4().hex[:8]}"
+    endless.http.post("/work_pools/", json={"name": pool, "type": "process"}).raise_for_status()
+    command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", pool, "--type", "process"]
+    with (endless.folder / "worker.log").open("ab") as log:
+        worker = subprocess.Popen(command, env=endless.env, stdout=log, stderr=log, start_new_session=True)
+    try:
+        run = endless.run(work_pool_name=pool)
+        until(endless.works)
+        endless.set_state(run, type="CANCELLING", name="Cancelling")
+        until(lambda: not endless.works(), seconds=SECONDS_TO_STOP)
+        until(lambda: endless.state(run) == "CANCELLED", seconds=60)
+        assert not (endless.folder / "lake").exists()
+    finally:
+        os.killpg(worker.pid, signal.SIGTERM)
+        worker.wait(60)
