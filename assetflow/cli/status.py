@@ -58,7 +58,8 @@ def _evaluator(condition: Condition) -> Text:
     holder = f"process {lease.holder.pid} on {shown(lease.holder.host)}"
     if condition.evaluators.alive:
         return Text(f"works since {_moment(lease.since, condition)}, {holder}", "green")
-    return Text(f"dead or frozen: {holder} gave its last sign of life {_moment(lease.renewed, condition)}", "red")
+    what = "silent" if condition.silent else "dead or frozen"
+    return Text(f"{what}: {holder} gave its last sign of life {_moment(lease.renewed, condition)}", "red")
 
 
 def _standbys(condition: Condition) -> list[tuple[str, Text]]:
@@ -101,6 +102,7 @@ def _as_json(condition: Condition, place: str) -> dict[str, object]:
         "ledger": place,
         "evaluator": {
             "alive": condition.evaluators.alive,
+            "silent": condition.silent,
             "since": iso(lease.since if lease else None),
             "last_sign": iso(lease.renewed if lease else None),
             "host": lease.holder.host if lease else None,

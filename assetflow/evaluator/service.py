@@ -107,10 +107,14 @@ def ready_marker(home: Path, evaluator: Evaluator) -> Generator[Path]:
     """Within the block the evaluator is ready: the log says so, and the file `evaluator.json`, for those who wait."""
     logger.info("ready: updates of assets in %s start flows", evaluator.api_url)
     marker = home / "evaluator.json"
-    home.mkdir(parents=True, exist_ok=True)
     about = {"pid": os.getpid(), "ledger": str(evaluator.ledger_id), "prefect": evaluator.api_url}
     told = json.dumps(about | {"since": utc_now().isoformat()})
-    marker.write_text(told)
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        marker.write_text(told)
+    except OSError as error:
+        # On a full disk there is work to do all the same.
+        logger.warning("%s cannot be written, so that others cannot see that this is ready: %s", marker, error)
     try:
         yield marker
     finally:

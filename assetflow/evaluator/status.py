@@ -9,10 +9,12 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from socket import gethostname
 from uuid import UUID
 
 from assetflow.errors import AssetflowError
 from assetflow.evaluator.catch_up import AHEAD, UPDATES, Sweeps
+from assetflow.ledger.lease import Lease, is_running
 from assetflow.ledger.reader import Reader
 from assetflow.ledger.standby import Evaluators
 from assetflow.prefect_io.artifact_log import ArtifactLog, created
@@ -56,6 +58,7 @@ class Condition:
     Attributes:
         now: when this was asked.
         evaluators: who evaluates, and who stands by.
+        silent: whether the evaluator's process is there, on this machine, and gives no sign of life.
         prefect: the address of Prefect's API.
         trouble: why Prefect cannot be asked; empty if it answers.
         lag: none if Prefect does not answer.
@@ -67,6 +70,7 @@ class Condition:
 
     now: datetime
     evaluators: Evaluators
+    silent: bool
     prefect: str
     trouble: str
     lag: Lag | None
@@ -80,7 +84,9 @@ class Condition:
     def problems(self) -> list[str]:
         """What needs somebody's attention now, a sentence each."""
         found: list[str] = []
-        if not self.evaluators.alive:
+        if self.silent:
+            found.append("the evaluator stands still, or cannot write to the ledger: its log says why")
+        elif not self.evaluators.alive:
             found.append("no evaluator works: updates are kept, but start nothing until one is started")
         if self.trouble:
             found.append(f"Prefect cannot be asked: {self.trouble}")
@@ -116,6 +122,7 @@ async def look(reader: Reader, now: datetime, prefect: OpenPrefect = prefect_api
     return Condition(
         now=now,
         evaluators=evaluators,
+        silent=not evaluators.alive and _is_here(evaluators.lease),
         prefect=address,
         trouble=trouble,
         lag=lag,
@@ -125,6 +132,10 @@ async def look(reader: Reader, now: datetime, prefect: OpenPrefect = prefect_api
         undeliverable=known.undeliverable,
         refused=known.refused,
     )
+
+
+def _is_here(lease: Lease | None) -> bool:
+    return lease is not None and lease.holder.host == gethostname() and is_running(lease.holder.pid)
 
 
 async def _lag(api: PrefectApi, reader: Reader, now: datetime) -> Lag:

@@ -15,10 +15,15 @@ from tests.cli.conftest import API_URL, Call
 from tests.cli.shop import NOON, ORDERS, deploy, event_id, update
 from tests.evaluator.fakes import recording
 
+# No process has so high a number.
+NOBODY = 2**30
 
-def evaluate(ledger: Ledger, *, ago: float = 0) -> None:
-    """This process evaluates, and gave its last sign of life so many seconds ago."""
-    ledger.writer.acquire_lease(Holder.this_process(uuid4()), datetime.now(UTC) - timedelta(seconds=ago))
+
+def evaluate(ledger: Ledger, *, ago: float = 0, pid: int | None = None) -> None:
+    """This process evaluates, or another one, and gave its last sign of life so many seconds ago."""
+    here = Holder.this_process(uuid4())
+    holder = here if pid is None else Holder(here.id, here.host, pid)
+    ledger.writer.acquire_lease(holder, datetime.now(UTC) - timedelta(seconds=ago))
 
 
 def prefect_holds(*recordings: Recording) -> None:
@@ -70,7 +75,7 @@ def test_what_prefect_holds_and_the_ledger_does_not_is_the_lag(ledger: Ledger, c
 
 @respx.mock
 def test_a_dead_evaluator_and_decisions_that_wait(ledger: Ledger, call: Call) -> None:
-    evaluate(ledger, ago=60)
+    evaluate(ledger, ago=60, pid=NOBODY)
     deploy(ledger, "report/shop", ORDERS)
     (decision,) = update(ledger, ORDERS, 1)
     ledger.writer.attempt_failed(decision.id, "Prefect answers 503")
@@ -83,8 +88,19 @@ def test_a_dead_evaluator_and_decisions_that_wait(ledger: Ledger, call: Call) ->
     assert answer.json["waiting"] == {"decisions": 1, "oldest": "2026-01-01T12:01:00Z"}
     assert answer.json["refused"] == 1
     told = call("status").out
-    assert "dead or frozen" in told
+    assert f"dead or frozen: process {NOBODY}" in told
     assert "events ls --refused" in told
+
+
+@respx.mock
+def test_an_evaluator_that_is_there_and_gives_no_sign_of_life_is_silent(ledger: Ledger, call: Call) -> None:
+    evaluate(ledger, ago=60)
+    prefect_holds()
+    answer = call("status", "--json")
+    assert answer.code == 1
+    assert (answer.json["evaluator"]["alive"], answer.json["evaluator"]["silent"]) == (False, True)
+    assert "its log says why" in answer.json["problems"][0]
+    assert "silent: process" in call("status").out
 
 
 @pytest.mark.parametrize("lease", [True, False])

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import random
+import signal
 import time
 from collections.abc import Callable, Sequence
+from typing import get_args
 
+from assetflow.crash_points import EvaluatorPoint
+from tests.faults.worker import Worker
 from tests.faults.world import World
 
 Blow = Callable[[World, random.Random], None]
@@ -14,6 +18,12 @@ Blow = Callable[[World, random.Random], None]
 def kill_evaluator(world: World, _: random.Random) -> None:
     world.kill()
     world.start(ready=False)
+
+
+def crash_evaluator(world: World, dice: random.Random) -> None:
+    """It kills itself when it reaches a certain place; the storm starts another one."""
+    world.kill()
+    world.start(crash_at=dice.choice(get_args(EvaluatorPoint)), ready=False)
 
 
 def stop_evaluator(world: World, _: random.Random) -> None:
@@ -45,12 +55,48 @@ def freeze_server(world: World, dice: random.Random) -> None:
     world.server.resume()
 
 
+def kill_worker(world: World, _: random.Random) -> None:
+    worker(world).kill()
+    worker(world).start()
+
+
+def stop_worker(world: World, _: random.Random) -> None:
+    worker(world).stop()
+    worker(world).start()
+
+
+def freeze_worker(world: World, dice: random.Random) -> None:
+    worker(world).freeze()
+    time.sleep(dice.uniform(0.5, 3))
+    worker(world).thaw()
+
+
+def lose_power_of_worker(world: World, _: random.Random) -> None:
+    worker(world).lose_power()
+    worker(world).start()
+
+
+def kill_flow_runs(world: World, _: random.Random) -> None:
+    worker(world).kill_runs()
+
+
+def order_a_run(world: World, dice: random.Random) -> None:
+    if world.worker is not None:
+        world.worker.order(*(world.uri(name) for name in dice.choice(["ab", "c", "bd", "d"])))
+
+
+def worker(world: World) -> Worker:
+    assert world.worker is not None
+    return world.worker
+
+
 def kill_producer(world: World, dice: random.Random) -> None:
     dice.choice(world.producers).kill()
 
 
 BLOWS: Sequence[Blow] = (
     kill_evaluator,
+    crash_evaluator,
     stop_evaluator,
     freeze_evaluator,
     kill_server,
@@ -59,6 +105,7 @@ BLOWS: Sequence[Blow] = (
     kill_producer,
     kill_producer,
 )
+BLOWS_TO_WORKERS: Sequence[Blow] = (kill_worker, stop_worker, freeze_worker, lose_power_of_worker, kill_flow_runs)
 
 
 def storm(world: World, seed: int, blows: Sequence[Blow], seconds: float) -> None:
@@ -75,11 +122,20 @@ def storm(world: World, seed: int, blows: Sequence[Blow], seconds: float) -> Non
         time.sleep(dice.uniform(0.2, 1.5))
         if world.evaluator.poll() is None:
             world.end_coalesced_runs()
+        else:
+            assert world.evaluator.returncode == -signal.SIGKILL, world.log[-3000:]
+            world.start(ready=False)
         if ahead:
+            if len(ahead) % 2:
+                order_a_run(world, dice)
             ahead.pop(0)(world, dice)
+    if world.worker is not None:
+        world.worker.work_off()
 
 
 def shuffled(seed: int, count: int) -> list[Blow]:
-    """So many blows, each kind about equally often."""
+    """So many blows, each kind about equally often, and in between each kind of blow to workers once."""
     dice = random.Random(seed)
-    return [dice.choice(BLOWS) for _ in range(count)]
+    blows = [*BLOWS_TO_WORKERS, *(dice.choice(BLOWS) for _ in range(count))]
+    dice.shuffle(blows)
+    return blows

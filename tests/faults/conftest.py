@@ -13,7 +13,7 @@ from tests.environment.prefect_server import PrefectServer
 from tests.faults.judge import Verdict, judge
 from tests.faults.world import World
 
-VERDICTS: list[Verdict] = []
+VERDICTS: dict[str, Verdict] = {}
 
 Judged = Callable[..., Verdict]
 
@@ -47,12 +47,13 @@ def world(own_server: PrefectServer, tmp_path: Path, database: str | None) -> It
 
 
 @pytest.fixture
-def judged() -> Judged:
+def judged(request: pytest.FixtureRequest) -> Judged:
     """Judge a world, and fail if anything was lost, doubled or wrong."""
 
     def judge_now(world: World, **given: object) -> Verdict:
         verdict = judge(world, **given)  # pyright: ignore[reportArgumentType]
-        VERDICTS.append(verdict)
+        module = request.path.stem.removeprefix("test_")
+        VERDICTS[module] = VERDICTS.get(module, Verdict()) + verdict
         assert verdict.is_good, f"{verdict}\n" + "\n".join([*verdict.lost, *verdict.doubled, *verdict.wrong][:40])
         return verdict
 
@@ -60,5 +61,7 @@ def judged() -> Judged:
 
 
 def pytest_unconfigure() -> None:
+    for module, verdict in VERDICTS.items():
+        print(f"{module}: {verdict}")  # noqa: T201
     if VERDICTS:
-        print(sum(VERDICTS, Verdict()))  # noqa: T201 (the suite's last line)
+        print(sum(VERDICTS.values(), Verdict()))  # noqa: T201 (the suite's last line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -30,7 +31,11 @@ MOST = 1_000_000
 
 @dataclass
 class Verdict:
-    """What was counted, and what is wrong, in words."""
+    """What was counted, and what is wrong, in words.
+
+    Attributes:
+        decisions: those that have to have a run; one that is undeliverable is listed instead (4.6).
+    """
 
     accepted: int = 0
     decisions: int = 0
@@ -83,7 +88,7 @@ def judge(world: World, *, unfolded: Iterable[str] = (), without_run: int = 0) -
         without_run: how many decisions may be undeliverable.
     """
     found = _findings(world)
-    verdict = Verdict(len(found.accepted), len(found.decisions), len(found.runs))
+    verdict = Verdict(len(found.accepted), len(found.decisions) - without_run, len(found.runs))
     _compare_updates(found, verdict)
     _compare_runs(found, verdict, without_run)
     _compare_decisions(found, verdict, set(unfolded))
@@ -113,7 +118,7 @@ def _findings(world: World) -> Findings:
             folded=_fold(reader, consumers, decisions, consumed),
             runs=_runs(world),
             accepted=_accepted_by_prefect(world) | _accepted_by_ledger(reader),
-            tokens=accepted_notes(world.producers),
+            tokens=accepted_notes(world),
         )
 
 
@@ -160,7 +165,7 @@ def _compare_runs(found: Findings, verdict: Verdict, without_run: int) -> None:
 
 
 def _compare_decisions(found: Findings, verdict: Verdict, unfolded: set[str]) -> None:
-    """The decisions are those that the rules lead to; where consumers changed, none consumed an update twice."""
+    """The decisions and their order are those of the rules; where consumers changed, none consumed an update twice."""
     for consumer in found.consumers.values():
         made = [each for each in found.decisions if each.consumer == consumer.id]
         twice = Counter((event.id, each.target_key) for each in made for event in found.consumed[each.id])
@@ -168,6 +173,14 @@ def _compare_decisions(found: Findings, verdict: Verdict, unfolded: set[str]) ->
         folded = [each.id for each in found.folded if each.consumer == consumer.id]
         if consumer.name.rpartition("/")[2] not in unfolded and [each.id for each in made] != folded:
             verdict.wrong.append(f"{consumer.name} decided {len(made)} times, by the rules {len(folded)} times")
+        if consumer.name.rpartition("/")[2] not in unfolded and not _in_order(made, found.runs):
+            verdict.wrong.append(f"the runs of {consumer.name} were not made in the order of its decisions")
+
+
+def _in_order(made: list[DecisionRecord], runs: list[dict[str, Any]]) -> bool:
+    created = {run["labels"][DECISION_LABEL]: datetime.fromisoformat(run["created"]) for run in runs}
+    moments = [created[str(each.id)] for each in made if str(each.id) in created]
+    return moments == sorted(moments)
 
 
 def _fold(

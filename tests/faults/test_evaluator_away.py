@@ -205,5 +205,8 @@ def test_status_says_what_is_wrong(world: World) -> None:
     assert code == 1
     assert not said["evaluator"]["alive"]
     assert said["lag"]["updates"] == 2
+    post_all(world, [event("airflow://reserved", datetime.now(UTC))])
     world.settle()
-    assert world.status()[1]["lag"]["updates"] == 0
+    said = world.status()[1]
+    assert (said["lag"]["updates"], said["refused"]) == (0, 1)
+    assert "refused " in world.log

@@ -72,10 +72,40 @@ def test_the_disk_is_full(on_disk: World, small_disk: Path, judged: Judged) -> N
         emitted = on_disk.command("emit", on_disk.uri("a"))
         # It is either recorded or refused with the reason, never half.
         assert emitted.returncode == 0 or "disk" in emitted.stderr, emitted.stderr
+        on_disk.until(lambda: on_disk.status()[1]["evaluator"]["silent"], 60)
+        assert on_disk.status()[1]["lag"]["updates"] >= 1
+        on_disk.kill()
+        said = len(on_disk.log)
+        started = on_disk.start(ready=False)
+        on_disk.until(lambda: "the disk of the ledger is full" in on_disk.log[said:], 60)
+        # It ends, or it waits: that depends on the room that is left in the ledger's own files.
+    if started.poll() is not None:
+        assert started.poll() == 2, on_disk.log
+        on_disk.start()
+    assert "Traceback" not in on_disk.log
     on_disk.until(lambda: len(on_disk.recorded()) >= 61, 90)
     on_disk.settle()
     assert "Free some space" in on_disk.log
     judged(on_disk)
+
+
+def test_the_disk_of_the_home_is_full(
+    own_server: PrefectServer, tmp_path: Path, small_disk: Path, judged: Judged
+) -> None:
+    """The ledger is elsewhere: the evaluator works, and says that nobody can see that it is ready."""
+    world = World(own_server, tmp_path / "home", ledger=tmp_path / "ledger.db")
+    world.env["ASSETFLOW_HOME"] = str(small_disk)
+    try:
+        deployment = world.deploy("one", Asset(world.uri("a")))
+        with full(small_disk):
+            world.start(ready=False)
+            world.until(lambda: "cannot be written" in world.log)
+            world.update(world.uri("a"))
+            world.run_of(deployment)
+        world.settle()
+        assert judged(world).runs == 1
+    finally:
+        world.close()
 
 
 def test_the_ledger_is_read_only(on_disk: World, small_disk: Path, judged: Judged) -> None:

@@ -21,6 +21,7 @@ def test_five_hundred_updates_in_a_storm(world: World, judged: Judged, seed: int
     world.produce("materialize", 80, seed)
     world.produce("emit", 120, seed)
     world.produce("post", 150, seed)
+    world.employ()
     chaos.storm(world, seed, chaos.shuffled(seed, 16), seconds=1500)
     world.settle()
     verdict = judged(world)

@@ -1,4 +1,4 @@
-"""The real stack as separate processes that can be killed: a Prefect server, an evaluator, producers.
+"""The real stack as separate processes that can be killed: a Prefect server, an evaluator, producers, a worker.
 
 Consumers are deployments whose runs nobody executes; those of the coalescing one are ended through the API.
 """
@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,6 +25,7 @@ from assetflow.errors import LedgerError
 from assetflow.ledger import Reader
 from assetflow.prefect_io.names import ASSET_UPDATED, LEDGER_VARIABLE, MATERIALIZATION_SUCCEEDED
 from tests.environment.prefect_server import PrefectServer
+from tests.faults.worker import Worker
 from tests.integration.installation import Installation
 
 Kind = Literal["task", "materialize", "emit", "post"]
@@ -65,6 +65,7 @@ class World(Installation):
         self.through = through or server.api_url
         self.producers: list[Producer] = []
         self.others: list[subprocess.Popen[bytes]] = []
+        self.worker: Worker | None = None
         self.env = server.env | {"ASSETFLOW_HOME": str(home), "PREFECT_LOGGING_LEVEL": "ERROR"}
         self.ledger = ledger or home / "ledger.db"
         self.database = database
@@ -184,6 +185,12 @@ class World(Installation):
         self.producers.append(producer)
         return producer
 
+    def employ(self) -> Worker:
+        """A worker of Prefect's that executes flow runs which update assets."""
+        self.worker = Worker(self)
+        self.worker.start()
+        return self.worker
+
     def produced(self) -> bool:
         """Whether all producers have made all of their updates; those that were killed go on."""
         for producer in self.producers:
@@ -224,6 +231,8 @@ class World(Installation):
     def close(self) -> None:
         for producer in self.producers:
             producer.kill()
+        if self.worker is not None:
+            self.worker.close()
         for process in (self._process, *self.others):
             if process is not None and process.poll() is None:
                 process.send_signal(signal.SIGCONT)
@@ -301,7 +310,8 @@ class Producer:
             self.process.wait()
 
 
-def accepted_notes(producers: Sequence[Producer]) -> list[str]:
-    """The tokens of the updates that the producers were told are recorded."""
-    notes = [json.loads(line) for each in producers for line in each.notes.read_text().splitlines()]
-    return [note["accepted"] for note in notes if "accepted" in note]
+def accepted_notes(world: World) -> list[str]:
+    """The tokens of the updates that the world's producers were told are recorded."""
+    notes = [json.loads(line) for each in world.producers for line in each.notes.read_text().splitlines()]
+    told = [note["accepted"] for note in notes if "accepted" in note]
+    return told if world.worker is None else told + world.worker.accepted
