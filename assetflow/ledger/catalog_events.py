@@ -151,8 +151,8 @@ class EventCatalog:
         """What decisions consumed, asset by asset, by the decisions' numbers."""
         with self._reads() as connection:
             found: defaultdict[int, list[ConsumedAsset]] = defaultdict(list)
-            for number, *rest in connection.execute(_CONSUMED_ASSETS, {"decisions": list(decisions)}):
-                found[number].append(ConsumedAsset(*rest))
+            for number, uri, name, events in connection.execute(_CONSUMED_ASSETS, {"decisions": list(decisions)}):
+                found[number].append(ConsumedAsset(uri, name, events))
         return found
 
 

@@ -1,0 +1,134 @@
+"""The pages of runs and of the activity: why something ran, what it consumed and produced, and what happens."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid4
+
+import pytest
+
+from assetflow.core.assets import Asset
+from assetflow.core.events import Origin, SourceFlowRun, SourceTaskRun
+from assetflow.ledger import Ledger
+from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, event_id, update
+from tests.web.conftest import MakeSite, Site
+from tests.web.html import read
+
+REPORT = Asset("s3://lake/report", name="report")
+RUN, SOURCE = UUID(int=11), UUID(int=12)
+PREFECT = "http://127.0.0.1:4200"
+
+
+@pytest.fixture(autouse=True)
+def _prefect(ledger: Ledger) -> None:
+    ledger.writer.set_prefect_api_url(f"{PREFECT}/api")
+
+
+def made_by(run: UUID) -> Origin:
+    source = SourceFlowRun(run, "calm-fox", flow_name="report", deployment_name="nightly")
+    return Origin("task", SourceTaskRun(UUID(int=13), "build-1a2"), source)
+
+
+def ran(ledger: Ledger) -> UUID:
+    """report/nightly has run on two updates, and updated the report; its decision."""
+    deploy(ledger, "report/nightly", ORDERS & CUSTOMERS, produces=(REPORT,))
+    update(ledger, ORDERS, 1, origin=made_by(SOURCE))
+    (decision,) = update(ledger, CUSTOMERS, 2)
+    ledger.writer.launched(decision.id, RUN, NOON)
+    ledger.writer.ended("Completed", NOON, flow_run_id=RUN)
+    update(ledger, REPORT, 3, origin=made_by(RUN))
+    return decision.id
+
+
+def test_a_run_says_why_what_it_consumed_and_what_it_produced(site: Site, ledger: Ledger) -> None:
+    ran(ledger)
+    page = site.page(f"/runs/{RUN}")
+    assert "report/nightly runs because its condition held at 2026-01-01 12:02:00 UTC, over 2 events." in page.text
+    assert [row.split()[0] for row in page.rows if row.startswith(("orders", "customers", "report"))] == [
+        "orders",
+        "customers",
+        "report",
+    ]
+    (last,) = [row for row in page.rows if "completed it" in row]
+    assert last.startswith("customers")
+    assert f"/runs/{SOURCE}" in page.links
+    assert f"/events/{event_id(3)}" in page.links
+    assert f"{PREFECT}/runs/flow-run/{RUN}" in page.links
+    assert f"{PREFECT}/runs/task-run/{UUID(int=13)}" in page.links
+
+
+def test_a_run_that_nobody_decided_shows_what_it_produced(site: Site, ledger: Ledger) -> None:
+    ran(ledger)
+    page = site.page(f"/runs/{SOURCE}")
+    assert "No decision started it" in page.text
+    assert any(row.startswith("orders") for row in page.rows)
+
+
+def test_an_unknown_run_says_what_it_may_be(site: Site) -> None:
+    answer = site.get(f"/runs/{uuid4()}")
+    assert answer.status_code == 404
+    assert "Nothing is known of this run" in read(answer.text).text
+    assert any(link.startswith(f"{PREFECT}/runs/flow-run/") for link in read(answer.text).links)
+    assert site.get("/runs/no-id").status_code == 422
+
+
+def test_a_decision_leads_to_its_run_and_one_without_says_why_it_has_none(make_site: MakeSite, ledger: Ledger) -> None:
+    woken: list[int] = []
+    site = make_site(on_recorded=lambda: woken.append(1))
+    assert site.get(f"/decisions/{ran(ledger)}").headers["location"] == f"/runs/{RUN}"
+    update(ledger, ORDERS, 4)
+    (decision,) = update(ledger, CUSTOMERS, 5)
+    address = f"/decisions/{decision.id}"
+    assert "Its run is not started yet." in site.page(address).text
+    ledger.writer.undeliverable(decision.id, "Prefect answers 409: a parameter is missing", NOON)
+    page = site.page(address)
+    assert "It could not be delivered, and has no run: Prefect answers 409: a parameter is missing." in page.text
+    assert site.submit(f"{address}/replay", address, f"{address}/replay").headers["location"] == address
+    assert woken == [1]
+    assert "Its run is not started yet." in site.page(address).text
+    assert site.get(f"/decisions/{uuid4()}").status_code == 404
+
+
+def test_the_activity_is_empty_at_first(site: Site) -> None:
+    assert "Nothing happened yet" in site.page("/activity").text
+
+
+def entries(site: Site, query: str = "") -> list[str]:
+    """What the activity lists, newest first: the subject of each entry."""
+    text = site.page(f"/activity{query}").text
+    words = text.partition("and the runs.")[2].split()
+    return [words[at + 1] for at, word in enumerate(words) if word in ("update", "decision")]
+
+
+def test_updates_and_decisions_stand_newest_first_and_can_be_filtered(site: Site, ledger: Ledger) -> None:
+    ran(ledger)
+    assert entries(site) == ["report", "report/nightly", "customers", "orders"]
+    assert entries(site, "?show=updates") == ["report", "customers", "orders"]
+    assert entries(site, "?show=decisions") == ["report/nightly"]
+    assert entries(site, "?asset=orders") == ["orders"]
+    assert entries(site, "?asset=s3://lake/orders") == ["orders"]
+    assert entries(site, "?consumer=report/nightly") == ["report/nightly"]
+    assert entries(site, "?consumer=report/nightly&asset=orders") == ["report/nightly", "orders"]
+    assert entries(site, "?show=decisions&asset=orders") == []
+    page = site.page("/activity")
+    assert "over orders , customers" in page.text or "over orders, customers" in page.text
+    assert f"/runs/{RUN}" in page.links
+    assert f"/runs/{SOURCE}" in page.links
+
+
+def test_a_filter_for_something_unknown_says_what_comes_near(site: Site, ledger: Ledger) -> None:
+    ran(ledger)
+    assert "Did you mean" in site.page("/activity?asset=ordrs").text
+    assert "Did you mean report/nightly?" in site.page("/activity?consumer=report/nightli").text
+    assert site.get("/activity?asset=%20x%20:%20").status_code == 200
+
+
+def test_pages_of_the_activity_hold_everything_once(site: Site, ledger: Ledger) -> None:
+    deploy(ledger, "audit/all", ORDERS)
+    for minute in range(80):
+        update(ledger, ORDERS if minute % 4 else CUSTOMERS, minute)
+    address, seen = "/activity", list[str]()
+    while address:
+        page = site.page(address)
+        seen += [link for link in page.links if link.startswith(("/events/", "/decisions/"))]
+        address = next((link for link in page.links if link.startswith("/activity?events")), "")
+    assert len(seen) == len(set(seen)) == 80 + 60

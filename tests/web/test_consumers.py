@@ -1,0 +1,226 @@
+"""The pages of consumers: what each waits for, its queue, its decisions, and what an operator does there."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.schedules import AssetOrTimeSchedule
+from assetflow.errors import PrefectUnreachable
+from assetflow.ledger import Ledger
+from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
+from tests.web.conftest import MakeSite, Site
+from tests.web.html import Page, read
+
+REPORT = "/consumers/report/nightly"
+
+
+def test_without_consumers_the_page_says_what_to_do_first(site: Site) -> None:
+    page = site.page("/consumers")
+    assert "No consumers yet" in page.text
+    assert "@flow(schedule=orders & customers)" in page.text
+
+
+def test_consumers_are_listed_with_how_far_they_are(site: Site, ledger: Ledger) -> None:
+    deploy(ledger, "report/nightly", ORDERS & CUSTOMERS)
+    consumer = deploy(ledger, "audit/all", ORDERS)
+    times = AssetOrTimeSchedule(timetable="0 15 * * *", assets=CUSTOMERS)
+    deploy(ledger, "mixed/times", times)
+    (decision,) = update(ledger, ORDERS, -5)
+    run = uuid4()
+    ledger.writer.launched(decision.id, run, NOON)
+    ledger.writer.switch(consumer.id, paused=True, now=NOON)
+
+    rows = {row.split()[0]: row for row in site.page("/consumers").rows[1:]}
+    assert rows["report/nightly"] == "report/nightly orders AND customers 1 of 2 updated 1 queued – never –"
+    assert rows["audit/all"] == "audit/all orders 0 of 1 updated paused 5 min ago launched –"
+    assert rows["mixed/times"].endswith("2026-01-01 15:00:00")
+    assert f"/runs/{run}" in site.page("/consumers").links
+    assert [row.split()[0] for row in site.page("/consumers?show=paused").rows[1:]] == ["audit/all"]
+    assert [row.split()[0] for row in site.page("/consumers?search=REPORT").rows[1:]] == ["report/nightly"]
+    assert "No consumer has “zzz” in its name" in site.page("/consumers?search=zzz").text
+
+
+def test_the_pop_up_holds_the_condition_with_the_facts(site: Site, ledger: Ledger) -> None:
+    deploy(ledger, "report/nightly", ORDERS & (CUSTOMERS | HOURLY) & Asset.ref(name="nobody"))
+    update(ledger, ORDERS, 0)
+    asked = [each["hx-get"] for each in site.page("/consumers").named("button") if "hx-get" in each]
+    assert asked == [f"{REPORT}/condition"]
+    part = site.get(asked[0], headers={"hx-request": "true"})
+    assert "<html" not in part.text
+    page = read(part.text)
+    assert "All of these satisfied" not in page.text
+    assert "1 of 3 updated: can never be satisfied" in page.text
+    assert f"Satisfied by event {event_id(0)}" in page.text
+    assert "no asset is named 'nobody'" in page.text
+    levels = [each["class"] for each in page.named("li")]
+    assert levels == [
+        "depth-0 is-never",
+        "depth-1 is-satisfied",
+        "depth-1 is-waiting",
+        "depth-2 is-waiting",
+        "depth-2 is-waiting",
+        "depth-1 is-never",
+    ]
+
+
+def test_thousands_are_paged(site: Site, ledger: Ledger) -> None:
+    for number in range(55):
+        deploy(ledger, f"flow/{number:02}", ORDERS)
+    assert "1–50 of 55" in site.page("/consumers").text
+    assert len(site.page("/consumers?offset=50").rows) == 6
+
+
+def test_a_consumer_tells_why_and_shows_queue_and_decisions(site: Site, ledger: Ledger) -> None:
+    deploy(ledger, "report/nightly", ORDERS & CUSTOMERS)
+    update(ledger, ORDERS, 1)
+    update(ledger, ORDERS, 2)
+    (decision,) = update(ledger, CUSTOMERS, 3)
+    run = uuid4()
+    ledger.writer.launched(decision.id, run, NOON)
+    ledger.writer.ended("Completed", NOON, flow_run_id=run)
+    update(ledger, ORDERS, 4)
+
+    page = site.page(REPORT)
+    assert "report/nightly waits since 2026-01-01 12:03:00 UTC; not updated: customers." in page.text
+    assert any(row.startswith("2026-01-01 12:03:00 orders (2), customers Completed") for row in page.rows)
+    assert any(row.startswith("orders 2026-01-01 12:04:00") and row.endswith("Remove") for row in page.rows)
+    assert f"/events/{event_id(4)}" in page.links
+    assert f"/runs/{run}" in page.links
+
+
+def test_an_unknown_consumer_says_which_may_be_meant(site: Site, ledger: Ledger) -> None:
+    deploy(ledger, "report/nightly", ORDERS)
+    answer = site.get("/consumers/report/nightli")
+    assert answer.status_code == 404
+    assert "Did you mean report/nightly?" in read(answer.text).text
+
+
+def test_queued_events_are_removed_with_a_reason_one_or_all(site: Site, ledger: Ledger) -> None:
+    consumer = deploy(ledger, "report/nightly", ORDERS & CUSTOMERS)
+    for minute in (1, 2, 3):
+        update(ledger, ORDERS, minute)
+
+    one = f"{REPORT}?remove={event_id(2)}"
+    assert "Remove one event from the queue" in site.page(one).text
+    refused = site.submit(f"{REPORT}/remove", one, f"{REPORT}/remove", why=" ")
+    assert refused.status_code == 422
+    assert "Say why: the receipts keep it." in read(refused.text).text
+    done = site.submit(f"{REPORT}/remove", one, f"{REPORT}/remove", why="sent <b>twice</b>")
+    assert done.headers["location"] == f"{REPORT}?removed=1"
+    assert "1 event was removed from the queue." in site.page(done.headers["location"]).text
+    (receipt,) = ledger.reader.receipts(event_id(2))
+    assert (receipt.receipt.status, receipt.receipt.why) == ("removed", "sent <b>twice</b>")
+
+    assert site.submit(f"{REPORT}/remove", REPORT, f"{REPORT}/remove", why="all").headers["location"].endswith("=2")
+    assert ledger.reader.queue(consumer.id) == []
+    assert "Nothing is queued" in site.page(REPORT).text
+
+
+def test_a_form_without_the_token_changes_nothing(site: Site, ledger: Ledger) -> None:
+    consumer = deploy(ledger, "report/nightly", ORDERS & CUSTOMERS)
+    update(ledger, ORDERS, 1)
+    answer = site.post(f"{REPORT}/remove", data={"why": "x", "key": "", "event": ""})
+    assert answer.status_code == 422
+    assert "nothing was changed" in read(answer.text).text
+    assert len(ledger.reader.queue(consumer.id)) == 1
+
+
+def test_pending_partitions_and_one_of_them(site: Site, ledger: Ledger) -> None:
+    consumer = deploy(ledger, "daily/rollup", ROLLED_UP)
+    update(ledger, HOURLY, 1, key="2026-01-01T05:00:00")
+    update(ledger, HOURLY, 2, key="2026-01-02T06:00:00")
+    page = site.page("/consumers/daily/rollup")
+    assert "2 partitions begun, none complete" in page.text
+    assert [row.split()[0] for row in page.rows if row.startswith("2026-01-0")] == ["2026-01-01", "2026-01-02"]
+    assert "/consumers/daily/rollup?key=2026-01-02" in page.links
+
+    address = "/consumers/daily/rollup?key=2026-01-01"
+    part = site.page(address)
+    assert "Partition 2026-01-01" in part.text
+    assert "1 of 24 keys received" in part.text
+    action = "/consumers/daily/rollup/remove"
+    assert site.submit(action, address, action, why="wrong").status_code == 303
+    assert set(ledger.reader.pending(consumer.id)) == {"2026-01-02"}
+
+
+class Told:
+    """Prefect, as far as the page needs it."""
+
+    url = "http://127.0.0.1:4200/api"
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+        self.asked: list[tuple[str, Any]] = []
+
+    async def post(self, path: str, body: Any) -> Any:
+        if self.error:
+            raise self.error
+        self.asked.append((path, body))
+        return {"id": str(UUID(int=5)), "state_type": "SCHEDULED"}
+
+
+def prefect(told: Told) -> Any:
+    @asynccontextmanager
+    async def opened() -> AsyncGenerator[Told]:
+        yield told
+
+    return opened
+
+
+def test_run_now_starts_a_run_that_consumes_nothing(make_site: MakeSite, ledger: Ledger) -> None:
+    consumer = deploy(ledger, "daily/rollup", ROLLED_UP)
+    told = Told()
+    site, place = make_site(prefect=prefect(told)), "/consumers/daily/rollup"
+    assert "It consumes nothing" in site.page(place).text
+    refused = site.submit(f"{place}/run", place, f"{place}/run", partition_key="x" * 300)
+    assert refused.status_code == 422
+    done = site.submit(f"{place}/run", place, f"{place}/run", partition_key="2026-01-01")
+    assert done.headers["location"] == f"{place}?started={UUID(int=5)}"
+    assert "A flow run was started." in site.page(done.headers["location"]).text
+    ((path, body),) = told.asked
+    assert path == f"/deployments/{consumer.deployment_id}/create_flow_run"
+    assert body["context"]["assetflow"]["partition_key"] == "2026-01-01"
+
+
+def test_prefect_that_does_not_answer_is_told_at_the_form(make_site: MakeSite, ledger: Ledger) -> None:
+    deploy(ledger, "report/nightly", ORDERS)
+    site = make_site(prefect=prefect(Told(PrefectUnreachable("Prefect does not answer", fix="Is it up?"))))
+    answer = site.submit(f"{REPORT}/run", REPORT, f"{REPORT}/run")
+    assert answer.status_code == 422
+    assert "Prefect does not answer. Is it up?" in read(answer.text).text
+
+
+def test_the_page_says_that_a_switch_is_on_its_way(site: Site, ledger: Ledger) -> None:
+    consumer = deploy(ledger, "report/nightly", ORDERS)
+    assert "Prefect was told to pause it." in site.page(f"{REPORT}?asked=pause").text
+    ledger.writer.switch(consumer.id, paused=True, now=NOON)
+    page = site.page(f"{REPORT}?asked=pause")
+    assert "Prefect was told" not in page.text
+    assert "is paused: its automation is switched off" in page.text
+    assert page.form(f"{REPORT}/switch")["paused"] == "no"
+
+
+BAD = "<img src=x onerror=alert(1)>{{7*7}}\x1b[31m\u202e"
+
+
+@pytest.mark.parametrize("path", ["/consumers", "/consumers/{}/{}", "/consumers/{}/{}/condition", "/activity"])
+def test_text_of_users_stays_text(site: Site, ledger: Ledger, path: str) -> None:
+    asset = Asset("s3://lake/bad", name=BAD)
+    deploy(ledger, f"{BAD}/nightly", asset & AssetAlias("<script>alert(2)</script>") & ORDERS)
+    update(ledger, asset, 1, extra={BAD: BAD}, aliases=("<script>alert(2)</script>",))
+    text = site.get(
+        path.format("%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E%7B%7B7*7%7D%7D%1B%5B31m%E2%80%AE", "nightly")
+    ).text
+    page: Page = read(text)
+    assert "<img src=x" in page.text
+    assert page.named("img") == []
+    assert not [each for each in page.named("script") if "src" not in each]
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "{{7*7}}" in page.text
