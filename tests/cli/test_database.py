@@ -1,0 +1,99 @@
+"""`assetflow database` and a ledger that cannot be used: what is said, and the exit status."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import respx
+
+from assetflow.evaluator.prune import CURSOR
+from assetflow.ledger import Ledger
+from assetflow.ledger.version import VERSION
+from tests.cli.conftest import API_URL, Call
+from tests.cli.shop import ORDERS, deploy, update
+
+PASSWORD = "hunter2"
+
+
+def test_upgrade_makes_a_ledger_and_says_so(call: Call, home: Path) -> None:
+    assert call("database", "check").code == 2
+    assert "is made, and has version" in call("database", "upgrade").out
+    assert (home / "ledger.db").exists()
+    assert "nothing to do" in call("database", "upgrade").out
+    assert call("database", "upgrade", "--json").json["before"] == VERSION
+
+
+def test_check_answers_with_its_status(ledger: Ledger, call: Call) -> None:
+    answer = call("database", "check", "--json")
+    assert (answer.code, answer.json["state"], answer.json["faults"]) == (0, "up to date", [])
+    with ledger.writes() as connection:
+        connection.exec_driver_sql("DROP INDEX asset_group")
+    answer = call("database", "check")
+    assert answer.code == 1
+    assert "not as it should be" in answer.out
+    assert "asset_group" in answer.out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["database", "upgrade"],
+        ["database", "check"],
+        ["database", "prune", "--older-than", "90d"],
+        ["status"],
+        ["queue", "ls"],
+        ["evaluator", "start", "--once"],
+    ],
+)
+@pytest.mark.parametrize("address", ["postgresql+psycopg://u:{}@127.0.0.1:1/x", "mysql://u:{}@127.0.0.1/x"])
+def test_a_database_that_cannot_be_used(
+    call: Call, monkeypatch: pytest.MonkeyPatch, command: list[str], address: str
+) -> None:
+    monkeypatch.setenv("ASSETFLOW_DATABASE_URL", address.format(PASSWORD))
+    answer = call(*command)
+    assert answer.code == 2
+    assert "error [ledger]" in answer.err
+    assert "do:" in answer.err
+    assert "Traceback" not in answer.err
+    assert PASSWORD not in answer.err + answer.out
+
+
+def test_prune_refuses_what_could_come_back(ledger: Ledger, call: Call) -> None:
+    answer = call("database", "prune", "--older-than", "7d")
+    assert answer.code == 2
+    assert "at least 8d" in answer.err
+    assert ledger.reader.cursor(CURSOR) is None
+
+
+def test_prune_needs_prefect_and_takes_nothing_without_it(ledger: Ledger, call: Call) -> None:
+    answer = call("database", "prune", "--older-than", "90d")
+    assert answer.code == 2
+    assert "Prefect does not answer" in answer.err
+    assert ledger.reader.cursor(CURSOR) is None
+
+
+@respx.mock
+def test_prune_counts_and_takes_out(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "report/shop", ORDERS)
+    for number in (1, 2):
+        (decision,) = update(ledger, ORDERS, number)
+        ledger.writer.launched(decision.id, decision.id, decision.made)
+        ledger.writer.ended("Completed", decision.made, decision_id=decision.id)
+    ledger.writer.set_cursor("events", datetime.now(UTC).isoformat())
+    respx.get(f"{API_URL}/variables/name/assetflow_ledger").respond(200, json={"value": str(ledger.id)})
+    respx.post(f"{API_URL}/artifacts/count").respond(200, json=0)
+    respx.post(f"{API_URL}/artifacts/filter").respond(200, json=[])
+    respx.get(f"{API_URL}/csrf-token").respond(422, json={"detail": "CSRF protection is disabled."})
+    # The shop's updates are of the first of January 2026.
+    days = (datetime.now(UTC) - datetime(2026, 1, 2, tzinfo=UTC)) // timedelta(days=1)
+    for dry_run in (True, False):
+        given = ["database", "prune", "--older-than", f"{days}d", "--json", *(["--dry-run"] if dry_run else [])]
+        answer = call(*given)
+        assert answer.code == 0, answer.err
+        assert answer.json["dry_run"] is dry_run
+        counted = {name: answer.json[name] for name in ("events", "receipts", "decisions", "artifacts_recordings")}
+        assert counted == {"events": 1, "receipts": 1, "decisions": 1, "artifacts_recordings": 0}
+        assert ledger.reader.count_events() == (2 if dry_run else 1)
+    assert "older than" in call("database", "prune", "--older-than", "90d").out
