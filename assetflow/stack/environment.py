@@ -65,13 +65,19 @@ class StackEnvironment:
             "PREFECT_UI_URL": self.ui_url,
             "ASSETFLOW_HOME": str(self.home),
             "ASSETFLOW_UI_URL": self.pages_url,
-            "ASSETFLOW_SPARK_REMOTE": os.environ.get("ASSETFLOW_SPARK_REMOTE", "local"),
             "FLOWS_LAKE": str(self.home / "lake"),
+            **self._spark,
         }
 
     @property
+    def _spark(self) -> dict[str, str]:
+        """Which Spark the flows run on: the caller's choice, or the local one that they share."""
+        chosen = {name: value for name, value in os.environ.items() if name.startswith("ASSETFLOW_SPARK_")}
+        return {"ASSETFLOW_SPARK_REMOTE": "local"} | chosen
+
+    @property
     def processes_env(self) -> dict[str, str]:
-        """The environment of the stack's processes: nothing of the caller's Prefect or assetflow settings."""
+        """The environment of the stack's processes: of the caller's Prefect and assetflow only what is about Spark."""
         inherited = {
             name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "ASSETFLOW_"))
         }

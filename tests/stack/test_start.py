@@ -53,6 +53,20 @@ def test_no_project(tmp_path: Path, command: str) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_the_caller_chooses_the_spark_and_nothing_else(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def spark() -> dict[str, str]:
+        found = StackEnvironment(project, project / "home", 1).processes_env
+        assert found["ASSETFLOW_HOME"] == str(project / "home")
+        return {name: value for name, value in found.items() if name.startswith("ASSETFLOW_SPARK_")}
+
+    monkeypatch.setenv("ASSETFLOW_HOME", "/elsewhere")
+    assert spark() == {"ASSETFLOW_SPARK_REMOTE": "local"}
+    monkeypatch.setenv("ASSETFLOW_SPARK_MASTER", "spark://host:7077")
+    assert spark() == {"ASSETFLOW_SPARK_REMOTE": "local", "ASSETFLOW_SPARK_MASTER": "spark://host:7077"}
+    monkeypatch.setenv("ASSETFLOW_SPARK_REMOTE", "")
+    assert spark() == {"ASSETFLOW_SPARK_REMOTE": "", "ASSETFLOW_SPARK_MASTER": "spark://host:7077"}
+
+
 def test_a_project_is_found_from_a_folder_in_it(project: Path) -> None:
     (project / "flows" / "deep").mkdir(parents=True)
     assert find_project(project / "flows" / "deep") == project
