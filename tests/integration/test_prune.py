@@ -84,7 +84,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 
 async def prune_before(site: Site, moment: datetime, *, dry_run: bool = False) -> Report:
-    """Prune as somebody will do it some day, when everything up to this moment is old and Prefect was read to its end."""
+    """Prune as somebody will some day, when all that is from before this moment is old and Prefect was read."""
     later = moment + SHORTEST
     for log in ("events", "artifacts"):
         site.ledger.writer.set_cursor(log, later.isoformat())
