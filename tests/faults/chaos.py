@@ -91,7 +91,8 @@ def worker(world: World) -> Worker:
 
 
 def kill_producer(world: World, dice: random.Random) -> None:
-    dice.choice(world.producers).kill()
+    if at_work := [producer for producer in world.producers if not producer.is_done]:
+        dice.choice(at_work).kill()
 
 
 BLOWS: Sequence[Blow] = (
