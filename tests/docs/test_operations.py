@@ -42,7 +42,9 @@ LINES = re.findall(r"^\| `(.+)` \| .+ \|$", PAGE.partition("## What the log says
 def test_the_lines_of_the_log_are_in_the_code(line: str) -> None:
     """The fixed words of each line, in the order in which they stand there."""
     code = "".join(
-        path.read_text() for folder in ("evaluator", "cli") for path in (ROOT / "assetflow" / folder).glob("*.py")
+        path.read_text()
+        for folder in ("evaluator", "ledger", "cli")
+        for path in (ROOT / "assetflow" / folder).glob("*.py")
     )
     words = [part for part in re.split(r"…|\d+ ?|'?flow/name'?:?|s3://", line) if len(part.strip(" :")) > 3]
     for part in words:
