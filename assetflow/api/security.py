@@ -29,7 +29,8 @@ BODY_BYTES = 1024 * 1024
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 ALWAYS = {
     "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
+    # With "no-referrer" browsers send forms of our own pages with the origin "null".
+    "referrer-policy": "same-origin",
     "x-frame-options": "DENY",
     "cross-origin-resource-policy": "same-origin",
 }
