@@ -57,7 +57,7 @@ class Calendar:
     kind: str
     words: str
     blocks: list[Block]
-    keys: int
+    updated: int
     missing: list[str]
     earlier: datetime | None
     later: datetime | None
@@ -87,7 +87,7 @@ def calendar_of(series: KeySeries, known: Collection[str], now: datetime, until:
         kind=kind,
         words=series.describe(),
         blocks=_blocks(kind, cells),
-        keys=len(wanted),
+        updated=sum(cell.state == "done" for cell in cells.values()),
         missing=[cell.key for cell in cells.values() if cell.state == "gap"],
         earlier=start if start > first else None,
         later=min(end + _WINDOWS[kind], newest) if end < newest else None,

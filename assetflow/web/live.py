@@ -40,12 +40,17 @@ class Change:
 
 
 class Live:
-    """Looks into the ledger once a second, as long as a page is open, and tells all of them."""
+    """Looks into the ledger once a second, as long as a page is open, and tells all of them.
+
+    Attributes:
+        seen: what has been told; none as long as nobody looks.
+    """
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._pages: set[asyncio.Queue[Change | None]] = set()
         self._looking: asyncio.Task[None] | None = None
+        self.seen: Seen | None = None
 
     async def changes(self) -> AsyncGenerator[Change | None]:
         """Each change; none now and then, to see whether the page is still there."""
@@ -77,16 +82,15 @@ class Live:
     def _rest(self) -> None:
         if self._looking is not None:
             self._looking.cancel()
-            self._looking = None
+            self._looking = self.seen = None
 
     async def _look(self) -> None:
-        seen: Seen | None = None
         troubles: list[Trouble] | None = None
         while True:
             # A ledger that cannot be read for a moment is looked at again.
             with suppress(LedgerError):
                 now = await run_in_threadpool(troubles_of, self._backend)
-                change, seen = await run_in_threadpool(self._since, seen)
+                change, self.seen = await run_in_threadpool(self._since, self.seen)
                 kinds = change.kinds | ({"troubles"} if troubles not in (None, now) else frozenset[str]())
                 troubles = now
                 if kinds:

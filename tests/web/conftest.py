@@ -1,0 +1,70 @@
+"""The pages behind a real server, on a ledger of each test's own."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from assetflow.api.backend import Backend
+from assetflow.api.security import Access
+from assetflow.ledger import Ledger
+from assetflow.web import create_site
+from tests.api.serving import serving
+from tests.cli.shop import NOON
+from tests.web.html import Page, read
+
+
+class Site(httpx.Client):
+    """A browser without scripts: it keeps cookies, and does not follow redirects by itself."""
+
+    def page(self, address: str, **given: Any) -> Page:
+        answer = self.get(address, **given)
+        return read(answer.text)
+
+    def submit(self, address: str, form_of: str, action: str, **fields: str) -> Any:
+        """Fill in the form with this action on a page, and send it; its hidden fields go along."""
+        hidden = self.page(form_of).form(action)
+        return self.post(address, data=hidden | fields)
+
+
+MakeSite = Callable[..., Site]
+
+
+@pytest.fixture(scope="session")
+def new_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new ledger's file: copying it is faster than making one."""
+    place = tmp_path_factory.mktemp("web-ledger") / "ledger.db"
+    Ledger.open(place, now=NOON).close()
+    return place
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, new_ledger: Path) -> Iterator[Ledger]:
+    shutil.copy(new_ledger, tmp_path / "ledger.db")
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        yield ledger
+
+
+@pytest.fixture
+def make_site(ledger: Ledger) -> Iterator[MakeSite]:
+    """Makes sites on the ledger; the clock stands at noon unless another one is given."""
+    with ExitStack() as opened:
+
+        def make(access: Access | None = None, **backend: Any) -> Site:
+            given: dict[str, Any] = {"now": lambda: NOON} | backend
+            hosts = Access((access or Access()).key, frozenset({"127.0.0.1"}))
+            url = opened.enter_context(serving(create_site(Backend(ledger, **given), hosts)))
+            return opened.enter_context(Site(base_url=url, timeout=60))
+
+        yield make
+
+
+@pytest.fixture
+def site(make_site: MakeSite) -> Site:
+    return make_site()

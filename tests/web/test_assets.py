@@ -1,0 +1,268 @@
+"""The pages of assets and events: what they show, and what their forms do."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.events import Origin, SourceFlowRun, SourceTaskRun
+from assetflow.errors import PrefectUnreachable
+from assetflow.ledger import Ledger
+from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, event_id, update
+from tests.web.conftest import MakeSite, Site
+from tests.web.html import read
+
+ASSET = "/asset?asset=orders"
+
+
+def test_an_empty_ledger_says_what_to_do_first(site: Site) -> None:
+    page = site.page("/assets")
+    assert "No assets yet" in page.text
+    assert "assetflow emit s3://shop/orders" in page.text
+
+
+def test_assets_are_listed_with_who_has_to_do_with_them(site: Site, ledger: Ledger) -> None:
+    deploy(ledger, "report/nightly", ORDERS & CUSTOMERS)
+    deploy(ledger, "ingest/hourly", Asset("s3://lake/landing"), produces=(ORDERS,))
+    update(ledger, ORDERS, -5, aliases=("fresh",))
+
+    page = site.page("/assets")
+    (row,) = [row for row in page.rows if row.startswith("orders")]
+    assert row == "orders s3://lake/orders shop 5 min ago ingest/hourly report/nightly fresh"
+    assert "/asset?asset=s3%3A%2F%2Flake%2Forders" in page.links
+    assert "/consumers/report/nightly" in page.links
+    assert [each["datetime"] for each in page.named("time")] == ["2026-01-01T11:55:00Z"]
+
+
+def test_search_and_group_narrow_the_list(site: Site, ledger: Ledger) -> None:
+    for minute, asset in enumerate((ORDERS, CUSTOMERS, HOURLY)):
+        update(ledger, asset, minute)
+
+    def listed(query: str) -> list[str]:
+        return [row.split()[0] for row in site.page(f"/assets?{query}").rows[1:]]
+
+    assert listed("") == ["customers", "hourly", "orders"]
+    assert listed("search=ORD") == ["orders"]
+    assert listed("search=100%25") == []
+    assert listed("group=shop") == ["customers", "orders"]
+    assert listed("group=shop&search=cust") == ["customers"]
+    assert "Nothing has “zzz” in its name, URI or group" in site.page("/assets?search=zzz").text
+
+
+def test_htmx_gets_the_list_alone_and_its_history_the_whole_page(site: Site, ledger: Ledger) -> None:
+    update(ledger, ORDERS, 0)
+    part = site.get("/assets?search=ord", headers={"hx-request": "true"})
+    assert "<html" not in part.text
+    assert "orders" in part.text
+    assert part.headers["vary"] == "HX-Request"
+    whole = site.get("/assets", headers={"hx-request": "true", "hx-history-restore-request": "true"})
+    assert "<html" in whole.text
+
+
+def test_thousands_are_paged(site: Site, ledger: Ledger) -> None:
+    for number in range(60):
+        update(ledger, Asset(f"s3://lake/{number:02}"), number)
+    first = site.page("/assets")
+    assert "1–50 of 60" in first.text
+    second = site.page("/assets?offset=50")
+    assert "51–60 of 60" in second.text
+    assert len(second.rows) == 11
+    assert "/assets?offset=50" in first.links
+    assert "/assets" in second.links
+
+
+def test_an_asset_with_its_events_and_receipts_at_a_glance(site: Site, ledger: Ledger) -> None:
+    deploy(ledger, "report/nightly", ORDERS & CUSTOMERS)
+    deploy(ledger, "audit/all", ORDERS)
+    run = SourceFlowRun(uuid4(), "calm-fox", flow_name="ingest", deployment_name="hourly")
+    origin = Origin("task", SourceTaskRun(uuid4(), "load-a1b"), run)
+    update(ledger, ORDERS, -3, origin=origin, extra={"rows": 12, "api_token": "sk-1"})
+
+    page = site.page(ASSET)
+    assert page.title == "orders · assetflow"
+    assert page.rows[1] == (
+        '3 min ago calm-fox ingest/hourly · load-a1b {"rows": 12, "api_token": "[redacted]"} consumed queued'
+    )
+    assert f"/events/{event_id(-3)}" in page.links
+    assert "sk-1" not in site.get(ASSET).text
+
+
+def test_older_events_are_on_pages_of_their_own(site: Site, ledger: Ledger) -> None:
+    for number in range(25):
+        update(ledger, ORDERS, number)
+    page = site.page(ASSET)
+    assert len(page.rows) == 21
+    (older,) = [link for link in page.links if "before=" in link]
+    rest = site.page(older.partition("#")[0])
+    assert len(rest.rows) == 6
+    assert not [link for link in rest.links if "before=" in link]
+
+
+def test_an_unknown_asset_is_not_found_and_the_nearest_are_named(site: Site, ledger: Ledger) -> None:
+    update(ledger, ORDERS, 0)
+    answer = site.get("/asset?asset=ordrs")
+    assert answer.status_code == 404
+    assert "/asset?asset=orders" in site.page("/asset?asset=ordrs").links
+
+
+def test_partitions_are_a_map_with_gaps(site: Site, ledger: Ledger) -> None:
+    noon = {hour: f"2026-01-01T{hour:02}" for hour in (8, 9, 11)}
+    for hour, key in noon.items():
+        update(ledger, HOURLY, (hour - 12) * 60, key)
+    page = site.page("/asset/partitions?asset=hourly")
+    assert "3 of 4 keys of this range updated" in page.text
+    assert "Missing: 2026-01-01T10." in page.text
+    cells = {given["title"] for _, given in page.tags if "cell" in given.get("class", "").split()}
+    assert cells == {f"{key}: updated" for key in noon.values()} | {
+        "2026-01-01T10: never updated",
+        "2026-01-01T12: its time is now",
+    }
+    of_key = site.page("/asset?asset=hourly&key=2026-01-01T09")
+    assert len(of_key.rows) == 2
+    assert "Events of 2026-01-01T09" in of_key.text
+
+
+def test_the_map_goes_back_in_time(make_site: MakeSite, ledger: Ledger) -> None:
+    for key in ("2025-01-01", "2025-12-31"):
+        update(ledger, HOURLY, int(key[2:4]) + int(key[-2:]), key)
+    site = make_site(now=lambda: NOON + timedelta(days=1))
+    page = site.page("/asset/partitions?asset=hourly")
+    assert "2025-01-01: updated" not in [given.get("title") for _, given in page.tags]
+    (earlier,) = [link for link in page.links if "until=" in link]
+    page = site.page(earlier)
+    assert "2025-01-01: updated" in [given.get("title") for _, given in page.tags]
+    (later,) = [link for link in page.links if "until=" in link]
+    assert later > earlier
+
+
+def test_keys_that_are_no_times_are_listed(site: Site, ledger: Ledger) -> None:
+    for number, key in enumerate(("us", "eu/west", "a&b=c")):
+        update(ledger, HOURLY, number, key)
+    page = site.page("/asset/partitions?asset=hourly")
+    assert "These keys are no times" in page.text
+    assert "/asset?asset=s3%3A%2F%2Flake%2Fhourly&key=a%26b%3Dc#events" in page.links
+
+
+def test_an_asset_without_partitions_has_no_map(site: Site, ledger: Ledger) -> None:
+    update(ledger, ORDERS, 0)
+    answer = site.get("/asset/partitions?asset=orders", headers={"hx-request": "true"})
+    assert answer.text.strip() == ""
+
+
+def test_create_event_records_and_shows_what_became_of_it(make_site: MakeSite, ledger: Ledger) -> None:
+    deploy(ledger, "audit/all", ORDERS)
+    woken: list[str] = []
+    site = make_site(on_recorded=lambda: woken.append("woken"))
+    answer = site.submit("/asset/events", ASSET, "/asset/events", extra='{"rows": 3}', partition_key="")
+    assert answer.status_code == 303
+    (event,) = ledger.reader.events()
+    assert (event.uri, event.extra, event.partition_key, event.origin.kind) == (ORDERS.uri, {"rows": 3}, None, "api")
+    assert answer.headers["location"] == f"/events/{event.id}"
+    assert woken == ["woken"]
+    page = site.page(f"/events/{event.id}")
+    assert page.rows[1].startswith("consumed audit/all Consumed by audit/all with decision")
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"extra": "{"}, "This is no JSON (line 1, column 2)"),
+        ({"extra": "[1]"}, "This is no JSON object"),
+        ({"extra": "[" * 100_000}, "This is no JSON"),
+        ({"extra": '{"x": NaN}'}, "extra is not JSON"),
+        ({"extra": '{"x": "' + "y" * 70_000 + '"}'}, "the limit is 65536"),
+        ({"partition_key": "   "}, "The partition key is blank"),
+        ({"partition_key": "k" * 251}, "the limit is 250"),
+    ],
+)
+def test_a_form_that_is_wrong_is_shown_again_with_the_reason(
+    site: Site, ledger: Ledger, fields: dict[str, str], told: str
+) -> None:
+    deploy(ledger, "audit/all", ORDERS)
+    answer = site.submit("/asset/events", ASSET, "/asset/events", **({"extra": "{}", "partition_key": ""} | fields))
+    assert answer.status_code == 422
+    page = read(answer.text)
+    assert told.lower() in page.text.lower()
+    assert [given["id"] for given in page.named("dialog") if "data-open" in given] == ["create-event"]
+    assert not ledger.reader.events()
+
+
+class FakePrefect:
+    """Notes the runs that are asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.error: Exception | None = None
+
+    async def __aenter__(self) -> FakePrefect:
+        if self.error is not None:
+            raise self.error
+        return self
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+    async def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        self.asked.append((path, body))
+        return {"id": str(UUID(int=7))}
+
+
+def test_materialize_runs_the_deployment_that_makes_it(make_site: MakeSite, ledger: Ledger) -> None:
+    update(ledger, ORDERS, 0)
+    consumer = deploy(ledger, "ingest/hourly", Asset("s3://lake/landing"), produces=(ORDERS,))
+    prefect = FakePrefect()
+    site = make_site(prefect=lambda: prefect)
+    answer = site.submit(
+        "/asset/materialize", ASSET, "/asset/materialize", parameters='{"full": true}', partition_key="k"
+    )
+    assert answer.status_code == 303
+    ((path, body),) = prefect.asked
+    assert path == f"/deployments/{consumer.deployment_id}/create_flow_run"
+    assert body["parameters"] == {"full": True}
+    assert str(UUID(int=7)) in site.page(answer.headers["location"]).text
+
+
+def test_of_several_flows_one_is_chosen(make_site: MakeSite, ledger: Ledger) -> None:
+    update(ledger, ORDERS, 0)
+    deploy(ledger, "one/a", Asset("s3://lake/landing"), produces=(ORDERS,))
+    second = deploy(ledger, "two/b", Asset("s3://lake/landing"), produces=(ORDERS,))
+    prefect = FakePrefect()
+    site = make_site(prefect=lambda: prefect)
+    assert site.submit("/asset/materialize", ASSET, "/asset/materialize", producer="no/such").status_code == 422
+    assert site.submit("/asset/materialize", ASSET, "/asset/materialize", producer="two/b").status_code == 303
+    assert prefect.asked[0][0] == f"/deployments/{second.deployment_id}/create_flow_run"
+
+
+def test_when_prefect_is_away_the_form_says_so(make_site: MakeSite, ledger: Ledger) -> None:
+    update(ledger, ORDERS, 0)
+    deploy(ledger, "ingest/hourly", Asset("s3://lake/landing"), produces=(ORDERS,))
+    prefect = FakePrefect()
+    prefect.error = PrefectUnreachable("Prefect does not answer", fix="Is the Prefect server up?")
+    site = make_site(prefect=lambda: prefect)
+    answer = site.submit("/asset/materialize", ASSET, "/asset/materialize")
+    assert answer.status_code == 422
+    assert "Prefect does not answer. Is the Prefect server up?" in answer.text
+
+
+def test_an_event_tells_where_it_came_from_and_every_receipt(site: Site, ledger: Ledger) -> None:
+    deploy(ledger, "report/nightly", ORDERS & CUSTOMERS)
+    deploy(ledger, "audit/all", AssetAlias("fresh"))
+    run = SourceFlowRun(uuid4(), "calm-fox", flow_name="ingest", deployment_name="hourly", parameters={"password": "x"})
+    update(ledger, ORDERS, 1, origin=Origin("task", None, run), aliases=("fresh",), metrics={"rows": 1234})
+    page = site.page(f"/events/{event_id(1)}")
+    assert "flow run calm-fox (ingest/hourly)" in page.text
+    assert page.rows[1].startswith("queued report/nightly Waits in the queue of report/nightly.")
+    assert page.rows[2].startswith("consumed audit/all")
+    assert "Rows 1,234" in page.text
+    assert '"password": "[redacted]"' in page.text
+    assert f"/runs/{run.id}" in page.links
+
+
+def test_pages_link_into_prefect(site: Site, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = SourceFlowRun(uuid4(), "calm-fox")
+    update(ledger, ORDERS, 1, origin=Origin("task", None, run))
+    monkeypatch.setattr("assetflow.ledger.reader.Reader.prefect_api_url", lambda _: "http://prefect.example:4200/api")
+    assert f"http://prefect.example:4200/runs/flow-run/{run.id}" in site.page(ASSET).links

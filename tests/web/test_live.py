@@ -1,0 +1,109 @@
+"""What open pages are told: changes as they are committed, and what does not work."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+from assetflow.api.backend import Backend
+from assetflow.ledger import Ledger
+from assetflow.ledger.lease import Holder
+from assetflow.web import live as live_module
+from assetflow.web.live import Change, Live
+from assetflow.web.state import troubles_of
+from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, update
+from tests.web.conftest import MakeSite
+
+SOON = 10
+
+
+@asynccontextmanager
+async def listening(live: Live) -> AsyncGenerator[asyncio.Queue[Change | None]]:
+    """What a page hears, from the first look on."""
+    heard = asyncio.Queue[Change | None]()
+
+    async def listen() -> None:
+        async for change in live.changes():
+            heard.put_nowait(change)
+
+    task = asyncio.create_task(listen())
+    try:
+        yield heard
+    finally:
+        live.stop()
+        async with asyncio.timeout(SOON):
+            await task
+
+
+@pytest.fixture
+def live(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Live:
+    monkeypatch.setattr(live_module, "SECONDS", 0.01)
+    return Live(Backend(ledger, now=lambda: NOON))
+
+
+async def looked(live: Live) -> None:
+    """Until the first look has been taken: what is there by then is no news."""
+    async with asyncio.timeout(SOON):
+        while live.seen is None:  # noqa: ASYNC110 (a test waits)
+            await asyncio.sleep(0.001)
+
+
+async def test_events_and_decisions_are_told_with_whose_they_are(live: Live, ledger: Ledger) -> None:
+    deploy(ledger, "audit/all", ORDERS)
+    async with listening(live) as heard:
+        await looked(live)
+        await asyncio.to_thread(update, ledger, ORDERS, 1)
+        found = Change(frozenset())
+        async with asyncio.timeout(SOON):
+            while not {"events", "decisions"} <= found.kinds:
+                change = await heard.get()
+                assert change is not None
+                found = Change(
+                    found.kinds | change.kinds,
+                    (found.uris or frozenset()) | (change.uris or frozenset()),
+                    (found.consumers or frozenset()) | (change.consumers or frozenset()),
+                )
+    assert found.uris == {ORDERS.uri}
+    assert found.consumers == {"audit/all"}
+
+
+async def test_nobody_looks_when_no_page_is_open(live: Live) -> None:
+    async with listening(live):
+        await looked(live)
+    assert live.seen is None
+
+
+async def test_one_look_serves_all_pages(live: Live, ledger: Ledger) -> None:
+    async with listening(live) as one, listening(live) as other:
+        await looked(live)
+        await asyncio.to_thread(update, ledger, CUSTOMERS, 1)
+        for heard in (one, other):
+            async with asyncio.timeout(SOON):
+                change = await heard.get()
+            assert change is not None
+            assert "events" in change.kinds
+
+
+def test_a_page_says_since_when_the_evaluator_is_down(make_site: MakeSite, ledger: Ledger) -> None:
+    assert "No evaluator works on this ledger" in make_site().page("/assets").text
+    ledger.writer.acquire_lease(Holder.this_process(uuid4()), NOON)
+    assert "evaluator" not in make_site().page("/assets").text
+    page = make_site(now=lambda: NOON + timedelta(minutes=7)).page("/assets")
+    assert "The evaluator is down since 7 min ago" in page.text
+
+
+def test_a_page_says_that_prefect_cannot_be_reached(make_site: MakeSite, ledger: Ledger) -> None:
+    ledger.writer.acquire_lease(Holder.this_process(uuid4()), NOON)
+    site = make_site(troubles=lambda: {"launching": "Prefect does not answer", "times": "something else"})
+    page = site.page("/assets")
+    assert "Prefect cannot be reached. Runs wait until it answers. Prefect does not answer" in page.text
+    assert "Trouble with: times. something else" in page.text
+
+
+def test_troubles_are_those_of_the_ledger(ledger: Ledger) -> None:
+    assert [each.title for each in troubles_of(Backend(ledger))] == ["No evaluator works on this ledger"]
