@@ -11,19 +11,22 @@ from assetflow import Asset, flow, spark_task
 FOLDER = os.environ.get("ENDLESS_FOLDER", "")
 
 
-def beat(batches: Iterator[Any]) -> Iterator[Any]:
-    import time
-
-    for batch in batches:
-        while os.path.exists(f"{FOLDER}/hold"):  # noqa: PTH110 (runs in Spark's worker)
-            with open(f"{FOLDER}/beat", "a") as file:  # noqa: PTH123
-                file.write(".")
-            time.sleep(0.1)
-        yield batch
-
-
 @spark_task(outlets=[Asset(f"file://{FOLDER}/lake")])
 def produce(spark: Any) -> Any:
+    folder = FOLDER
+
+    # In here: Spark's workers do not know this module.
+    def beat(batches: Iterator[Any]) -> Iterator[Any]:
+        import os
+        import time
+
+        for batch in batches:
+            while os.path.exists(f"{folder}/hold"):  # noqa: PTH110
+                with open(f"{folder}/beat", "a") as file:  # noqa: PTH123
+                    file.write(".")
+                time.sleep(0.1)
+            yield batch
+
     return spark.range(0, 1, 1, 1).mapInPandas(beat, "id long")
 
 

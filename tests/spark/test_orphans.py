@@ -52,6 +52,7 @@ class Endless:
         }
         self.http = httpx.Client(base_url=server.api_url, timeout=30)
         (folder / "hold").touch()
+        self.processes: list[subprocess.Popen[bytes]] = []
 
     def run(self, **deployment: Any) -> str:
         """A flow run that waits for somebody who runs it."""
@@ -65,8 +66,21 @@ class Endless:
         """The process of a flow run, as a worker starts it."""
         command = [sys.executable, "-m", "prefect.engine"]
         given = self.env | {"PREFECT__FLOW_RUN_ID": run} | env
+        return self.spawn(command, given)
+
+    def spawn(self, command: list[str], env: dict[str, str]) -> subprocess.Popen[bytes]:
         with (self.folder / "run.log").open("ab") as log:
-            return subprocess.Popen(command, cwd=ROOT, env=given, stdout=log, stderr=log, start_new_session=True)
+            process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=log, stderr=log, start_new_session=True)
+        self.processes.append(process)
+        return process
+
+    def close(self) -> None:
+        (self.folder / "hold").unlink()
+        for process in self.processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGTERM)
+            process.wait(60)
+        self.http.close()
 
     def set_state(self, run: str, **state: Any) -> None:
         self._post(f"/flow_runs/{run}/set_state", {"state": state, "force": True})
@@ -103,9 +117,10 @@ def spark_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def endless(prefect_server: PrefectServer, tmp_path: Path, spark_server: str) -> Iterator[Endless]:
     runs = Endless(prefect_server, tmp_path, spark_server)
-    yield runs
-    (tmp_path / "hold").unlink()
-    runs.http.close()
+    try:
+        yield runs
+    finally:
+        runs.close()
 
 
 def test_what_a_killed_run_left_is_ended_by_the_next_process_of_the_run(endless: Endless) -> None:
@@ -127,15 +142,10 @@ def test_a_run_that_is_cancelled_in_prefect(endless: Endless) -> None:
     pool = f"endless-{uuid4().hex[:8]}"
     endless.http.post("/work_pools/", json={"name": pool, "type": "process"}).raise_for_status()
     command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", pool, "--type", "process"]
-    with (endless.folder / "worker.log").open("ab") as log:
-        worker = subprocess.Popen(command, env=endless.env, stdout=log, stderr=log, start_new_session=True)
-    try:
-        run = endless.run(work_pool_name=pool)
-        until(endless.works)
-        endless.set_state(run, type="CANCELLING", name="Cancelling")
-        until(lambda: not endless.works(), seconds=SECONDS_TO_STOP)
-        until(lambda: endless.state(run) == "CANCELLED", seconds=60)
-        assert not (endless.folder / "lake").exists()
-    finally:
-        os.killpg(worker.pid, signal.SIGTERM)
-        worker.wait(60)
+    endless.spawn(command, endless.env)
+    run = endless.run(work_pool_name=pool)
+    until(endless.works)
+    endless.set_state(run, type="CANCELLING", name="Cancelling")
+    until(lambda: not endless.works(), seconds=SECONDS_TO_STOP)
+    until(lambda: endless.state(run) == "CANCELLED", seconds=60)
+    assert not (endless.folder / "lake").exists()
