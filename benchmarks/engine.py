@@ -46,20 +46,22 @@ class Measured:
     cpu_ms_per_event: float
 
 
-async def measure(place: str | Path, recordings: int, consumers: int) -> Measured:
-    """One round on a new ledger."""
+async def measure(place: str | Path, recordings: int, consumers: int, *, deploy: bool = True) -> Measured:
+    """One round, on a new ledger or on one where the consumers of the ring are deployed."""
     assets = ring.assets(consumers)
-    with Ledger.open(place) as ledger:
-        ring.deploy(ledger, assets)
+    if deploy:
+        with Ledger.open(place) as ledger:
+            ring.deploy(ledger, assets)
     before, made = ring.recordings(assets, consumers, seed=0), ring.recordings(assets, recordings)
     async with LedgerThread(place) as thread:
         await _seconds(thread, before)
+        start = await thread.call(thread.ledger.reader.status)
         spare_what_stays()
         wall, cpu = await _seconds(thread, made)
-        status = await thread.call(thread.ledger.reader.status)
-    assert status.last_event == consumers + recordings, "every recording is in the ledger"
+        end = await thread.call(thread.ledger.reader.status)
+    assert end.last_event == start.last_event + recordings, "every recording is in the ledger"
     database = "postgres" if "://" in str(place) else "sqlite"
-    decisions = status.last_decision - consumers
+    decisions = end.last_decision - start.last_decision
     return Measured(database, recordings, consumers, decisions, recordings / wall, 1000 * cpu / recordings)
 
 

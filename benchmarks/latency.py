@@ -87,14 +87,15 @@ class Road:
 
 
 @contextmanager
-def installation() -> Iterator[Installation]:
-    """A Prefect server and an evaluator, each a process of its own."""
+def installation(*, start: bool = True) -> Iterator[Installation]:
+    """A Prefect server and an evaluator, each a process of its own; the evaluator is started here, or later."""
     with tempfile.TemporaryDirectory(prefix="assetflow-latency-") as folder:
         home = Path(folder) / "assetflow"
         home.mkdir()
         with PrefectServer(Path(folder) / "prefect") as server:
             site = Installation(server, home)
-            site.start()
+            if start:
+                site.start()
             try:
                 yield site
             finally:

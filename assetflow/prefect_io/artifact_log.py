@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import datetime
-from functools import partial
 from typing import cast
 
 from assetflow.core.codec import event_to_json
 from assetflow.core.consumers import Decision
 from assetflow.prefect_io.names import TRIGGERING_EVENTS_ARTIFACT, UPDATE_ARTIFACT
-from assetflow.prefect_io.rest import Json, PrefectApi, next_page
+from assetflow.prefect_io.rest import Json, PrefectApi
 
 PAGE = 100
 
@@ -36,8 +35,7 @@ class ArtifactLog:
                 "limit": PAGE,
                 "offset": offset,
             }
-            ask = partial(self._api.post, "/artifacts/filter", body)
-            page = cast("list[Json]", await (next_page(ask) if offset else ask()))
+            page = cast("list[Json]", await self._api.post("/artifacts/filter", body))
             for artifact in page:
                 if created(artifact) < moment:
                     return
