@@ -4,7 +4,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup demo dev screenshots test test-long faults lint format types imports check clean
+.PHONY: audit help setup demo dev screenshots test test-long faults lint format types imports check clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -46,6 +46,9 @@ types: $(READY) ## check the types
 
 imports: $(READY) ## check that imports go down only
 	@$(BIN)/lint-imports
+
+audit: $(READY) ## look for known vulnerabilities in the packages of the lock file
+	@$(BIN)/python scripts/audit
 
 check: test test-long lint types imports ## all that has to pass before a change goes in
 
