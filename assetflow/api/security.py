@@ -23,6 +23,8 @@ from assetflow.errors import InvalidSettings
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 HEALTH = frozenset({"/health", "/api/v1/health"})
+# Outside of /api, where load balancers, orchestrators and Prometheus look for them.
+FOR_MACHINES = frozenset({"/health", "/ready", "/metrics"})
 BULK = "/api/v1/events"
 BULK_BYTES = 16 * 1024 * 1024
 BODY_BYTES = 1024 * 1024

@@ -13,7 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assetflow.api.problems import MEDIA_TYPE
-from assetflow.api.security import ALWAYS
+from assetflow.api.security import ALWAYS, FOR_MACHINES
 from assetflow.web.login import LOGIN
 from assetflow.web.pages import Pages, url
 
@@ -35,7 +35,7 @@ class Front:
         self._pages = pages
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"].startswith("/api/"):
+        if scope["type"] != "http" or scope["path"].startswith("/api/") or scope["path"] in FOR_MACHINES:
             await self._app(scope, receive, send)
             return
         answer = _Answer(send)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
+import pytest
+from fastapi import FastAPI
 from prometheus_client.parser import text_string_to_metric_families
 
+from assetflow.api.app import create_app
+from assetflow.api.backend import Backend
 from assetflow.api.security import Access
 from assetflow.ledger import Ledger
+from assetflow.web import create_site
 from tests.api.conftest import Api, MakeApi
+from tests.api.serving import serving
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, event_id, update
 
 Numbers = dict[tuple[str, str], float]
@@ -73,8 +80,14 @@ def test_without_prefect_the_rest_is_told(api: Api) -> None:
     assert numbers["assetflow_events_recorded_total", ""] == 0
 
 
-def test_health_needs_no_key_and_the_rest_does(make_api: MakeApi) -> None:
-    api = make_api(Access("secret"))
+@pytest.mark.parametrize("create", [create_app, create_site])
+def test_health_needs_no_key_and_the_rest_does(ledger: Ledger, create: Callable[..., FastAPI]) -> None:
+    """With pages too: a machine is told 401, not sent to the login."""
+    with serving(create(Backend(ledger), Access("secret"))) as url, httpx.Client(base_url=url, timeout=60) as api:
+        check_access(api)
+
+
+def check_access(api: Api) -> None:
     assert api.get("/health").json() == {"status": "ok"}
     assert api.get("/ready").status_code == 401
     assert api.get("/metrics").status_code == 401
