@@ -1,0 +1,89 @@
+"""What a recording costs, counted: it depends on the consumers that want it, not on how many there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from assetflow.core import evaluation, fold
+from assetflow.ledger import Ledger, foresight
+from benchmarks import ring
+from tests.ledger.making import NOW
+
+RECORDINGS = 240
+BATCH = 60
+PER_BATCH = 16
+
+
+@dataclass
+class Counts:
+    """What was done for all recordings."""
+
+    statements: int = 0
+    rows: int = 0
+    evaluations: int = 0
+    decisions: int = 0
+
+
+def counted(folder: Path, monkeypatch: pytest.MonkeyPatch, consumers: int) -> Counts:
+    """The counts of recordings into so many consumers, on a ledger that has been at work."""
+    found = Counts()
+    assets = ring.assets(consumers)
+
+    def note(_connection: Any, _cursor: Any, _statement: str, parameters: Any, _context: Any, many: bool) -> None:
+        found.statements += 1
+        found.rows += len(parameters) if many else 1
+
+    def evaluate(*arguments: Any) -> bool:
+        found.evaluations += 1
+        return evaluation.evaluate(*arguments)
+
+    with Ledger.open(folder / f"{consumers}.db") as ledger:
+        ring.deploy(ledger, assets)
+        ledger.writer.record(ring.recordings(assets, consumers, seed=0), NOW)
+        made = ring.recordings(assets, RECORDINGS)
+        event.listen(ledger._engine, "before_cursor_execute", note)
+        with monkeypatch.context() as patched:
+            patched.setattr(fold, "evaluate", evaluate)
+            patched.setattr(foresight, "evaluate", evaluate)
+            for first in range(0, RECORDINGS, BATCH):
+                done = ledger.writer.record(made[first : first + BATCH], NOW)
+                found.decisions += sum(len(decisions) for _, decisions in done)
+    return found
+
+
+def test_a_recording_costs_the_same_for_any_number_of_consumers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few, many = (counted(tmp_path, monkeypatch, consumers) for consumers in (24, 240))
+
+    assert few.decisions == many.decisions == RECORDINGS
+    # Two or three consumers want each asset, and each is looked at once.
+    assert few.evaluations == many.evaluations == 2.5 * RECORDINGS
+    batches = RECORDINGS / BATCH
+    assert few.statements <= many.statements <= PER_BATCH * batches
+    # One event, one decision, two or three receipts: written once, or again when they are consumed later, and the
+    # queues in short between the two.
+    assert 4.5 * RECORDINGS < few.rows <= many.rows < 13 * RECORDINGS
+
+
+def test_statements_for_a_batch_do_not_grow_with_it(tmp_path: Path) -> None:
+    assets = ring.assets(200)
+    sent: list[int] = []
+
+    def note(*_: Any) -> None:
+        sent[-1] += 1
+
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        ring.deploy(ledger, assets)
+        made = ring.recordings(assets, 600)
+        ledger.writer.record(made[:200], NOW)
+        event.listen(ledger._engine, "before_cursor_execute", note)
+        for first, last in ((200, 220), (220, 300), (300, 600)):
+            sent.append(0)
+            ledger.writer.record(made[first:last], NOW)
+    assert max(sent) <= PER_BATCH

@@ -1,0 +1,42 @@
+"""Each benchmark runs in a short form, and prints one JSON document with the figures that it is there for."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.long
+
+
+def run(name: str, *options: str) -> dict[str, Any]:
+    """What a benchmark prints."""
+    command = [sys.executable, "-m", f"benchmarks.{name}", "--json", *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=170, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+@pytest.mark.postgres
+def test_engine() -> None:
+    found = run("engine", "--thousand=60", "--many=120", "--few=20", "--rounds=1")
+    names = {"events_per_second_1k", "events_per_second_10k", "cpu_ms_per_event_1k", "cost_ratio_10k_to_100"}
+    assert all(found[name] > 0 for name in (*names, "memory_mb", "postgres_ratio"))
+    assert [each["decisions"] for each in found["sizes"]] == [60, 60, 120, 120, 60]
+
+
+@pytest.mark.prefect
+def test_latency() -> None:
+    found = run("latency", "--samples=2", "--burst=3")
+    assert all(found[name] > 0 for name in ("latency_ratio_median", "latency_ratio_p95", "burst_ratio"))
+
+
+@pytest.mark.prefect
+def test_growth() -> None:
+    sizes = ("--consumers", "20", "40", "--events=1000", "--deployments", "5", "--recordings=40", "--samples=2")
+    found = run("growth", *sizes)
+    assert found["ledger_events"] == 1000
+    assert found["start_seconds"] > 0
