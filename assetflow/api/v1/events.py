@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 
 from assetflow.api.backend import TheReader
 from assetflow.api.paging import LARGEST, Limit, Moment, Offset, Text, following, page
@@ -17,7 +18,6 @@ from assetflow.core.codec.events import event_to_json
 from assetflow.core.redaction import redacted
 from assetflow.errors import InvalidCall
 from assetflow.ledger.explanations import event_explanation
-from assetflow.ledger.reader import Reader
 from assetflow.ledger.records import EventQuery
 
 router = APIRouter(tags=["events"], route_class=EtagRoute)
@@ -31,8 +31,7 @@ Earlier = Annotated[Moment | None, Query(description="Occurred earlier than this
 Cursor = Annotated[int | None, Query(ge=0, le=LARGEST, description="The `next` of the page before.")]
 
 
-@router.get("/events", response_model=EventsPage, responses=answers())
-def list_events(
+def wanted_events(
     reader: TheReader,
     uri: Uri = None,
     name: Name = None,
@@ -41,6 +40,30 @@ def list_events(
     flow_run: UUID | None = None,
     after: Later = None,
     before: Earlier = None,
+) -> EventQuery | None:
+    """The question to the ledger that a request asks; none if it asks for a name that belongs to nothing."""
+    if sum(each is not None for each in (uri, name, alias)) > 1:
+        raise InvalidCall("uri, name and alias exclude each other", where="query.uri", fix="Give one of them")
+    owner = None if name is None else reader.owner_of(name)
+    if name is not None and owner is None:
+        return None
+    return EventQuery(
+        uri=owner if uri is None else Asset(uri).uri,
+        alias=alias,
+        after=after,
+        before=before,
+        partition_key=partition_key,
+        flow_run_id=flow_run,
+    )
+
+
+Wanted = Annotated[EventQuery | None, Depends(wanted_events)]
+
+
+@router.get("/events", response_model=EventsPage, responses=answers())
+def list_events(
+    reader: TheReader,
+    wanted: Wanted,
     order: Literal["asc", "desc"] = "desc",
     cursor: Cursor = None,
     offset: Offset = 0,
@@ -48,30 +71,18 @@ def list_events(
 ) -> Json:
     """Events in ledger order, the newest first unless `order=asc`. To page on, give `next` as `cursor`."""
     newest_first = order == "desc"
-    query = _query(reader, uri, name, alias, partition_key, flow_run, after, before)
-    if query is None:
+    if wanted is None:
         return Json(page([]))
-    query = _from(query, cursor, newest_first)
-    found = reader.events(query, newest_first=newest_first, limit=limit, offset=offset)
+    found = reader.events(_from(wanted, cursor, newest_first), newest_first=newest_first, limit=limit, offset=offset)
     items = [event_to_json(redacted(event)) for event in found]
     last = following(items, limit, "sequence")
     return Json(page(items, None if last is None else max(0, int(str(last)) + (-1 if newest_first else 1))))
 
 
 @router.get("/events/count", response_model=CountOut, responses=answers())
-def count_events(
-    reader: TheReader,
-    uri: Uri = None,
-    name: Name = None,
-    alias: Alias = None,
-    partition_key: Key = None,
-    flow_run: UUID | None = None,
-    after: Later = None,
-    before: Earlier = None,
-) -> Json:
+def count_events(reader: TheReader, wanted: Wanted) -> Json:
     """How many events there are."""
-    query = _query(reader, uri, name, alias, partition_key, flow_run, after, before)
-    return Json({"count": 0 if query is None else reader.count_events(query)})
+    return Json({"count": 0 if wanted is None else reader.count_events(wanted)})
 
 
 @router.post("/events/known", response_model=IdsOut, responses=answers(413, 415))
@@ -98,36 +109,8 @@ def list_refused(reader: TheReader, limit: Limit = 100) -> Json:
     return Json(page([each.as_json() for each in reader.refused(limit=limit)]))
 
 
-def _query(
-    reader: Reader,
-    uri: str | None,
-    name: str | None,
-    alias: str | None,
-    key: str | None,
-    flow_run: UUID | None,
-    after: Moment | None,
-    before: Moment | None,
-) -> EventQuery | None:
-    """The question to the ledger; none if it asks for a name that belongs to nothing."""
-    if sum(each is not None for each in (uri, name, alias)) > 1:
-        raise InvalidCall("uri, name and alias exclude each other", where="query.uri", fix="Give one of them")
-    owner = None if name is None else reader.owner_of(name)
-    if name is not None and owner is None:
-        return None
-    return EventQuery(
-        uri=owner if uri is None else Asset(uri).uri,
-        alias=alias,
-        after=after,
-        before=before,
-        partition_key=key,
-        flow_run_id=flow_run,
-    )
-
-
 def _from(query: EventQuery, cursor: int | None, newest_first: bool) -> EventQuery:
     if cursor is None:
         return query
     first, last = (None, cursor) if newest_first else (cursor, None)
-    return EventQuery(
-        query.uri, query.alias, query.after, query.before, first, last, query.partition_key, query.flow_run_id
-    )
+    return replace(query, from_sequence=first, to_sequence=last)
