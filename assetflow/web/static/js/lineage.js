@@ -4,9 +4,11 @@
 (() => {
   const place = document.getElementById("lineage");
   const words = document.getElementById("lineage-words");
+  const note = document.getElementById("lineage-note");
   const start = place.dataset.start;
-  const FIRST = { depth: 2, limit: 120 };
-  const MORE = { depth: 1, limit: 200 };
+  const MOST = 500;
+  const FIRST = { depth: 2, limit: MOST };
+  const MORE = { depth: 1, limit: MOST };
   const KINDS = {
     scheduling: new Set(["schedules", "links"]),
     data: new Set(["produces", "reads", "links"]),
@@ -167,7 +169,7 @@
     arrange();
     fit();
     words.textContent = size > 1 ? "" : "Nothing deployed makes this asset, reads it or runs on it.";
-    if (truncated) words.textContent = "";
+    if (truncated) note.textContent = `Only the nearest ${MOST} are shown.`;
     place.dataset.nodes = String(size);
   };
 

@@ -1,0 +1,251 @@
+"""The pages of assets as a person uses them: both themes, keyboard only, a narrow screen, live, and without harm."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from assetflow.core.assets import Asset
+from assetflow.ledger import Ledger
+from tests.browser.conftest import QUIET
+from tests.browser.site import EVIL, running_site, update
+from tests.cli.shop import CUSTOMERS, deploy
+from tests.environment.needs import chromium
+
+pytestmark = [pytest.mark.long, pytest.mark.browser]
+
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+ORDERS_PAGE = "/asset?asset=orders"
+PAGES = ("/assets", "/assets?search=zzz", ORDERS_PAGE, "/asset?asset=hourly", "/asset?asset=s3://lake/evil")
+Theme = Literal["light", "dark"]
+
+
+@dataclass
+class Shown:
+    """A browser in front of the pages, and what it complained about."""
+
+    browser: Browser
+    url: str
+    ledger: Ledger
+    complaints: list[str] = field(default_factory=list)
+
+    def page(self, path: str, theme: Theme = "light", width: int = 1280, **options: Any) -> Page:
+        """A new window on an address; whatever is written to its console is a complaint."""
+        view = {"width": width, "height": 860}
+        page = self.browser.new_context(base_url=self.url, color_scheme=theme, viewport=view, **options).new_page()
+        page.on("console", lambda message: self.complaints.append(f"{path}: {message.text}"))
+        page.on("pageerror", lambda error: self.complaints.append(f"{path}: {error}"))
+        page.on("dialog", lambda dialog: self.complaints.append(f"{path}: a dialog {dialog.message}"))
+        page.goto(path)
+        return page
+
+    def drawn(self, path: str, *given: Any, **options: Any) -> Page:
+        """The same with everything there that is loaded later."""
+        page = self.page(path, *given, **options)
+        expect(page.locator("#live-words")).to_have_text("Live")
+        if path.startswith("/asset?"):
+            expect(page.locator("#lineage")).to_have_attribute("data-nodes", re.compile(r"\d+"))
+        return page
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=QUIET)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Ledger]]:
+    with running_site(tmp_path_factory.mktemp("pages") / "ledger.db") as site:
+        yield site
+
+
+@pytest.fixture
+def shown(browser: Browser, served: tuple[str, Ledger]) -> Iterator[Shown]:
+    shown = Shown(browser, *served)
+    yield shown
+    for context in browser.contexts:
+        context.close()
+    assert not shown.complaints
+
+
+def event_page(shown: Shown) -> str:
+    return f"/events/{shown.ledger.reader.events(newest_first=True, limit=1)[0].id}"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 360])
+def test_pages_are_accessible_and_fit(shown: Shown, theme: Theme, width: int) -> None:
+    for path in (*PAGES, event_page(shown)):
+        page = shown.drawn(path, theme, width)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+        page.evaluate(AXE.read_text())
+        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        serious = [
+            (each["id"], [node["html"][:200] for node in each["nodes"]][:3])
+            for each in found["violations"]
+            if each["impact"] in ("serious", "critical")
+        ]
+        assert not serious, path
+        page.context.close()
+
+
+def test_text_of_users_does_nothing(shown: Shown) -> None:
+    for path in ("/assets", "/asset?asset=s3://lake/evil", f"/assets?search={EVIL[:30]}"):
+        page = shown.drawn(path)
+        assert page.title() in ("Assets · assetflow", "evil <b>{{7*7}}</b> · assetflow")
+        assert page.locator("main img, main script").count() == 0
+    page.goto("/asset?asset=s3://lake/evil")
+    expect(page.locator("main")).to_contain_text("<img src=x onerror=document.title='hacked'>{{7*7}}\\x1b[31m\\u202e")
+
+
+def test_searching_as_one_types(shown: Shown) -> None:
+    page = shown.drawn("/assets")
+    page.get_by_role("searchbox", name="Search assets").press_sequentially("custom")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page).to_have_url(re.compile("search=custom"))
+    page.get_by_role("searchbox", name="Search assets").fill("")
+    expect(page.locator("tbody tr")).to_have_count(50)
+    page.get_by_label("Group").select_option("shop")
+    expect(page.locator("tbody tr")).to_have_count(2)
+    page.go_back()
+    expect(page.locator("tbody tr")).to_have_count(50)
+
+
+def test_an_update_appears_by_itself(shown: Shown) -> None:
+    listed = shown.drawn("/assets?search=landing")
+    asset = shown.drawn("/asset?asset=landing")
+    expect(asset.get_by_text("No events yet")).to_be_visible()
+    update(shown.ledger, Asset("s3://lake/landing", name="landing"), timedelta(), extra={"fresh": 1})
+    expect(asset.locator("#events")).to_contain_text('{"fresh": 1}')
+    expect(listed.locator("tbody tr")).to_contain_text("ago")
+
+
+def test_an_event_is_created_by_keyboard_alone(shown: Shown) -> None:
+    deploy(shown.ledger, "by/keyboard", CUSTOMERS)
+    page = shown.drawn("/assets")
+    page.keyboard.press("Tab")
+    expect(page.get_by_text("Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("searchbox")).to_be_focused()
+    page.keyboard.type("s3://lake/customers")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    for _ in range(3):
+        page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="customers", exact=True)).to_be_focused()
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("/asset"))
+    expect(page.get_by_role("heading", name="Events")).to_be_visible()
+    button = page.get_by_role("button", name="Create event")
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        if button.evaluate("each => each === document.activeElement"):
+            break
+    page.keyboard.press("Enter")
+    for _ in range(6):
+        if page.evaluate("document.activeElement.name") == "extra":
+            break
+        page.keyboard.press("Tab")
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type('{"by": "hand"}')
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("/events/"))
+    expect(page.locator("main")).to_contain_text('"by": "hand"')
+    expect(page.locator("#receipts")).to_contain_text("by/keyboard")
+
+
+def test_what_is_wrong_is_said_in_the_form(shown: Shown) -> None:
+    page = shown.drawn(ORDERS_PAGE)
+    page.get_by_role("button", name="Create event").click()
+    form = page.get_by_role("dialog", name="Create event")
+    form.get_by_label("Extra").fill("{")
+    form.get_by_role("button", name="Create event").click()
+    expect(form.get_by_text("This is no JSON")).to_be_visible()
+    expect(form.get_by_label("Extra")).to_have_value("{")
+    # The browser says so by itself, of any page that is not found or refused.
+    shown.complaints[:] = [each for each in shown.complaints if "status of 422" not in each]
+
+
+def test_the_theme_is_chosen_and_kept(shown: Shown) -> None:
+    page = shown.drawn("/assets", "light")
+
+    def back() -> str:
+        return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    light = back()
+    page.get_by_role("button", name=re.compile("Theme")).click()
+    page.get_by_role("button", name="Theme: light").click()
+    expect(page.get_by_role("button", name="Theme: dark")).to_be_visible()
+    dark = back()
+    assert dark != light
+    page.reload()
+    assert back() == dark
+
+
+def test_the_graph_grows_on_demand_and_has_switches(shown: Shown) -> None:
+    page = shown.drawn(ORDERS_PAGE)
+    graph = page.locator("#lineage")
+    # ingest makes orders, customers and hourly and runs on landing; report runs on two of them and makes one.
+    expect(graph).to_have_attribute("data-nodes", "7")
+    page.get_by_label("Data").uncheck()
+    expect(graph).to_have_attribute("data-nodes", "3")
+    page.get_by_label("Scheduling").uncheck()
+    expect(graph).to_have_attribute("data-nodes", "1")
+    expect(page.get_by_text("Nothing deployed makes this asset")).to_be_visible()
+
+
+def test_the_pages_ask_for_the_key_once(browser: Browser, tmp_path: Path) -> None:
+    with running_site(tmp_path / "ledger.db", key="a-key") as (url, ledger):
+        shown = Shown(browser, url, ledger)
+        page = shown.page("/asset?asset=orders")
+        page.get_by_label("Key").fill("no key")
+        page.get_by_role("button", name="Log in").click()
+        expect(page.get_by_text("This is not the key.")).to_be_visible()
+        page.get_by_label("Key").fill("a-key")
+        page.get_by_role("button", name="Log in").click()
+        expect(page.get_by_role("heading", name="orders")).to_be_visible()
+        expect(page.locator("#lineage")).to_have_attribute("data-nodes", re.compile(r"\d+"))
+        page.get_by_role("button", name="Log out").click()
+        expect(page.get_by_label("Key")).to_be_visible()
+        page.context.close()
+
+
+def test_a_graph_of_500_nodes_can_be_panned(shown: Shown) -> None:
+    hub = Asset("s3://wide/hub", name="hub")
+    update(shown.ledger, hub, timedelta())
+    for number in range(250):
+        deploy(shown.ledger, f"wide/{number}", hub, produces=(Asset(f"s3://wide/{number}"),))
+    page = shown.drawn("/asset?asset=hub")
+    expect(page.locator("#lineage")).to_have_attribute("data-nodes", "500", timeout=20_000)
+    expect(page.get_by_text("Only the nearest 500 are shown.")).to_be_visible()
+    box = page.locator("#lineage").bounding_box()
+    assert box is not None
+    page.evaluate(
+        """() => {
+          window.frames_ = []; let last = performance.now();
+          const tick = (now) => { window.frames_.push(now - last); last = now; requestAnimationFrame(tick); };
+          requestAnimationFrame(tick);
+        }"""
+    )
+    page.mouse.move(box["x"] + 40, box["y"] + 40)
+    page.mouse.down()
+    for step in range(60):
+        page.mouse.move(box["x"] + 40 + 4 * step, box["y"] + 40 + 3 * step)
+    page.mouse.up()
+    frames = sorted(page.evaluate("window.frames_"))
+    # A slow machine draws in software; a second without a picture would be felt on any.
+    assert frames[len(frames) // 2] < 50
+    assert frames[-1] < 1000
