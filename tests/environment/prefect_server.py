@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -47,7 +47,6 @@ class PrefectServer:
         home: the server's PREFECT_HOME; its database and its log (`server.log`) lie there.
         settings: further Prefect settings, as environment variables: a database on PostgreSQL, messaging on Redis.
         port: the port on 127.0.0.1, a free one by default.
-        arguments: further arguments of `prefect server start`.
         auth_string: what the server asks of everybody, `user:password`; empty for nothing.
     """
 
@@ -57,7 +56,6 @@ class PrefectServer:
         settings: Mapping[str, str] | None = None,
         port: int | None = None,
         *,
-        arguments: Sequence[str] = (),
         auth_string: str = "",
     ) -> None:
         self.home = home
@@ -65,7 +63,6 @@ class PrefectServer:
         self.api_url = f"http://127.0.0.1:{self.port}/api"
         self.auth_string = auth_string
         self._settings = dict(settings or {})
-        self._arguments = list(arguments)
         if auth_string:
             self._settings["PREFECT_SERVER_API_AUTH_STRING"] = auth_string
         self._process: subprocess.Popen[bytes] | None = None
@@ -103,7 +100,6 @@ class PrefectServer:
             raise RuntimeError(f"the server on port {self.port} runs already")
         self.home.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(self.port)]
-        command += self._arguments
         with self._log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 command,

@@ -19,16 +19,16 @@ DATABASES = range(1, 16)
 
 @contextmanager
 def replicas(home: Path) -> Iterator[list[PrefectServer]]:
-    """Two servers of one Prefect; the background services run in the second one."""
+    """Two servers of one Prefect, which share the work of its background services."""
     with new_database() as database, _redis() as messages:
         settings = env_file("replicas/prefect-server.env") | {
             "PREFECT_SERVER_DATABASE_CONNECTION_URL": database.replace("+psycopg", "+asyncpg"),
             "PREFECT_SERVER_DOCKET_URL": messages,
             "PREFECT_REDIS_MESSAGING_URL": messages,
         }
-        without_services = PrefectServer(home / "first", settings, arguments=["--no-services"], auth_string=AUTH_STRING)
-        with without_services, PrefectServer(home / "second", settings, auth_string=AUTH_STRING) as with_services:
-            yield [without_services, with_services]
+        first = PrefectServer(home / "first", settings, auth_string=AUTH_STRING)
+        with first, PrefectServer(home / "second", settings, auth_string=AUTH_STRING) as second:
+            yield [first, second]
 
 
 @contextmanager
