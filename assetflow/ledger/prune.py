@@ -20,8 +20,8 @@ from assetflow.ledger.rows import QUEUED
 from assetflow.ledger.tables import DECISION, EVENT, EVENT_ALIAS, LEDGER, NO_KEY, RECEIPT, REFUSED
 from assetflow.ledger.types import Moment
 
-# So many events are looked at in one transaction: others wait for it for some hundredths of a second.
-CHUNK = 1_000
+# So many events are looked at in one transaction, and whoever writes waits for it.
+CHUNK = 500
 _BEFORE = bindparam("before", type_=Moment())
 
 
