@@ -1,6 +1,6 @@
 """The flows of this repository, one after the other, on the Spark that the environment names; what came of it.
 
-With the argument `shop` those of the tutorial only, and one that writes partitions.
+With the argument `shop` those of the tutorial only.
 """
 
 from __future__ import annotations
@@ -25,20 +25,18 @@ def updated(asset: Asset) -> AssetEvent:
     return AssetEvent(id=uuid4(), asset=asset, occurred=datetime.now(UTC), origin=Origin("api"))
 
 
-shop: list[Any] = [orders_producer, weather_hourly]
-rest: list[Any] = [ingest_flights, ingest_weather, ingest_planes, carrier_report, delay_by_weather, fleet_report]
+lake_flows: list[Any] = [ingest_flights, ingest_weather, ingest_planes, weather_hourly]
+reports: list[Any] = [carrier_report, delay_by_weather, fleet_report]
+produce: Any = orders_producer
 compose: Any = board
 combine: Any = combined_consumer
 
-is_all = sys.argv[1] == "all"
-for flow in shop + rest if is_all else shop:
-    flow()
-if is_all:
+produce()
+result: dict[str, Any] = {"master": get_session().conf.get("spark.master"), "by city": combine()}
+if sys.argv[1] == "all":
+    for flow in lake_flows + reports:
+        flow()
     compose(triggering_asset_events=[updated(lake.delay_by_weather_asset), updated(lake.fleet_report_asset)])
-result = {
-    "master": get_session().conf.get("spark.master"),
-    "by city": combine(),
-    "hours": len(list((lake.LAKE / "weather_hourly").iterdir())),
-    "wrong": [entry for entry in check.lake_checks() if not entry["ok"]] if is_all else [],
-}
+    result["hours"] = len(list((lake.LAKE / "weather_hourly").iterdir()))
+    result["wrong"] = [entry for entry in check.lake_checks() if not entry["ok"]]
 sys.stdout.write("\n" + json.dumps(result))

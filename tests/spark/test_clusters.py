@@ -63,8 +63,7 @@ def test_the_flows_run_unchanged(
     assert found == {
         "master": settings.get("ASSETFLOW_SPARK_MASTER", "local[2]"),
         "by city": {"London": 200.0, "New York": 40.0},
-        "hours": 71,
-        "wrong": [],
+        **({"hours": 71, "wrong": []} if which == "all" else {}),
     }
 
 
