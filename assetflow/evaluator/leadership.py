@@ -34,6 +34,8 @@ class Leadership:
         self._stand_by = stand_by
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="assetflow-lease")
         self._health = Health()
+        self._stands_by = False
+        self._shown = 0.0
         self._renewed = 0.0
 
     async def gain(self) -> None:
@@ -44,30 +46,12 @@ class Leadership:
             LedgerVersion: the ledger was upgraded meanwhile; this program is too old for it.
             LedgerError: it cannot be used. Who stands by waits until it can be again.
         """
-        began, shown = time.monotonic(), 0.0
-        while True:
-            started = time.monotonic()
-            try:
-                await self._call(self._ledger.writer.acquire_lease, self._holder)
-                self._health.up("ledger")
-                break
-            except EvaluatorRunning as error:
-                self._refuse_to_wait(error, started - began)
-                self._health.up("ledger")
-                if not shown and self._stand_by:
-                    logger.info("standing by: %s", error.message)
-            except LedgerVersion:
-                raise
-            except LedgerError as error:
-                if not shown:
-                    raise
-                self._health.down("ledger", error)
-            if started - shown >= SHOW_EVERY:
-                shown = started
-                await self._show()
+        began = time.monotonic()
+        while (obstacle := await self._take()) is not None:
+            self._wait_for(obstacle, time.monotonic() - began)
+            await self._show()
             await asyncio.sleep(LOOK_EVERY)
-        self._renewed = started
-        if shown and self._stand_by:
+        if self._stands_by:
             logger.info("leading now")
 
     async def keep(self) -> None:
@@ -96,12 +80,35 @@ class Leadership:
             await self._call(self._ledger.writer.release_lease, self._holder)
         self._thread.shutdown()
 
-    def _refuse_to_wait(self, error: EvaluatorRunning, waited: float) -> None:
-        if not self._ledger.is_shared or (not self._stand_by and waited > LEASE_SECONDS + LOOK_EVERY):
-            raise error
+    async def _take(self) -> LedgerError | None:
+        """Take the lease; why that cannot be done now."""
+        started = time.monotonic()
+        try:
+            await self._call(self._ledger.writer.acquire_lease, self._holder)
+        except LedgerError as error:
+            return error
+        self._renewed = started
+        return None
+
+    def _wait_for(self, obstacle: LedgerError, waited: float) -> None:
+        """Say what is waited for, or raise it if nothing is to be waited for."""
+        if isinstance(obstacle, EvaluatorRunning):
+            patient = self._stand_by or waited <= LEASE_SECONDS + LOOK_EVERY
+            if not (self._ledger.is_shared and patient):
+                raise obstacle
+            if self._stand_by and not self._stands_by:
+                self._stands_by = True
+                logger.info("standing by: %s", obstacle.message)
+            self._health.up("ledger")
+        elif isinstance(obstacle, LedgerVersion) or not self._stands_by:
+            raise obstacle
+        else:
+            self._health.down("ledger", obstacle)
 
     async def _show(self) -> None:
-        if self._stand_by:
+        """Let `assetflow status` name this one, and know that it lives."""
+        if self._stands_by and time.monotonic() - self._shown >= SHOW_EVERY:
+            self._shown = time.monotonic()
             with suppress(LedgerError):
                 await self._call(self._ledger.writer.stand_by, self._holder)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from threading import Lock
 from uuid import UUID
@@ -70,9 +70,10 @@ class Store:
 
     @contextmanager
     def beside(self) -> Generator[Connection]:
-        """A connection in a transaction that waits for no other one of this store, for the lease alone."""
-        with explained(self.place), self._writing.begin() as connection:
-            yield connection
+        """A connection in a transaction for the lease alone. On Postgres it waits for no other one of this store."""
+        with nullcontext() if self.is_shared else self._lock, explained(self.place):
+            with self._writing.begin() as connection:
+                yield connection
 
     def _confirm(self, connection: Connection) -> None:
         if self.fence is not None:
