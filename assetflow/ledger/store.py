@@ -71,9 +71,9 @@ class Store:
     @contextmanager
     def beside(self) -> Generator[Connection]:
         """A connection in a transaction for the lease alone. On Postgres it waits for no other one of this store."""
-        with nullcontext() if self.is_shared else self._lock, explained(self.place):
-            with self._writing.begin() as connection:
-                yield connection
+        waiting = nullcontext() if self.is_shared else self._lock
+        with waiting, explained(self.place), self._writing.begin() as connection:
+            yield connection
 
     def _confirm(self, connection: Connection) -> None:
         if self.fence is not None:
