@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import DataError, DBAPIError
 
-from assetflow.errors import AssetflowError, InvalidEvent, LedgerError, LedgerLocked, TooLarge
+from assetflow.errors import AssetflowError, InvalidEvent, LedgerError, LedgerLocked, LedgerVersion, TooLarge
 
 _DAMAGED = "Move it away and rebuild it from what Prefect kept: `assetflow evaluator start --take-over --since DATE`"
 
@@ -41,6 +41,11 @@ _OCCUPIED: Cause = (
 )
 
 _CROWDED: Cause = (LedgerError, "the database has no free connection", "Let its server take more connections")
+_OTHER_TABLES: Cause = (
+    LedgerVersion,
+    "the tables are not those of the version that they say",
+    "`assetflow database check` says what differs; put back a backup, or rebuild the ledger",
+)
 
 # Postgres gives a code, whatever its language, to all but what goes wrong before a connection is made.
 _BY_CODE: dict[str, Cause] = {
@@ -51,6 +56,7 @@ _BY_CODE: dict[str, Cause] = {
     "42501": _NO_RIGHTS,
     "25006": _READ_ONLY,
     "42P07": _OCCUPIED,
+    "42703": _OTHER_TABLES,
     "53300": _CROWDED,
     "57P01": _SILENT,
     "57P02": _SILENT,
@@ -73,6 +79,8 @@ _BY_TEXT: tuple[tuple[str, Cause], ...] = (
         (LedgerError, "the ledger cannot be opened", "Check that the file and its folder can be read"),
     ),
     ("no such table", _NONE),
+    ("no such column", _OTHER_TABLES),
+    ("has no column", _OTHER_TABLES),
     ("already exists", _OCCUPIED),
     ("permission denied for database", _NO_ENTRY),
     ("authentication failed", _NO_ENTRY),

@@ -223,6 +223,8 @@ def test_check_says_what_is_not_as_it_should_be(empty: str) -> None:
     assert any("asset_group" in fault for fault in found.faults)
     assert any("add column" in fault and "run_state" in fault for fault in found.faults)
     assert not any("theirs" in fault for fault in found.faults)
+    with Reader.open(empty) as reader, pytest.raises(LedgerVersion, match="database check"):
+        reader.decisions()
 
 
 def test_check_reads_what_is_in_a_file(tmp_path: Path) -> None:
