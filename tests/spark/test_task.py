@@ -117,20 +117,20 @@ async def test_every_kind_of_function(orders: Asset, recorded: list[Recording], 
     tags: list[set[str]] = []
 
     def plain(spark: Any) -> Any:
-        tags.append(spark.sparkContext.getJobTags())
+        tags.append(set(spark.sparkContext.getJobTags()))
         return spark.range(2)
 
     def generator(spark: Any) -> Generator[Any, Any, Any]:
-        tags.append(spark.sparkContext.getJobTags())
+        tags.append(set(spark.sparkContext.getJobTags()))
         yield Metadata(orders, {"said": True})
         return spark.range(2)
 
     async def coroutine(spark: Any) -> Any:
-        tags.append(spark.sparkContext.getJobTags())
+        tags.append(set(spark.sparkContext.getJobTags()))
         return spark.range(2)
 
     async def async_generator(spark: Any) -> AsyncGenerator[Any, None]:
-        tags.append(spark.sparkContext.getJobTags())
+        tags.append(set(spark.sparkContext.getJobTags()))
         publish(spark.range(2), orders)
         yield Metadata(orders, {"said": True})
 
@@ -148,7 +148,7 @@ async def test_every_kind_of_function(orders: Asset, recorded: list[Recording], 
     assert event.metrics["rows"] == 2
     assert event.extra == ({"said": True} if "generator" in kind else {})
     assert tags == [{job_tag(task_run_of(event))}]
-    assert read(orders).sparkSession.sparkContext.getJobTags() == set()
+    assert not set(read(orders).sparkSession.sparkContext.getJobTags())
 
 
 def test_a_retry_after_a_publish_does_not_double(orders: Asset, recorded: list[Recording]) -> None:
