@@ -1,0 +1,90 @@
+"""The graph around a node: asked for step by step, and never farther than needed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from assetflow.core.lineage import DATA, SCHEDULING, Edge, EdgeKind, Node, loops_through, neighbourhood
+
+ALL: frozenset[EdgeKind] = SCHEDULING | DATA
+
+
+def asset(name: str) -> Node:
+    return Node("asset", name)
+
+
+def flow(name: str) -> Node:
+    return Node("flow", name)
+
+
+class Graph:
+    """Edges, and what was asked for."""
+
+    def __init__(self, *edges: Edge) -> None:
+        self.edges = edges
+        self.asked: list[set[Node]] = []
+
+    def edges_of(self, nodes: Collection[Node]) -> list[Edge]:
+        self.asked.append(set(nodes))
+        return [edge for edge in self.edges if edge.source in nodes or edge.target in nodes]
+
+
+def chain(length: int) -> Graph:
+    """a0 starts f0, which makes a1, which starts f1, …"""
+    edges: list[Edge] = []
+    for at in range(length):
+        edges.append(Edge(asset(f"a{at}"), flow(f"f{at}"), "schedules"))
+        edges.append(Edge(flow(f"f{at}"), asset(f"a{at + 1}"), "produces"))
+    return Graph(*edges)
+
+
+def test_only_what_is_near_is_asked_for() -> None:
+    graph = chain(50)
+    found = neighbourhood(graph.edges_of, asset("a10"), 2, kinds=ALL, most=100)
+    assert {node.value: distance for node, distance in found.distances.items()} == {
+        "a10": 0,
+        "f9": 1,
+        "f10": 1,
+        "a9": 2,
+        "a11": 2,
+    }
+    assert found.more == {asset("a9"), asset("a11")}
+    assert len(found.edges) == 4
+    assert len(graph.asked) == 3
+
+
+def test_the_nearest_come_first_and_the_rest_is_told() -> None:
+    hub = Graph(*(Edge(asset("hub"), flow(f"f{at}"), "schedules") for at in range(10)))
+    found = neighbourhood(hub.edges_of, asset("hub"), 5, kinds=ALL, most=4)
+    assert len(found.distances) == 4
+    assert found.truncated
+    assert found.more == {asset("hub")}
+
+
+def test_kinds_of_edges_are_kept_apart() -> None:
+    graph = chain(2)
+    found = neighbourhood(graph.edges_of, asset("a1"), 5, kinds=DATA, most=10)
+    assert set(found.distances) == {asset("a1"), flow("f0")}
+
+
+def test_a_loop_is_told_from_the_flow_back_to_itself() -> None:
+    alias = Node("alias", "x")
+    graph = Graph(
+        *chain(2).edges,
+        Edge(asset("a2"), alias, "links"),
+        Edge(alias, flow("f0"), "schedules"),
+        Edge(asset("a1"), flow("f0"), "reads"),
+    )
+    assert loops_through(graph.edges_of, "f0") == [("f0", "a1", "f1", "a2", "x", "f0")]
+    assert loops_through(chain(3).edges_of, "f0") == []
+
+
+def test_a_flow_that_runs_on_what_it_makes_itself() -> None:
+    graph = Graph(Edge(asset("a"), flow("f"), "schedules"), Edge(flow("f"), asset("a"), "produces"))
+    assert loops_through(graph.edges_of, "f") == [("f", "a", "f")]
+
+
+def test_looking_for_loops_has_an_end() -> None:
+    graph = chain(500)
+    assert loops_through(graph.edges_of, "f0", most=20) == []
+    assert len(graph.asked) <= 21
