@@ -4,7 +4,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: audit help setup demo dev screenshots test test-long faults lint format types imports check clean
+.PHONY: audit help setup demo dev screenshots charts test test-long faults lint format types imports check clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -23,6 +23,9 @@ dev: $(READY) ## start the same stack and leave it running
 
 screenshots: $(READY) ## take the pictures of docs/images anew (needs Chromium)
 	@$(BIN)/python scripts/screenshots
+
+charts: $(READY) ## draw docs/images/performance.svg anew, from benchmarks/results
+	@$$(command -v uv || echo .assetflow/tools/bin/uv) run --quiet --isolated --only-group charts python -m benchmarks.charts
 
 test: $(READY) ## run the tests (ARGS="tests/core -k cron" for some of them)
 	@$(BIN)/python -m pytest -m "not faults and not long" $(ARGS)

@@ -9,6 +9,7 @@ process. Figures are medians over rounds, each on a new ledger.
 from __future__ import annotations
 
 import asyncio
+import gc
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -59,6 +60,7 @@ async def measure(place: str | Path, recordings: int, consumers: int, *, deploy:
         spare_what_stays()
         wall, cpu = await _seconds(thread, made)
         end = await thread.call(thread.ledger.reader.status)
+    gc.unfreeze()
     assert end.last_event == start.last_event + recordings, "every recording is in the ledger"
     database = "postgres" if "://" in str(place) else "sqlite"
     decisions = end.last_decision - start.last_decision
