@@ -7,7 +7,6 @@ long an update takes to its run.
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 import time
 from pathlib import Path
@@ -15,7 +14,7 @@ from pathlib import Path
 from assetflow.core.assets import Asset
 from assetflow.ledger import Ledger
 from benchmarks import ring
-from benchmarks.engine import Measured, measure, on_sqlite
+from benchmarks.engine import Measured, in_own_process, on_sqlite
 from benchmarks.latency import Road, installation
 from benchmarks.report import Figures, median, parser, tell
 from tests.integration.installation import Installation
@@ -57,7 +56,7 @@ def on_a_full_ledger(events: int, recordings: int, consumers: int) -> tuple[Meas
         place = Path(folder) / "ledger.db"
         fill(place, events, consumers)
         size = place.stat().st_size / 1e9
-        return asyncio.run(measure(place, recordings, consumers, deploy=False)), size
+        return in_own_process(place, recordings, consumers, deploy=False), size
 
 
 def start_up(deployments: int, samples: int) -> Figures:
