@@ -97,9 +97,12 @@ def judge(world: World, *, unfolded: Iterable[str] = (), without_run: int = 0) -
 
 def _findings(world: World) -> Findings:
     with world.reader() as reader:
-        decisions = sorted(reader.decisions(limit=MOST), key=lambda each: each.number)
+        # A ledger that replays finds the updates and the runs of the server's earlier worlds, too.
+        known = sorted(reader.decisions(limit=MOST), key=lambda each: each.number)
+        decisions = [each for each in known if world.mark in each.consumer_name]
         consumed = reader.events_of(decisions)
-        records = [*reader.consumers(), *reader.consumers(removed=True)]
+        both = [*reader.consumers(), *reader.consumers(removed=True)]
+        records = [each for each in both if world.mark in each.consumer.name]
         consumers = {
             each.consumer.id: Consumer(
                 each.consumer.id,
