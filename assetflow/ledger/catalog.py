@@ -263,6 +263,31 @@ class Catalog:
             page = queries.CONSUMERS.where(*where).order_by(CONSUMER.c.name).limit(limit).offset(offset)
             return [queries.record_from_row(row) for row in connection.execute(page)], total
 
+    def keys(
+        self,
+        uri: str,
+        *,
+        since: str = "",
+        after: str = "",
+        until: str | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> list[str]:
+        """The partition keys of an asset in the order of texts: from `since`, or behind `after`, up to `until`."""
+        key = EVENT.c.partition_key
+        query = select(key).where(EVENT.c.uri == uri, key > after, key >= since).distinct()
+        if until is not None:
+            query = query.where(key <= until)
+        with self._reads() as connection:
+            found = connection.scalars(query.order_by(key.desc() if newest_first else key).limit(limit)).all()
+        return [each for each in found if each is not None]
+
+    def count_keys(self, uri: str) -> int:
+        """How many partition keys an asset has."""
+        query = select(func.count(EVENT.c.partition_key.distinct()))
+        with self._reads() as connection:
+            return connection.execute(query.where(EVENT.c.uri == uri, EVENT.c.partition_key.is_not(None))).scalar_one()
+
     def consumer_number(self, text: str) -> int | None:
         """The id of the consumer that is called `flow/deployment`, `flow.deployment` or by its deployment's id."""
         meant: list[ColumnElement[bool]] = [CONSUMER.c.name == text, func.replace(CONSUMER.c.name, "/", ".") == text]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
@@ -63,25 +63,38 @@ class Calendar:
     later: datetime | None
 
 
-def calendar_of(series: KeySeries, known: Collection[str], now: datetime, until: datetime | None) -> Calendar:
+@dataclass(frozen=True)
+class Known:
+    """The keys that were updated: the first, the last, and a way to ask for those between two (`since`, `until`)."""
+
+    first: str
+    last: str
+    ask: Callable[..., Collection[str]]
+
+    def among(self, wanted: Collection[str]) -> set[str]:
+        """Those of some keys of a series that were updated. The keys of a series have the order of their texts."""
+        return set(self.ask(since=min(wanted), until=max(wanted))) if wanted else set()
+
+
+def calendar_of(series: KeySeries, known: Known, now: datetime, until: datetime | None) -> Calendar:
     """The map that ends at `until`, or with the newest key or now.
 
     Parameters:
-        known: the keys that were updated, at least one.
         until: a wall time of the series' zone.
     """
     kind = series.writer.kind
     today = now.astimezone(ZoneInfo(series.writer.timezone)).replace(tzinfo=None)
     format_of = series.writer.output_format
-    first = datetime.strptime(min(known), format_of)  # noqa: DTZ007 (a wall time)
-    last = datetime.strptime(max(known), format_of)  # noqa: DTZ007
+    first = datetime.strptime(known.first, format_of)  # noqa: DTZ007 (a wall time)
+    last = datetime.strptime(known.last, format_of)  # noqa: DTZ007
     newest = max(last, today) + timedelta(microseconds=1)
     end = min(until or newest, newest)
     start = max(series.writer.start_of(end - _WINDOWS[kind]), series.writer.start_of(first))
     wanted = series.between(start, end)
+    there = known.among(wanted)
     current = series.writer.start_of(today)
     cells = {
-        start: Cell(key, _label(kind, start), _state(key in known, start, current)) for key, start in wanted.items()
+        start: Cell(key, _label(kind, start), _state(key in there, start, current)) for key, start in wanted.items()
     }
     return Calendar(
         kind=kind,

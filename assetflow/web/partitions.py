@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from datetime import datetime
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -12,7 +12,7 @@ from assetflow.api.backend import TheBackend
 from assetflow.core.partitions.ranges import series_of_keys
 from assetflow.ledger.lookup import find_uri
 from assetflow.web.asset import Asked
-from assetflow.web.calendar import calendar_of
+from assetflow.web.calendar import Known, calendar_of
 from assetflow.web.pages import ThePages, url
 
 router = APIRouter()
@@ -36,25 +36,24 @@ def show_partitions(
         until: where the map ends; now, or the newest key, if not given.
         after: of keys that are no times, the first ones behind this one.
     """
-    reader = backend.ledger.reader
+    reader, now = backend.ledger.reader, backend.now()
     uri = find_uri(reader, asset)
-    known = reader.keys_of(uri)
-    ordered = sorted(known)
+    keys_of = partial(reader.catalog.keys, uri)
     # How the first and the last ones are written tells how all are; there may be very many.
-    series = series_of_keys(ordered[:SAMPLE] + ordered[-SAMPLE:])
-    keys = [] if series is not None else ordered[bisect_right(ordered, after) :]
+    first, last = keys_of(limit=SAMPLE), keys_of(newest_first=True, limit=SAMPLE)
+    series = series_of_keys([*first, *last])
+    listed = keys_of(after=after, limit=KEYS + 1) if series is None else []
     here = url("/asset/partitions", asset=uri)
     return pages.show(
         request,
         "partitions.html",
         fragment="partitions",
         uri=uri,
-        total=len(known),
-        calendar=None if series is None else calendar_of(series, known, backend.now(), _wall(until)),
-        keys=keys[:KEYS],
-        more=url("/asset/partitions", asset=uri, after=keys[KEYS - 1]) if len(keys) > KEYS else "",
+        total=reader.catalog.count_keys(uri),
+        calendar=None if series is None else calendar_of(series, Known(first[0], last[0], keys_of), now, _wall(until)),
+        keys=listed[:KEYS],
+        more=url("/asset/partitions", asset=uri, after=listed[KEYS - 1]) if len(listed) > KEYS else "",
         first=here if after else "",
-        here=here,
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
 from assetflow.core.assets import Asset
 from assetflow.ledger import Ledger
@@ -38,7 +38,7 @@ class Shown:
 
     def page(self, path: str, theme: Theme = "light", width: int = 1280, **options: Any) -> Page:
         """A new window on an address; whatever is written to its console is a complaint."""
-        view = {"width": width, "height": 860}
+        view: ViewportSize = {"width": width, "height": 860}
         page = self.browser.new_context(base_url=self.url, color_scheme=theme, viewport=view, **options).new_page()
         page.on("console", lambda message: self.complaints.append(f"{path}: {message.text}"))
         page.on("pageerror", lambda error: self.complaints.append(f"{path}: {error}"))

@@ -187,9 +187,12 @@
     }
   };
 
+  // A flow that nothing starts by a schedule is no consumer, and has no page here.
+  const hasPage = (node) => node.data("kind") !== "flow" || node.incomers("edge[kind = 'schedules']").nonempty();
+
   graph.on("tap", "node", (event) => {
     const node = event.target;
-    const address = page(node.data("kind"), node.data("value"));
+    const address = hasPage(node) && page(node.data("kind"), node.data("value"));
     if (node.hasClass("more")) load(node.id(), MORE);
     else if (address && node.id() !== start) window.location.assign(address);
   });
