@@ -99,7 +99,7 @@ class _Service:
             self._loop.call_soon_threadsafe(self._evaluator.launcher.wake)
 
     def troubles(self) -> dict[str, str]:
-        return {} if self._evaluator is None else self._evaluator.health.troubles
+        return self._options.health.troubles
 
     async def run(
         self, api: FastAPI, listener: socket.socket, *, evaluating: bool, on_stop: Callable[[], None]

@@ -46,6 +46,7 @@ class Options:
         look_after_lease: seconds between two signs of life.
         look_after_binding: seconds between two looks at whether another ledger took over.
         ui_url: where assetflow's pages are, for links to them; empty for nowhere.
+        health: what works and what does not, from before there is an evaluator on.
     """
 
     since: datetime | None = None
@@ -55,6 +56,7 @@ class Options:
     look_after_lease: float = 1.0
     look_after_binding: float = 10.0
     ui_url: str = ""
+    health: Health = field(default_factory=Health)
 
 
 class Evaluator:
@@ -86,7 +88,7 @@ class Evaluator:
         self._api = api
         self._rebuild = rebuild
         self._options = options or Options()
-        self.health = Health()
+        self.health = self._options.health
         artifacts, events, runs = ArtifactLog(api), EventLog(api), FlowRuns(api)
         self._announcer = Announcer(events, utc_now)
         self.registry = registry

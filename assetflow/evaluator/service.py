@@ -15,7 +15,7 @@ from pathlib import Path
 from assetflow.errors import InvalidCall, InvalidSettings, LeaseLost
 from assetflow.evaluator import binding
 from assetflow.evaluator.evaluator import Evaluator, Options, utc_now
-from assetflow.evaluator.health import Health, keep_going, logger
+from assetflow.evaluator.health import keep_going, logger
 from assetflow.evaluator.ledger_consumers import LedgerConsumers
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.evaluator.ledger_timers import LedgerTimers
@@ -126,9 +126,8 @@ def ready_marker(home: Path, evaluator: Evaluator) -> Generator[Path]:
 async def _bind(api: PrefectApi, ledger: LedgerThread, options: Options) -> None:
     """Make sure that ledger and Prefect belong together, as soon as Prefect answers."""
     bind = partial(binding.bind, api, ledger.ledger.id, take_over=options.take_over)
-    health = Health()
-    await keep_going("Prefect", bind, health)
-    health.up("Prefect")
+    await keep_going("Prefect", bind, options.health)
+    options.health.up("Prefect")
     await ledger.call(ledger.ledger.writer.set_prefect_api_url, api.url)
 
 
