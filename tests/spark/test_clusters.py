@@ -57,13 +57,13 @@ def test_the_flows_run_unchanged(
         settings = {"ASSETFLOW_SPARK_MASTER": "local-cluster[2,1,1024]"} | conf
     else:
         settings = request.getfixturevalue("on_connect")
-    # All of them run on one engine; the demo runs them on Connect too.
-    which = "all" if engine == "standalone" else "shop"
+    # The demo runs all of them, on a Connect server.
+    which = "lake" if engine == "standalone" else "tutorial"
     found = child("flows_child.py", which, **prefect_server.env, **settings, FLOWS_LAKE=str(tmp_path / "lake"))
     assert found == {
         "master": settings.get("ASSETFLOW_SPARK_MASTER", "local[2]"),
         "by city": {"London": 200.0, "New York": 40.0},
-        **({"hours": 71, "wrong": []} if which == "all" else {}),
+        **({"hours": 71, "rows": [3322, 26115]} if which == "lake" else {}),
     }
 
 
