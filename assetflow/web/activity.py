@@ -17,6 +17,7 @@ from assetflow.ledger.lookup import find_consumer, find_uri
 from assetflow.ledger.reader import Reader
 from assetflow.ledger.records import DecisionRecord, EventQuery
 from assetflow.web.pages import ThePages, url
+from assetflow.web.refresh import look_again
 
 router = APIRouter()
 
@@ -80,7 +81,7 @@ def show_activity(
         here=url("/activity", **kept, events=events, decisions=decisions),
         newest=url("/activity", **kept) if events is not None or decisions is not None else "",
         older=url("/activity", **kept, **older) if older else "",
-        under_way=any(each.flow_run_id is not None and each.ended is None for each in made),
+        again=look_again(made),
     )
 
 

@@ -23,6 +23,7 @@ from assetflow.ledger.explanations import consumer_explanation, partition_explan
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.web.forms import Form, TheForm
 from assetflow.web.pages import Pages, ThePages, url
+from assetflow.web.refresh import look_again
 
 router = APIRouter()
 
@@ -138,6 +139,7 @@ def _page(
         queue=[redacted(event) for event in queue[:QUEUED]],
         queued=explained.queued if part is None else part.queued,
         decisions=decisions[:DECISIONS],
+        again=look_again(decisions),
         consumed=reader.event_catalog.consumed_of([each.number for each in decisions[:DECISIONS]]),
         older=_place(record, key=key, before=decisions[DECISIONS - 1].number) if len(decisions) > DECISIONS else "",
         newest=_place(record, key=key) if before is not None else "",

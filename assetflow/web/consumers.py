@@ -15,6 +15,7 @@ from assetflow.core.explanation import next_time
 from assetflow.ledger.explanations import consumer_explanation
 from assetflow.ledger.overview import ConsumerOverview
 from assetflow.web.pages import ThePages, url
+from assetflow.web.refresh import look_again
 
 router = APIRouter()
 
@@ -44,6 +45,8 @@ def list_consumers(
     paused = {"paused": True, "running": False}.get(show)
     records, total = reader.catalog.consumers(search.strip(), paused=paused, limit=ROWS, offset=offset)
 
+    listed = reader.overviews(records)
+
     def at(place: int) -> str:
         return url("/consumers", search=search, show=show, offset=place or None)
 
@@ -51,7 +54,8 @@ def list_consumers(
         request,
         "consumers.html",
         fragment="list",
-        found=[Listed(each, next_time(each.record.consumer, now)) for each in reader.overviews(records)],
+        found=[Listed(each, next_time(each.record.consumer, now)) for each in listed],
+        again=look_again(each.last for each in listed),
         total=total,
         search=search,
         show=show,

@@ -14,6 +14,7 @@ from assetflow.ledger.explanations import decision_explanation
 from assetflow.ledger.records import DecisionRecord, EventQuery
 from assetflow.web.forms import TheForm
 from assetflow.web.pages import Pages, ThePages, url
+from assetflow.web.refresh import look_again
 
 router = APIRouter()
 
@@ -64,6 +65,7 @@ def _page(
         told=told,
         flow_run=flow_run,
         source=source,
+        again=look_again([record]),
         consumed=[redacted(event) for event in consumed[:CONSUMED]],
         more_consumed=max(0, len(consumed) - CONSUMED),
         produced=[redacted(event) for event in produced[:PRODUCED]],

@@ -115,6 +115,22 @@ def test_updates_and_decisions_stand_newest_first_and_can_be_filtered(site: Site
     assert f"/runs/{SOURCE}" in page.links
 
 
+def test_open_pages_look_again_until_runs_have_ended(site: Site, ledger: Ledger) -> None:
+    deploy(ledger, "audit/all", ORDERS)
+    (decision,) = update(ledger, ORDERS, 1)
+    pages = ("/activity", "/consumers", "/consumers/audit/all")
+
+    def looks(path: str) -> str:
+        triggers = [each["hx-trigger"] for each in site.page(path).named("div") if "hx-trigger" in each]
+        return " ".join(each.partition("every ")[2] for each in triggers)
+
+    assert [looks(path).strip() for path in pages] == ["2s"] * 3
+    ledger.writer.launched(decision.id, RUN, NOON)
+    assert [looks(path).strip() for path in (*pages, f"/runs/{RUN}")] == ["10s"] * 4
+    ledger.writer.ended("Completed", NOON, flow_run_id=RUN)
+    assert [looks(path).strip() for path in (*pages, f"/runs/{RUN}")] == [""] * 4
+
+
 def test_a_filter_for_something_unknown_says_what_comes_near(site: Site, ledger: Ledger) -> None:
     ran(ledger)
     assert "Did you mean" in site.page("/activity?asset=ordrs").text
