@@ -44,7 +44,10 @@ class OldArtifacts:
             PrefectUnreachable, PrefectRefused
         """
         self._place = await self._first()
-        while page := await self._page(self._place, PAGE):
+        page: list[Json] | None = None
+        # What is made meanwhile moves the others down: some are seen twice, none is missed.
+        while page is None or len(page) == PAGE:
+            page = await self._page(self._place, PAGE)
             self._place += len(page)
             yield [each for each in page if created(each) < self._before and (not self._is_note or _is_note(each))]
 
