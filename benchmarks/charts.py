@@ -60,11 +60,12 @@ def growth(axes: Any) -> None:
 
 
 def main() -> None:
-    """Draw the picture."""
+    """Draw the picture: a panel for each benchmark whose figures are there."""
     # The same figures give the same file, byte for byte.
     mpl.rcParams |= {"svg.hashsalt": "assetflow", "font.size": 9, "axes.edgecolor": GREY}
-    figure, panels = plt.subplots(1, 3, figsize=(11, 3.2), layout="constrained")
-    for draw, axes in zip((engine, latency, growth), panels, strict=True):
+    drawn = [draw for draw in (engine, latency, growth) if (RESULTS / f"{draw.__name__}.json").exists()]
+    figure, panels = plt.subplots(1, len(drawn), figsize=(3.7 * len(drawn), 3.2), layout="constrained", squeeze=False)
+    for draw, axes in zip(drawn, panels[0], strict=True):
         axes.spines[["top", "right"]].set_visible(False)
         draw(axes)
     figure.savefig(PICTURE, metadata={"Date": None})
