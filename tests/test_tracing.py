@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from uuid import uuid4
+
 import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
@@ -9,6 +12,13 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prefect.telemetry.run_telemetry import LABELS_TRACEPARENT_KEY
 
+from assetflow.core.assets import Asset
+from assetflow.core.codec import RunContext
+from assetflow.core.codec.events import event_from_json, event_to_json
+from assetflow.core.codec.run_context import run_context_from_json
+from assetflow.core.consumers import Decision
+from assetflow.core.events import AssetEvent, Origin
+from assetflow.prefect_io.flow_runs import run_request
 from assetflow.prefect_io.names import TRACEPARENT_LABEL
 from assetflow.tracing import current_traceparent, span
 
@@ -52,6 +62,16 @@ def test_what_is_no_traceparent_counts_for_nothing(damaged: str, spans: InMemory
     (found,) = spans.get_finished_spans()
     assert found.parent is None
     assert not found.links
+
+
+def test_the_trace_goes_with_the_event_and_with_the_run() -> None:
+    event = AssetEvent(uuid4(), Asset("s3://lake/orders"), datetime.now(UTC), Origin("task", traceparent=FIRST))
+    assert event_from_json(event_to_json(event)).origin.traceparent == FIRST
+    decision = Decision(uuid4(), 1, uuid4(), None, (event,), event.occurred)
+    context = RunContext(decision.id, "report/daily", None, (event,), traceparent=SECOND)
+    request = run_request(decision, context)
+    assert request["labels"][LABELS_TRACEPARENT_KEY] == SECOND
+    assert run_context_from_json(request["context"]) == context
 
 
 def test_prefect_takes_a_runs_parent_from_this_label() -> None:

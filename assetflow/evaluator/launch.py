@@ -22,7 +22,7 @@ from assetflow.core.codec import RunContext, event_to_json
 from assetflow.core.consumers import Decision
 from assetflow.crash_points import reach
 from assetflow.errors import LedgerError, PrefectRefused, PrefectUnreachable
-from assetflow.evaluator.health import Backoff, Health, heard
+from assetflow.evaluator.health import ENDS_ALL, Backoff, Health, heard
 from assetflow.evaluator.meters import LAUNCH_SECONDS
 from assetflow.evaluator.ports import EvaluatorLedger, Launch, RecordingLog, RunMaker
 from assetflow.tracing import current_traceparent, span
@@ -103,6 +103,8 @@ class Launcher:
         try:
             await self._create_and_mark(launch)
             self._again.pop(launch.decision.consumer, None)
+        except ENDS_ALL:
+            raise
         except (PrefectUnreachable, LedgerError, OSError) as error:
             await self._try_again(launch, error)
         except Exception as error:

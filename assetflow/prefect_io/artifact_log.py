@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import datetime
+from functools import partial
 from typing import cast
 
 from assetflow.core.codec import event_to_json
 from assetflow.core.consumers import Decision
 from assetflow.prefect_io.names import TRIGGERING_EVENTS_ARTIFACT, UPDATE_ARTIFACT
-from assetflow.prefect_io.rest import Json, PrefectApi
+from assetflow.prefect_io.rest import Json, PrefectApi, next_page
 
 PAGE = 100
 
@@ -35,7 +36,8 @@ class ArtifactLog:
                 "limit": PAGE,
                 "offset": offset,
             }
-            page = cast("list[Json]", await self._api.post("/artifacts/filter", body))
+            ask = partial(self._api.post, "/artifacts/filter", body)
+            page = cast("list[Json]", await (next_page(ask) if offset else ask()))
             for artifact in page:
                 if created(artifact) < moment:
                     return

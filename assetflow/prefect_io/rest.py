@@ -7,7 +7,8 @@ work later) and `PrefectRefused` (it never will).
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -20,6 +21,7 @@ from assetflow.errors import PrefectRefused, PrefectUnreachable
 Json = Mapping[str, Any]
 
 SECONDS_TO_ANSWER = 15.0
+PAUSES_WITHIN_A_LIST = (0.1, 0.2, 0.5, 1.0, 2.0)
 # Prefect's client would repeat these by itself, after a pause of two seconds at least.
 _BUSY = frozenset({408, 429, 502, 503})
 _NOT_FOR_GOOD = _BUSY | {425}
@@ -87,6 +89,20 @@ class PrefectApi:
         if response.is_success or (missing_ok and response.status_code == 404):
             return response
         raise _failure(response, f"{method} {path}")
+
+
+async def next_page(ask: Callable[[], Awaitable[Any]]) -> Any:
+    """A page in the middle of a long list: asked for again when Prefect is busy, so that nobody begins anew.
+
+    Raises:
+        PrefectUnreachable, PrefectRefused: as `post`.
+    """
+    for pause in PAUSES_WITHIN_A_LIST:
+        try:
+            return await ask()
+        except PrefectUnreachable:
+            await asyncio.sleep(pause)
+    return await ask()
 
 
 @asynccontextmanager

@@ -28,10 +28,10 @@ class BackgroundEvaluator:
     """An evaluator at work while the block lasts; it takes over a Prefect that belongs to an earlier test's ledger.
 
     Parameters:
-        place: the ledger's file.
+        place: the ledger's file, or its address.
     """
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path | str) -> None:
         self._place = place
         self._started = Event()
         self._failure: BaseException | None = None

@@ -23,6 +23,16 @@ def new_database() -> Iterator[str]:
         on_server(f"DROP DATABASE {name} WITH (FORCE)")
 
 
+@contextmanager
+def chosen_database() -> Iterator[str | None]:
+    """What TEST_DATABASE says: the address of an empty database for `postgres`, none for a SQLite file."""
+    if os.environ.get("TEST_DATABASE", "sqlite") == "sqlite":
+        yield None
+        return
+    with new_database() as url:
+        yield url
+
+
 def on_server(*statements: str) -> None:
     """Run statements that belong to no database: those about databases and roles."""
     engine = create_engine(f"{SERVER}/postgres", isolation_level="AUTOCOMMIT")

@@ -10,7 +10,7 @@ import pytest
 
 from assetflow.core.assets import Asset
 from assetflow.core.events import Recording
-from assetflow.errors import LedgerLocked, PrefectRefused, PrefectUnreachable
+from assetflow.errors import LeaseLost, LedgerLocked, PrefectRefused, PrefectUnreachable
 from assetflow.evaluator import launch as launch_module
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.launch import Launcher
@@ -116,6 +116,14 @@ async def test_a_run_that_could_not_be_marked_is_found_again_not_made_twice(pad:
     pad.go()
     await until(lambda: pad.ledger.runs)
     assert pad.runs.order == [decision]
+
+
+async def test_one_that_has_lost_the_lease_launches_nothing_more(pad: Pad) -> None:
+    await pad.decide(3)
+    pad.ledger.fails["launched"] = [LeaseLost("stood still")]
+    with pytest.raises(LeaseLost):
+        await pad.launcher.run()
+    assert len(pad.runs.order) == 1
 
 
 async def test_what_prefect_refuses_for_good_is_undeliverable_with_the_reason(pad: Pad) -> None:

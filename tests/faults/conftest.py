@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.environment.postgres import new_database
+from tests.environment.postgres import chosen_database, new_database
 from tests.environment.prefect_server import PrefectServer
 from tests.faults.judge import Verdict, judge
 from tests.faults.world import World
@@ -29,12 +28,13 @@ def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectServ
 def database(request: pytest.FixtureRequest) -> Iterator[str | None]:
     """The address of the world's ledger; none for a file in its home.
 
-    A test may ask for "sqlite" or "postgres"; all others have the database that FAULTS_DATABASE names.
+    A test may ask for "sqlite" or "postgres"; all others have the database that TEST_DATABASE names.
     """
-    if getattr(request, "param", os.environ.get("FAULTS_DATABASE", "sqlite")) == "sqlite":
+    asked: str | None = getattr(request, "param", None)
+    if asked == "sqlite":
         yield None
         return
-    with new_database() as url:
+    with new_database() if asked == "postgres" else chosen_database() as url:
         yield url
 
 

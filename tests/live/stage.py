@@ -156,7 +156,7 @@ class Stage:
         async def remove(evaluator: Evaluator) -> None:  # noqa: ARG001
             from assetflow.ledger import Ledger
 
-            with Ledger.open(Path(self.reader.place)) as ledger:
+            with Ledger.open(self.reader.place) as ledger:
                 ledger.writer.remove_queued(number, uri=None if asset is None else asset.uri, now=now)
 
         self._evaluator.call(remove, SECONDS)
@@ -239,12 +239,12 @@ class Stage:
 
 
 @contextmanager
-def stage(server: PrefectServer, home: Path) -> Iterator[Stage]:
-    """A stage with an empty ledger; what it deploys is deleted at the end."""
+def stage(server: PrefectServer, place: Path | str) -> Iterator[Stage]:
+    """A stage with an empty ledger, a file or an address; what it deploys is deleted at the end."""
     with (
         httpx.Client(base_url=server.api_url, timeout=SECONDS) as http,
-        BackgroundEvaluator(home / "ledger.db") as evaluator,
-        Reader.open(home / "ledger.db") as reader,
+        BackgroundEvaluator(place) as evaluator,
+        Reader.open(place) as reader,
     ):
         made = Stage(http, evaluator, reader)
         try:

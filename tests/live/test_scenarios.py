@@ -29,6 +29,7 @@ from assetflow.core.simulation.steps import (
     TriggerStep,
 )
 from assetflow.errors import AssetflowError
+from tests.environment.postgres import chosen_database
 from tests.environment.prefect_server import PrefectServer
 from tests.live.stage import Stage, stage
 
@@ -56,7 +57,7 @@ def test_live_runs_are_those_of_the_simulator(
     scenario: dict[str, Any], prefect_here: PrefectServer, tmp_path: Path
 ) -> None:
     expected = cast("dict[str, Any]", json.loads(json.dumps(simulate(scenario))))
-    with stage(prefect_here, tmp_path) as live:
+    with chosen_database() as database, stage(prefect_here, database or tmp_path / "ledger.db") as live:
         perform(live, scenario)
         live.settle()
         runs, queued = live.runs(), live.queued()

@@ -91,6 +91,7 @@ def test_the_request_of_a_partition() -> None:
     request = run_request(made, context(made))
     assert request["name"] == "2026-11-20-000000"
     assert request["labels"]["assetflow.partition-key"] == "2026-11-20"
+    assert "__OTEL_TRACEPARENT" not in request["labels"]
     assert request["parameters"] == {"partition_key": "2026-11-20"}
     assert request["state"]["message"] == "Started by 1 update for 2026-11-20: orders.parquet"
     assert request["context"]["assetflow"]["partition_key"] == "2026-11-20"
