@@ -109,9 +109,12 @@ def spark_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         # Set here, so that it is what it was before at the end.
         environment.setenv("SPARK_CONNECT_AUTHENTICATE_TOKEN", "")
         use_java()
-        url = own_local_server("local[2]", {})
-        yield f"{url}/;token={os.environ['SPARK_CONNECT_AUTHENTICATE_TOKEN']}"
-        assert stop_recorded_server()
+        try:
+            url = own_local_server("local[2]", {})
+            yield f"{url}/;token={os.environ['SPARK_CONNECT_AUTHENTICATE_TOKEN']}"
+        finally:
+            stopped = stop_recorded_server()
+        assert stopped
 
 
 @pytest.fixture
