@@ -21,6 +21,7 @@ from assetflow.core.simulation import run as simulation
 from assetflow.core.simulation.world import World
 from assetflow.ledger import Ledger, LedgerBook
 from assetflow.ledger.tables import DECISION
+from tests.ledger.conftest import NewLedger
 from tests.ledger.making import NOW
 
 CASES = Path(__file__).parents[1] / "conformance" / "cases"
@@ -155,8 +156,11 @@ def test_scenarios_on_the_ledger(file: Path, sqlite_ledger: Ledger, monkeypatch:
 
 
 @pytest.mark.postgres
-def test_scenarios_on_postgres(new_postgres: Callable[[], Ledger], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("first", [1, pytest.param(8, marks=pytest.mark.long)])
+def test_scenarios_on_postgres(first: int, new_postgres: NewLedger, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = new_postgres()
     for file in FILES:
-        for number, scenario in enumerate(json.loads(file.read_text())[:3]):
-            run_on(ledger, scenario, 3 + number, monkeypatch)
+        expected = json.loads(file.with_suffix(".expected.json").read_text())
+        for number, scenario in enumerate(json.loads(file.read_text())[:first]):
+            answer = run_on(ledger, scenario, 3 + number, monkeypatch)
+            assert answer["runs"] == expected[number]["runs"], scenario["name"]
