@@ -1,0 +1,178 @@
+"""The tutorial, followed by clicking: updates on both assets, a run that appears, and why it ran."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect, sync_playwright
+
+from assetflow.core.assets import Asset
+from tests.browser.conftest import QUIET
+from tests.environment.needs import chromium
+from tests.environment.prefect_server import PrefectServer
+from tests.integration.served_installation import KEY, ServedInstallation
+
+pytestmark = [pytest.mark.long, pytest.mark.browser, pytest.mark.prefect, pytest.mark.timeout(400)]
+
+SECONDS = 30_000
+
+
+@pytest.fixture(scope="module")
+def served(prefect_server: PrefectServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedInstallation]:
+    """Evaluator, API and pages in one process, with a key."""
+    installation = ServedInstallation(prefect_server, tmp_path_factory.mktemp("tutorial"))
+    try:
+        installation.start()
+        yield installation
+    finally:
+        installation.close()
+
+
+@pytest.fixture(scope="module")
+def browsed(served: ServedInstallation) -> Iterator[Page]:
+    """A page in front of it; what its console says is in `said`."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=QUIET)
+        try:
+            context = browser.new_context(base_url=served.url, viewport={"width": 1280, "height": 900})
+            page = context.new_page()
+            page.set_default_timeout(SECONDS)
+            expect.set_options(timeout=SECONDS)
+            log_in(page)
+            yield page
+            expect.set_options(timeout=5_000)
+        finally:
+            browser.close()
+
+
+@pytest.fixture
+def page(browsed: Page) -> Iterator[Page]:
+    """The page, whose console must stay silent."""
+    said: list[str] = []
+    browsed.on("console", lambda message: said.append(message.text))
+    browsed.on("pageerror", lambda error: said.append(str(error)))
+    yield browsed
+    assert said == []
+
+
+@pytest.fixture
+def here(served: ServedInstallation) -> Iterator[ServedInstallation]:
+    served.rename()
+    yield served
+    served.remove_deployments()
+
+
+def log_in(page: Page) -> None:
+    page.goto("/assets")
+    page.get_by_label("Key").fill(KEY)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", name="Assets", exact=True)).to_be_visible()
+
+
+def create_event(page: Page, asset: str, extra: str) -> None:
+    """Find an asset as one types, open it, and create an event."""
+    page.get_by_role("link", name="Assets", exact=True).first.click()
+    page.get_by_label("Search assets").fill(asset)
+    page.get_by_role("link", name=asset, exact=True).click()
+    page.get_by_role("button", name="Create event").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Extra").fill(extra)
+    dialog.get_by_role("button", name="Create event").click()
+    expect(page.get_by_role("heading", name="What became of it")).to_be_visible()
+
+
+def test_events_on_both_assets_start_the_consumer_and_its_run_says_why(page: Page, here: ServedInstallation) -> None:
+    orders, customers = here.uri("orders"), here.uri("customers")
+    deployment = here.deploy("nightly", Asset(orders) & Asset(customers))
+    name = here.deployments[deployment]
+    here.wait_for_consumers()
+
+    create_event(page, orders, '{"rows": 12}')
+    expect(page.get_by_text(f"Waits in the queue of {name}.")).to_be_visible()
+
+    page.get_by_role("link", name="Consumers", exact=True).first.click()
+    page.get_by_label("Search consumers").fill(name)
+    page.get_by_role("button", name=f"1 of 2 updated: show the condition of {name}").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text("1 of 2 updated: waiting since")).to_be_visible()
+    expect(dialog.get_by_role("link", name=customers)).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+
+    create_event(page, customers, "{}")
+    page.get_by_role("link", name="Activity", exact=True).first.click()
+    entry = page.get_by_role("listitem").filter(has_text=f"{name} runs")
+    expect(entry.get_by_text("launched")).to_be_visible()
+    entry.get_by_role("link", name="why").click()
+
+    expect(page.get_by_text(f"{name} runs because its condition held at ")).to_be_visible()
+    rows = page.get_by_role("row").filter(has_text="the Assets view")
+    expect(rows).to_have_count(2)
+    expect(rows.filter(has_text="completed it")).to_contain_text(customers)
+
+    run = here.run_of(deployment)
+    assert page.url.endswith(f"/runs/{run['id']}")
+    (note,) = here.until(lambda: here.notes(run["id"]))
+    assert f"({here.url}/runs/{run['id']})" in note["data"]
+    prefect = page.get_by_role("link", name="Open in Prefect").get_attribute("href")
+    assert prefect is not None
+    other = page.context.new_page()
+    other.goto(prefect)
+    expect(other.get_by_text(run["name"]).first).to_be_visible()
+    other.close()
+
+
+def test_what_happens_appears_by_itself(page: Page, here: ServedInstallation) -> None:
+    uri = here.uri("orders")
+    here.deploy("live", Asset(uri))
+    here.wait_for_consumers()
+    page.goto("/activity")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    here.update(uri)
+    expect(page.get_by_role("listitem").filter(has_text=f"consumer-{here.mark}/live runs")).to_be_visible()
+    expect(page.get_by_role("listitem").filter(has_text="update").filter(has_text=uri)).to_be_visible()
+
+
+def test_pause_empty_the_queue_and_resume(page: Page, here: ServedInstallation) -> None:
+    a, b = here.uri("a"), here.uri("b")
+    deployment = here.deploy("paused", Asset(a) & Asset(b))
+    here.wait_for_consumers()
+    here.update(a)
+    page.goto(f"/consumers/{here.deployments[deployment]}")
+    expect(page.get_by_role("button", name="Remove all")).to_be_visible()
+
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_text("is paused: its automation is switched off")).to_be_visible()
+    page.reload()
+    page.get_by_role("button", name="Remove all").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Why").fill("sent twice")
+    dialog.get_by_role("button", name="Remove", exact=True).click()
+    expect(page.get_by_text("1 event was removed from the queue.")).to_be_visible()
+    expect(page.get_by_text("Nothing is queued")).to_be_visible()
+    page.get_by_role("button", name="Resume").click()
+    expect(page.get_by_text("not updated: ")).to_be_visible()
+    assert here.runs(deployment) == []
+
+
+def test_run_now_by_keyboard_alone(page: Page, here: ServedInstallation) -> None:
+    deployment = here.deploy("by-hand", Asset(here.uri("a")))
+    here.wait_for_consumers()
+    page.goto(f"/consumers/{here.deployments[deployment]}")
+    page.get_by_role("button", name="Run now").focus()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_be_visible()
+    press_tab_until(page, "Start the run")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("A flow run was started.")).to_be_visible()
+    here.run_of(deployment)
+
+
+def press_tab_until(page: Page, name: str) -> None:
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.textContent.trim()") == name:
+            return
+    raise AssertionError(f"{name} cannot be reached with Tab")
