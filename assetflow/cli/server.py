@@ -20,6 +20,7 @@ from assetflow.api.security import access_for
 from assetflow.cli.moments import since_option
 from assetflow.cli.process_log import log_to_stderr
 from assetflow.errors import PortInUse
+from assetflow.evaluator.collector import spare_what_stays
 from assetflow.evaluator.evaluator import Evaluator, Options
 from assetflow.evaluator.service import evaluate, ready_marker
 from assetflow.ledger import Ledger
@@ -140,6 +141,7 @@ class _Service:
     @contextmanager
     def _at_work(self, evaluator: Evaluator) -> Generator[None]:
         self._evaluator = evaluator
+        spare_what_stays()
         try:
             with ready_marker(get_settings().home, evaluator):
                 yield

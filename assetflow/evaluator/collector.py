@@ -12,7 +12,7 @@ def spare_what_stays() -> None:
     """Let the collector leave alone what is there now: code, and the consumers, which an evaluator keeps.
 
     Otherwise it walks through all of it again and again while updates are recorded, a third of the whole work. Call
-    it when an evaluator is ready, in a process that has nothing else to do.
+    it when an evaluator is ready, in a process that goes on evaluating.
     """
     gc.collect()
     gc.freeze()
