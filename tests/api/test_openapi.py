@@ -56,6 +56,7 @@ def test_every_operation_is_documented_with_its_problems(api: Api) -> None:
     assert "HTTPValidationError" not in str(document)
 
 
+@pytest.mark.long
 def test_no_failure_and_no_undocumented_answer(api: Api, ledger: Ledger) -> None:
     deploy(ledger, "report/nightly", ORDERS & CUSTOMERS)
     deploy(ledger, "late/nightly", AssetAlias("late"), produces=(CUSTOMERS,))

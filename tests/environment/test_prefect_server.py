@@ -30,6 +30,7 @@ async def test_prefect_in_this_process_talks_to_the_shared_server(prefect_here: 
         assert await client.api_healthcheck() is None
 
 
+@pytest.mark.long
 def test_stop_and_start_keep_the_data(tmp_path: Path) -> None:
     with PrefectServer(tmp_path / "home") as server:
         set_variable(server, "kept", 7)
@@ -43,6 +44,7 @@ def test_stop_and_start_keep_the_data(tmp_path: Path) -> None:
         assert variable(server, "kept") == 7
 
 
+@pytest.mark.long
 def test_a_server_that_cannot_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
     settings = {
         "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{tmp_path / 'no' / 'such' / 'folder.db'}"

@@ -130,6 +130,7 @@ async def test_what_a_caller_passes_wins_also_in_tasks() -> None:
     assert await consumer(triggering_asset_events=passed) == [[1, 1, None]] * 6 + [[1, 2]]
 
 
+@pytest.mark.long
 def test_events_reach_other_processes_and_their_updates_are_recorded(prefect_here: PrefectServer) -> None:
     command = [sys.executable, "-m", "tests.integration.remote_flow"]
     with new_events(REMOTE) as events:

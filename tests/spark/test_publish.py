@@ -179,6 +179,7 @@ def test_readers_never_see_half(spark: Any, orders: Asset) -> None:
     assert set(pinned) == set(plain) == {(100, 1)}
 
 
+@pytest.mark.long
 def test_killed_while_spark_writes_the_old_data_is_whole(spark: Any, orders: Asset, tmp_path: Path) -> None:
     publish(spark.range(100), orders)
     hold = tmp_path / "hold"
