@@ -39,6 +39,9 @@ class Change:
     consumers: frozenset[str] | None = frozenset()
 
 
+_ANYTHING = Change(frozenset({"assets", "events", "decisions"}), None, None)
+
+
 class Live:
     """Looks into the ledger once a second, as long as a page is open, and tells all of them.
 
@@ -52,12 +55,19 @@ class Live:
         self._looking: asyncio.Task[None] | None = None
         self.seen: Seen | None = None
 
-    async def changes(self) -> AsyncGenerator[Change | None]:
-        """Each change; none now and then, to see whether the page is still there."""
+    async def changes(self, seen: Seen | None = None) -> AsyncGenerator[Change | None]:
+        """Each change; none now and then, to see whether the page is still there.
+
+        Parameters:
+            seen: what the page knew when it was made: what came since is told first.
+        """
         told = asyncio.Queue[Change | None]()
         self._pages.add(told)
         if self._looking is None:
+            self.seen = seen
             self._looking = asyncio.create_task(self._look())
+        elif seen is not None and seen != self.seen:
+            told.put_nowait(_ANYTHING)
         try:
             while True:
                 try:
@@ -117,18 +127,20 @@ async def stream(
     request: Request,
     asset: Annotated[str | None, Query(max_length=1500)] = None,
     consumer: Annotated[str | None, Query(max_length=1000)] = None,
+    seen: Annotated[str | None, Query(pattern=r"^\d{1,18}\.\d{1,18}\.\d{1,18}$")] = None,
 ) -> StreamingResponse:
     """What changes from now on: `assets`, `events`, `decisions`, `troubles`, each as an event of that name.
 
     Parameters:
         asset: only events of this one, by URI.
         consumer: only decisions of this one.
+        seen: the last asset, event and decision that the page has seen, as `3.17.5`.
     """
     live: Live = request.app.state.live
 
     async def told() -> AsyncGenerator[str]:
         yield "retry: 3000\n\n"
-        async for change in live.changes():
+        async for change in live.changes(None if seen is None else Seen(*map(int, seen.split(".")))):
             if change is None:
                 yield ": here\n\n"
                 continue

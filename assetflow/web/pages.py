@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -19,6 +20,8 @@ from assetflow.core.explanation import source_of
 from assetflow.core.explanation.words import ago, at, count, iso
 from assetflow.core.redaction import redact
 from assetflow.core.visible import shown
+from assetflow.errors import LedgerError
+from assetflow.ledger.news import Seen
 from assetflow.web.prefect_links import PrefectLinks
 from assetflow.web.state import troubles_of
 
@@ -70,8 +73,13 @@ class Pages:
         context = self._always(request) | {"troubles": (), "prefect": PrefectLinks("")} | content
         return HTMLResponse(self._templates.get_template(template).render(context), status, _VARY)
 
+    def newest(self) -> Seen:
+        """What a page has seen that is made now."""
+        return self._backend.ledger.reader.newest()
+
     def _always(self, request: Request) -> dict[str, object]:
         return {
+            "seen": getattr(request.state, "seen", None),
             "path": request.url.path,
             "csrf_token": self.sessions.token(request.headers),
             "can_log_out": bool(self.sessions.needed and self.sessions.of(request.headers)),
@@ -84,7 +92,11 @@ def wants_fragment(request: Request) -> bool:
 
 
 def pages_of(request: Request) -> Pages:
-    return request.app.state.pages
+    pages: Pages = request.app.state.pages
+    # Before the page reads anything: what comes in between is told as soon as its stream begins.
+    with suppress(LedgerError):
+        request.state.seen = pages.newest()
+    return pages
 
 
 ThePages = Annotated[Pages, Depends(pages_of)]

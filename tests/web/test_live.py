@@ -53,6 +53,39 @@ async def looked(live: Live) -> None:
             await asyncio.sleep(0.001)
 
 
+async def test_what_came_between_a_page_and_its_stream_is_told(live: Live, ledger: Ledger) -> None:
+    before = ledger.reader.newest()
+    update(ledger, ORDERS, 1)
+    first, second = live.changes(before), live.changes(before)
+    async with asyncio.timeout(SOON):
+        told = await anext(first)
+        again = await anext(second)
+    for each in (first, second):
+        await each.aclose()
+    assert told is not None
+    assert again is not None
+    assert "events" in told.kinds
+    assert told.uris == {ORDERS.uri}
+    assert "events" in again.kinds
+    assert again.uris is None
+
+
+async def test_a_page_that_has_seen_all_is_told_nothing(live: Live, ledger: Ledger) -> None:
+    update(ledger, ORDERS, 1)
+    newest = ledger.reader.newest()
+    async with listening(live):
+        await looked(live)
+        stream = live.changes(newest)
+        waiting = asyncio.ensure_future(anext(stream))
+        await asyncio.sleep(0)
+        update(ledger, CUSTOMERS, 2)
+        async with asyncio.timeout(SOON):
+            told = await waiting
+        assert told is not None
+        assert told.uris == {CUSTOMERS.uri}
+        await stream.aclose()
+
+
 async def test_events_and_decisions_are_told_with_whose_they_are(live: Live, ledger: Ledger) -> None:
     deploy(ledger, "audit/all", ORDERS)
     async with listening(live) as heard:

@@ -12,10 +12,10 @@ from tests.web.conftest import Site
 
 HUB = Asset("s3://lake/hub", name="hub")
 PAGES = {
-    "/assets": 11,
-    "/assets?search=lake&sort=updated": 11,
-    "/asset?asset=hub": 12,
-    "/asset/partitions?asset=hub": 8,
+    "/assets": 12,
+    "/assets?search=lake&sort=updated": 12,
+    "/asset?asset=hub": 13,
+    "/asset/partitions?asset=hub": 9,
     f"/events/{event_id(0)}": 9,
 }
 

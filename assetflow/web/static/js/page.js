@@ -18,9 +18,13 @@
   };
   const tell = (kind) => body.dispatchEvent(new CustomEvent(`live-${kind}`));
 
+  // What was committed after the page was made, and before the stream begins, is told first.
+  const { live, seen } = body.dataset;
+  const address = seen ? `${live}${live.includes("?") ? "&" : "?"}seen=${seen}` : live;
+
   const open = () => {
     if (source || !body.dataset.live) return;
-    source = new EventSource(body.dataset.live);
+    source = new EventSource(address);
     source.onopen = () => {
       say("on", "Live");
       if (wasOpen) KINDS.forEach(tell);
