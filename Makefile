@@ -4,7 +4,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: audit help setup demo dev screenshots charts test test-long faults lint format types imports check clean
+.PHONY: audit help setup demo dev screenshots charts test test-long test-heavy faults lint format types imports check clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -28,10 +28,13 @@ charts: $(READY) ## draw docs/images/performance.svg anew, from benchmarks/resul
 	@$$(command -v uv || echo .assetflow/tools/bin/uv) run --quiet --isolated --only-group charts python -m benchmarks.charts
 
 test: $(READY) ## run the tests (ARGS="tests/core -k cron" for some of them)
-	@$(BIN)/python -m pytest -m "not faults and not long" $(ARGS)
+	@$(BIN)/python -m pytest -m "not faults and not long and not heavy" $(ARGS)
 
 test-long: $(READY) ## run the tests that start whole stacks, browsers and Spark processes, or kill them
 	@$(BIN)/python -m pytest -m "long and not faults" $(ARGS)
+
+test-heavy: $(READY) ## run the tests on clusters and larger installations, and the benchmarks in short forms
+	@$(BIN)/python -m pytest -m "heavy and not faults" $(ARGS)
 
 faults: $(READY) ## run the long tests that kill processes at bad moments
 	@$(BIN)/python -m pytest -m faults $(ARGS)

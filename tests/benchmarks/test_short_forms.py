@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.heavy
 
 
 def run(name: str, *options: str) -> dict[str, Any]:

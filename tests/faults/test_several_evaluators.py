@@ -16,7 +16,7 @@ from tests.faults.world import PATIENCE, Kind, World
 pytestmark = [
     pytest.mark.prefect,
     pytest.mark.postgres,
-    pytest.mark.long,
+    pytest.mark.heavy,
     pytest.mark.timeout(900),
     pytest.mark.parametrize("database", ["postgres"], indirect=True),
 ]

@@ -15,7 +15,7 @@ SEED = 7
 
 @pytest.mark.parametrize(
     "database",
-    ["sqlite", pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.long])],
+    ["sqlite", pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.heavy])],
     indirect=True,
 )
 def test_a_hundred_updates_while_everything_is_killed_once(world: World, judged: Judged) -> None:

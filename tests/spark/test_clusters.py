@@ -20,7 +20,7 @@ from tests.environment.prefect_server import PrefectServer
 from tests.environment.project_stack import until
 from tests.environment.spark_cluster import SparkCluster, kill, spark_cluster
 
-pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.prefect, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.prefect, pytest.mark.timeout(400)]
 
 FOLDER = Path(__file__).parent
 SMALL = {"spark.executor.memory": "600m", "spark.sql.shuffle.partitions": "2", "spark.driver.host": "127.0.0.1"}
@@ -42,7 +42,14 @@ def on_connect(own_home: Path) -> Iterator[Settings]:  # noqa: ARG001 (the serve
     assert stop_recorded_server()
 
 
-@pytest.mark.parametrize("engine", ["standalone", "local-cluster", "connect"])
+@pytest.mark.parametrize(
+    "engine",
+    [
+        pytest.param("standalone", marks=pytest.mark.long),
+        pytest.param("local-cluster", marks=pytest.mark.heavy),
+        pytest.param("connect", marks=pytest.mark.heavy),
+    ],
+)
 def test_the_flows_run_unchanged(
     engine: str,
     request: pytest.FixtureRequest,
@@ -67,6 +74,7 @@ def test_the_flows_run_unchanged(
     }
 
 
+@pytest.mark.heavy
 def test_a_cluster_that_loses_workers_in_mid_job(
     cluster: SparkCluster, tmp_path: Path, prefect_server: PrefectServer
 ) -> None:

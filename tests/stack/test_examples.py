@@ -53,7 +53,7 @@ def test_the_containers_run_what_the_page_runs() -> None:
         assert (DEPLOYMENTS / "replicas" / service["env_file"]).exists()
 
 
-@pytest.mark.long
+@pytest.mark.heavy
 @pytest.mark.prefect
 @pytest.mark.timeout(300)
 def test_the_commands_for_one_machine(tmp_path: Path) -> None:
