@@ -115,6 +115,8 @@ def test_a_server_that_is_killed_in_mid_load(servers: list[PrefectServer], there
 
     there.until(lambda: len(consumed()) >= UPDATES, 120)
     there.settle()
+    # Settling ends the evaluator, which the other tests need.
+    there.start()
     assert sorted(consumed()) == sorted(sent)
     assert all(len(events_of(run)) == 1 for run in there.runs(consumer))
 
