@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
@@ -16,6 +17,9 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 from tests.environment.needs import NEEDS, in_ci, missing
 from tests.environment.prefect_server import PrefectServer, send_what_prefect_holds_back
 from tests.environment.processes import left_running, mark_session, stop_spark_gateway
+
+if TYPE_CHECKING:
+    from assetflow.ledger import Ledger
 
 HOME = Path(tempfile.mkdtemp(prefix="assetflow-tests-"))
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
@@ -96,3 +100,24 @@ def prefect_here(prefect_server: PrefectServer) -> Iterator[PrefectServer]:
     """The shared server, and Prefect in this process talks to it."""
     with prefect_server.used_here():
         yield prefect_server
+
+
+@pytest.fixture(scope="session")
+def new_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a ledger that was made at noon: copying it is faster than making one."""
+    from assetflow.ledger import Ledger
+    from tests.cli.shop import NOON
+
+    place = tmp_path_factory.mktemp("new-ledger") / "ledger.db"
+    Ledger.open(place, now=NOON).close()
+    return place
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, new_ledger: Path) -> Iterator[Ledger]:
+    """A ledger of the test's own."""
+    from assetflow.ledger import Ledger
+
+    shutil.copy(new_ledger, tmp_path / "ledger.db")
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        yield ledger

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -34,21 +32,6 @@ class Site(httpx.Client):
 
 
 MakeSite = Callable[..., Site]
-
-
-@pytest.fixture(scope="session")
-def new_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A new ledger's file: copying it is faster than making one."""
-    place = tmp_path_factory.mktemp("web-ledger") / "ledger.db"
-    Ledger.open(place, now=NOON).close()
-    return place
-
-
-@pytest.fixture
-def ledger(tmp_path: Path, new_ledger: Path) -> Iterator[Ledger]:
-    shutil.copy(new_ledger, tmp_path / "ledger.db")
-    with Ledger.open(tmp_path / "ledger.db") as ledger:
-        yield ledger
 
 
 @pytest.fixture
