@@ -23,9 +23,10 @@ ByToken = dict[Token, list[str]]
 
 @dataclass(frozen=True)
 class Listed:
-    """An asset with who updates it and who runs on it."""
+    """An asset with who updates it and who runs on it; its `names`, or those that deployed flows declare."""
 
     asset: AssetRecord
+    names: Sequence[str]
     last_update: datetime | None
     events: int
     producers: Sequence[str]
@@ -36,7 +37,7 @@ class Listed:
         return {
             "id": asset.id,
             "uri": asset.uri,
-            "names": list(asset.names),
+            "names": list(self.names),
             "group": asset.group,
             "extra": redact(asset.extra),
             "aliases": list(asset.aliases),
@@ -66,16 +67,19 @@ def ls(*, group: str | None = None, json: bool = False) -> None:
         return
     now = datetime.now(UTC)
     made = table("asset", "name", "group", "last update", "events", "producers", "consumers", right=("events",))
-    show(rows(made, (_cells(each, now) for each in found), empty="No assets yet: run a flow whose task has outlets."))
+    empty = "No assets yet: deploy or run a flow whose task has outlets."
+    show(rows(made, (_cells(each, now) for each in found), empty=empty))
 
 
 def listed(reader: Reader) -> list[Listed]:
     """All assets by URI, with what surrounds them."""
     activity = reader.activity()
     producers, consumers = _producers(reader), _consumers(reader)
+    labels = _labels(reader)
     return [
         Listed(
             asset,
+            asset.names or sorted(labels.get(asset.uri, ())),
             activity[asset.uri].last if asset.uri in activity else None,
             activity[asset.uri].events if asset.uri in activity else 0,
             _names(producers, asset),
@@ -83,6 +87,14 @@ def listed(reader: Reader) -> list[Listed]:
         )
         for asset in reader.assets()
     ]
+
+
+def _labels(reader: Reader) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for edge in reader.edges():
+        if edge.kind == "uri" and edge.label:
+            found.setdefault(edge.value, set()).add(edge.label)
+    return found
 
 
 def _producers(reader: Reader) -> ByToken:
@@ -109,7 +121,7 @@ def _names(by_token: ByToken, asset: AssetRecord) -> list[str]:
 
 
 def _cells(each: Listed, now: datetime) -> list[Text]:
-    names = [name for name in each.asset.names if name != each.asset.uri]
+    names = [name for name in each.names if name != each.asset.uri]
     return [
         text(each.asset.uri),
         text(", ".join(names)),

@@ -20,6 +20,7 @@ from assetflow.core.explanation import (
     EventSummary,
     PartitionExplanation,
     ReceiptExplanation,
+    summary_of,
 )
 from assetflow.core.explanation.words import at, count
 from assetflow.core.redaction import redacted
@@ -27,6 +28,8 @@ from assetflow.core.visible import shown
 
 # Columns that a line of a tree needs for its text; a deeper tree is told in lines that begin with their depth.
 _LEAST = 50
+# Of more events of a run the rest is only counted.
+_MOST = 100
 
 _MARKS = {"satisfied": ("✔", "green"), "waiting": ("○", "yellow"), "never": ("✗", "red")}
 _STATES = {
@@ -73,14 +76,16 @@ def partition_parts(told: PartitionExplanation, *, events: bool = True) -> list[
 def decision_parts(told: DecisionExplanation) -> list[RenderableType]:
     """A decision: its story, its run, and what it consumed."""
     completed = None if told.completed_by is None else str(told.completed_by.id)
-    return [
+    events = told.oldest_events(_MOST)
+    parts: list[RenderableType] = [
         _title(told.facts.consumer, f"decision {told.decision.id}", "dim"),
         text(told.words),
         text(told.run_words),
         Text(),
         Text("Consumed", "bold"),
-        _events(told.events, completed),
+        _events(map(summary_of, events), completed),
     ]
+    return [*parts, *_more(told.consumed - len(events), "event")]
 
 
 def event_parts(told: EventExplanation) -> list[RenderableType]:
@@ -92,7 +97,11 @@ def event_parts(told: EventExplanation) -> list[RenderableType]:
     if event.aliases:
         parts.append(text(f"through the alias {', '.join(event.aliases)}"))
     parts += [Text(), Text("What became of it", "bold")]
-    return [*parts, *map(_receipt, told.receipts)]
+    return [*parts, *map(_receipt, told.receipts), *_more(told.total - len(told.receipts), "receipt")]
+
+
+def _more(number: int, what: str) -> list[RenderableType]:
+    return [Text(f"and {count(number, f'more {what}')}", "dim")] if number > 0 else []
 
 
 def _title(name: str, state: str, style: str) -> Text:

@@ -64,7 +64,7 @@ class LedgerConsumers:
         await self._in_thread(self._writer.set_automation, consumer, automation_id)
 
     async def set_edges(self, deployed: Deployed) -> None:
-        await self._in_thread(self._writer.set_edges, deployed.id, deployed.name, deployed.text)
+        await self._in_thread(self._writer.set_edges, deployed.id, deployed.name, deployed.text, self._now())
 
     async def drop_edges(self, deployment_id: UUID) -> None:
         await self._in_thread(self._writer.drop_edges, deployment_id)

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, String, and_, bindparam, func, literal, or_, select, union_all
 
 from assetflow.ledger import queries
 from assetflow.ledger.among import among
@@ -33,10 +33,12 @@ Reads = Callable[[], AbstractContextManager[Connection]]
 Order = Sequence[tuple[str, bool]]
 
 _NEWEST = select(func.max(EVENT.c.sequence)).where(EVENT.c.uri == ASSET.c.uri).scalar_subquery()
+_OF_ASSET = and_(EDGE.c.kind == "uri", EDGE.c.value == ASSET.c.uri)
 _NAME = func.coalesce(
     select(func.min(ASSET_NAME.c.name))
     .where(ASSET_NAME.c.uri == ASSET.c.uri, ASSET_NAME.c.name != ASSET.c.uri)
     .scalar_subquery(),
+    select(func.min(EDGE.c.label)).where(_OF_ASSET).scalar_subquery(),
     ASSET.c.uri,
 )
 _LAST = EVENT.alias("last")
@@ -83,7 +85,7 @@ class ListedAsset:
     """An asset with its newest event.
 
     Attributes:
-        name: its readable name; its URI if it has none.
+        name: its readable name; before it has one, the name that a deployed flow declares, or else its URI.
         last_event, last_time: the newest event's sequence, and when it occurred.
     """
 
@@ -169,8 +171,17 @@ class Catalog:
     def known_names(self) -> list[str]:
         """All URIs and names, for suggestions."""
         with self._reads() as connection:
-            names = {*connection.scalars(select(ASSET_NAME.c.name)), *connection.scalars(select(ASSET.c.uri))}
-        return sorted(names)
+            names = {
+                *connection.scalars(select(ASSET_NAME.c.name)),
+                *connection.scalars(select(ASSET.c.uri)),
+                *connection.scalars(select(EDGE.c.label).where(EDGE.c.label.is_not(None))),
+            }
+        return sorted(name for name in names if name is not None)
+
+    def uri_called(self, text: str) -> str | None:
+        """The URI of the asset with this URI, or else with this name, or else that deployed flows declare so."""
+        with self._reads() as connection:
+            return connection.scalars(_CALLED, {"text": text}).first()
 
     def groups(self) -> list[str]:
         """The groups of assets."""
@@ -282,6 +293,13 @@ class Catalog:
             found = connection.scalars(query.order_by(key.desc() if newest_first else key).limit(limit)).all()
         return [each for each in found if each is not None]
 
+    def pending_keys(self, consumer: int, *, after: str = "", limit: int = 100) -> list[str]:
+        """The target keys for which something is queued, as texts are ordered, from the first one behind `after` on."""
+        key = PENDING.c.target_key
+        mine = select(key).where(PENDING.c.consumer == consumer, key > after).distinct().order_by(key).limit(limit)
+        with self._reads() as connection:
+            return list(connection.scalars(mine))
+
     def count_keys(self, uri: str) -> int:
         """How many partition keys an asset has."""
         query = select(func.count(EVENT.c.partition_key.distinct()))
@@ -328,6 +346,17 @@ _TOKENS_OF_CONSUMERS = (
     .join(CONSUMER, CONSUMER.c.id == CONSUMER_TOKEN.c.consumer)
     .where(among(func.replace(CONSUMER.c.name, "/", "."), "names"))
 )
+_TEXT = bindparam("text", type_=String())
+_CALLED = select(
+    union_all(
+        select(literal(1).label("place"), ASSET.c.uri.label("uri")).where(ASSET.c.uri == _TEXT),
+        select(literal(2), ASSET_NAME.c.uri).where(ASSET_NAME.c.name == _TEXT),
+        select(literal(3), EDGE.c.value).where(EDGE.c.label == _TEXT),
+    )
+    .order_by("place", "uri")
+    .subquery()
+    .c.uri
+)
 _TOKENS_OF_EDGES = select(EDGE.c.kind, EDGE.c.value).where(among(func.replace(EDGE.c.name, "/", "."), "names"))
 _OLDEST = (
     select(func.min(EVENT.c.recorded))
@@ -358,8 +387,9 @@ def _conditions(query: AssetQuery) -> list[ColumnElement[bool]]:
     if query.search:
         text = query.search
         names = select(ASSET_NAME.c.uri).where(ASSET_NAME.c.name.icontains(text, autoescape=True))
+        labels = select(EDGE.c.value).where(EDGE.c.label.icontains(text, autoescape=True), EDGE.c.kind == "uri")
         in_itself = or_(ASSET.c.uri.icontains(text, autoescape=True), ASSET.c.group.icontains(text, autoescape=True))
-        found.append(or_(in_itself, ASSET.c.uri.in_(names)))
+        found.append(or_(in_itself, ASSET.c.uri.in_(names), ASSET.c.uri.in_(labels)))
     if query.group is not None:
         found.append(ASSET.c.group == query.group)
     if query.uris is not None:

@@ -10,6 +10,7 @@ from assetflow.core.book import Pending
 from assetflow.core.consumers import Decision
 from assetflow.core.events import AssetEvent
 from assetflow.core.explanation import (
+    MOST_EVENTS,
     ConsumerExplanation,
     ConsumerFacts,
     DecisionExplanation,
@@ -33,6 +34,7 @@ from assetflow.ledger.records import ConsumerRecord, DecisionRecord
 
 # Of a long queue so many events are read, and the rest only if an asset or a key is not among them.
 READ_FIRST = 500
+MOST_RECEIPTS = 1_000
 PARTITIONS = 20
 
 
@@ -77,11 +79,13 @@ def decision_explanation(reader: Reader, record: DecisionRecord) -> DecisionExpl
     same = consumer is not None and consumer.consumer.id == record.consumer
     schedule = consumer.consumer.schedule if consumer is not None and same else None
     names = Names() if schedule is None else names_of(reader, schedule)
-    return explain_decision(decision_facts(reader, [record])[0], schedule, names)
+    return explain_decision(decision_facts(reader, record), schedule, names)
 
 
-def event_explanation(reader: Reader, event_id: UUID) -> EventExplanation:
-    """Where an event came from, and each of its receipts.
+def event_explanation(
+    reader: Reader, event_id: UUID, *, limit: int = MOST_RECEIPTS, offset: int = 0
+) -> EventExplanation:
+    """Where an event came from, and its receipts, or so many of them behind the first ones.
 
     Raises:
         UnknownEvent: there is none with this id.
@@ -91,15 +95,16 @@ def event_explanation(reader: Reader, event_id: UUID) -> EventExplanation:
         raise UnknownEvent(
             f"there is no event {event_id}", fix="`assetflow events ls` lists the events, with --refused the refused"
         )
-    receipts = reader.receipts(event_id)
+    receipts = reader.receipts(event_id, limit=limit, offset=offset)
     consumers = {each.receipt.consumer: each.consumer_name or "" for each in receipts}
-    ids = {each.receipt.decision for each in receipts}
-    made = [found for number in ids if number is not None and (found := reader.decision(number)) is not None]
+    made = reader.decisions_with({each.receipt.decision for each in receipts if each.receipt.decision is not None})
+    total = sum(reader.event_catalog.receipts_of([event.sequence or 0])[event.sequence or 0].values())
     return explain_event(
         event,
         [each.receipt for each in receipts],
         {number: name for number, name in consumers.items() if number is not None},
         [DecisionFacts(_decision(record, ()), record.consumer_name, _run(record)) for record in made],
+        total=total,
     )
 
 
@@ -117,7 +122,7 @@ def consumer_facts(
     keys = sorted(pending, key=lambda key: key or "")
     size = reader.queue_sizes().get(consumer.id, 0)
     total = None if consumer.schedule.is_partitioned else size
-    last = decision_facts(reader, reader.decisions(consumer=consumer.id, limit=1))
+    last = [decision_facts(reader, each) for each in reader.decisions(consumer=consumer.id, limit=1)]
     return ConsumerFacts(
         consumer=consumer,
         names=names_of(reader, consumer.schedule),
@@ -132,12 +137,10 @@ def consumer_facts(
     )
 
 
-def decision_facts(reader: Reader, records: Sequence[DecisionRecord]) -> list[DecisionFacts]:
-    """Decisions with the events that they consumed and what became of them."""
-    events = reader.events_of(records)
-    return [
-        DecisionFacts(_decision(record, events[record.id]), record.consumer_name, _run(record)) for record in records
-    ]
+def decision_facts(reader: Reader, record: DecisionRecord) -> DecisionFacts:
+    """A decision with the events that it consumed and what became of it."""
+    events, total = reader.consumed(record, most=MOST_EVENTS)
+    return DecisionFacts(_decision(record, tuple(events)), record.consumer_name, _run(record), total)
 
 
 def names_of(reader: Reader, schedule: Schedule) -> Names:

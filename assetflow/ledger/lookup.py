@@ -29,15 +29,15 @@ def find_consumer(reader: Reader, name: str) -> ConsumerRecord:
 
 
 def find_uri(reader: Reader, text: str) -> str:
-    """The URI of the asset that is meant by a name or a URI.
+    """The URI of the asset that is meant by its URI, or else by a name, or else by a name that deployed flows declare.
 
     Raises:
         UnknownAsset: there is none in the ledger; the error names what comes close.
         InvalidAsset: it is no URI.
     """
-    owner = reader.owner_of(text)
-    if owner is not None:
-        return owner
+    called = reader.catalog.uri_called(text)
+    if called is not None:
+        return called
     uri = Asset(text).uri
     if uri in reader.catalog.numbers([uri]):
         return uri

@@ -177,11 +177,12 @@ def newest_sequences(connection: Connection, uris: Iterable[str]) -> dict[str, i
     return {uri: sequence for uri, sequence in found.items() if sequence is not None}
 
 
-def receipts(connection: Connection, event_id: UUID) -> list[ReceiptRecord]:
+def receipts(connection: Connection, event_id: UUID, limit: int | None, offset: int) -> list[ReceiptRecord]:
     query = select(*RECEIPT_COLUMNS, CONSUMER.c.name, RECEIPT.c.at).select_from(
         RECEIPTS.outerjoin(CONSUMER, CONSUMER.c.id == RECEIPT.c.consumer)
     )
     query = query.where(EVENT.c.id == event_id).order_by(RECEIPT.c.consumer, RECEIPT.c.target_key)
+    query = query.limit(limit).offset(offset or None)
     return [ReceiptRecord(receipt_from_row(row), row[-2], row[-1]) for row in connection.execute(query)]
 
 
@@ -234,7 +235,7 @@ def record_from_row(row: Sequence[Any]) -> ConsumerRecord:
 
 
 def edges(connection: Connection) -> list[Edge]:
-    columns = (EDGE.c.deployment_id, EDGE.c.name, EDGE.c.direction, EDGE.c.kind, EDGE.c.value)
+    columns = (EDGE.c.deployment_id, EDGE.c.name, EDGE.c.direction, EDGE.c.kind, EDGE.c.value, EDGE.c.label)
     return [Edge(*row) for row in connection.execute(select(*columns))]
 
 
@@ -267,6 +268,11 @@ def decision(connection: Connection, decision_id: UUID) -> DecisionRecord | None
     return None if row is None else decision_from_row(row)
 
 
+def decisions_with(connection: Connection, ids: Iterable[UUID]) -> list[DecisionRecord]:
+    query = DECISIONS.where(among(DECISION.c.id, "ids"))
+    return [decision_from_row(row) for row in connection.execute(query, {"ids": list(ids)})]
+
+
 def decision_of_run(connection: Connection, flow_run_id: UUID) -> DecisionRecord | None:
     row = connection.execute(DECISIONS.where(DECISION.c.flow_run_id == flow_run_id)).first()
     return None if row is None else decision_from_row(row)
@@ -288,6 +294,21 @@ def events_of(connection: Connection, decisions: Sequence[int]) -> dict[int, tup
     for row in connection.execute(consumed.order_by(RECEIPT.c.sequence), {"numbers": list(decisions)}).all():
         found[row[-1]].append(event_from_row(row))
     return {number: tuple(found[number]) for number in decisions}
+
+
+def consumed(connection: Connection, decision: int, most: int) -> tuple[list[AssetEvent], int]:
+    """See `Reader.consumed`."""
+    query = select(*EVENT_COLUMNS).join(RECEIPT, RECEIPT.c.sequence == EVENT.c.sequence)
+    oldest = query.where(RECEIPT.c.decision == decision).order_by(RECEIPT.c.sequence).limit(most)
+    found = [event_from_row(row) for row in connection.execute(oldest)]
+    if len(found) < most:
+        return found, len(found)
+    behind = RECEIPT.c.sequence > found[-1].sequence
+    first = select(func.min(EVENT.c.sequence)).join(RECEIPT, RECEIPT.c.sequence == EVENT.c.sequence)
+    first = first.where(RECEIPT.c.decision == decision, behind).group_by(EVENT.c.uri, EVENT.c.partition_key)
+    rows = connection.execute(select(*EVENT_COLUMNS).where(EVENT.c.sequence.in_(first)).order_by(EVENT.c.sequence))
+    total = _count(connection, select(func.count()).where(RECEIPT.c.decision == decision))
+    return [*found, *(event_from_row(row) for row in rows)], total
 
 
 def _count(connection: Connection, query: Select[Any]) -> int:

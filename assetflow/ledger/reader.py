@@ -232,10 +232,10 @@ class Reader:
         with self._reads() as connection:
             return queries.newest_sequences(connection, uris)
 
-    def receipts(self, event_id: UUID) -> list[ReceiptRecord]:
+    def receipts(self, event_id: UUID, *, limit: int | None = None, offset: int = 0) -> list[ReceiptRecord]:
         """What became of an event, for each consumer."""
         with self._reads() as connection:
-            return queries.receipts(connection, event_id)
+            return queries.receipts(connection, event_id, limit, offset)
 
     def refused(self, *, limit: int = 100) -> list[RefusedRecord]:
         """What was refused as an event, newest first."""
@@ -331,6 +331,11 @@ class Reader:
         with self._reads() as connection:
             return queries.decision(connection, decision_id)
 
+    def decisions_with(self, ids: Iterable[UUID]) -> list[DecisionRecord]:
+        """The decisions with these ids."""
+        with self._reads() as connection:
+            return queries.decisions_with(connection, ids)
+
     def decision_of_run(self, flow_run_id: UUID) -> DecisionRecord | None:
         """The decision that led to a flow run."""
         with self._reads() as connection:
@@ -375,6 +380,14 @@ class Reader:
         """The decisions whose run has no note yet that says why it ran, oldest first."""
         with self._reads() as connection:
             return notes.without_note(connection, limit)
+
+    def consumed(self, decision: DecisionRecord, *, most: int) -> tuple[list[AssetEvent], int]:
+        """Events that a decision consumed, and how many it consumed in all.
+
+        Of more than `most` these are the oldest ones and, behind them, the first of each asset and key.
+        """
+        with self._reads() as connection:
+            return queries.consumed(connection, decision.number, most)
 
     def events_of(self, decisions: Sequence[DecisionRecord]) -> dict[UUID, tuple[AssetEvent, ...]]:
         """The events that decisions consumed, oldest first, by the decisions' ids."""

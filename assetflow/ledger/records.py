@@ -186,13 +186,14 @@ class KeyDecisions:
 
 @dataclass(frozen=True)
 class Edge:
-    """A deployment produces or reads an asset, a name or an alias."""
+    """A deployment produces or reads an asset, a name or an alias; `label` is the asset's readable name."""
 
     deployment_id: UUID
     name: str
     direction: Literal["produces", "reads"]
     kind: Literal["uri", "name", "alias"]
     value: str
+    label: str | None
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class LedgerRow(Base, table=True):
 
 
 class AssetRow(Base, table=True):
-    """An asset, from the first event or schedule that names it."""
+    """An asset, from the first event, schedule or deployed flow that names it."""
 
     id: int = Field(primary_key=True, sa_type=Number)
     uri: str = Field(unique=True)
@@ -244,14 +244,20 @@ class TimerRow(Base, table=True):
 
 
 class EdgeRow(Base, table=True):
-    """What a deployment's flow produces or reads, as it declares it."""
+    """What a deployment's flow produces or reads, as it declares it; `label` is the readable name of an asset."""
 
-    __table_args__ = (Index(None, "kind", "value"), Index(None, "name"), _CLUSTERED)
+    __table_args__ = (
+        Index(None, "kind", "value"),
+        Index(None, "name"),
+        _partial("edge_label", "label", where="label IS NOT NULL"),
+        _CLUSTERED,
+    )
     deployment_id: UUID = Field(primary_key=True)
     direction: str = Field(primary_key=True)
     kind: str = Field(primary_key=True)
     value: str = Field(primary_key=True)
     name: str
+    label: str | None = None
 
 
 class LeaseRow(Base, table=True):

@@ -122,7 +122,7 @@ class Writer:
             consumer = Consumer(book.next_consumer(), name, deployment_id, declaration.options, paused, held)
             book.roster.describe(consumer.id, declaration_text, flow_id)
             registry.deploy(book, consumer)
-            edges.replace(book.connection, deployment_id, name, declaration)
+            edges.replace(book, deployment_id, name, declaration)
             return consumer, registry.pass_over_consumer(book, consumer, now)
 
     def change(self, consumer: int, declaration_text: str, now: datetime) -> tuple[Consumer, list[Decision]]:
@@ -164,15 +164,15 @@ class Writer:
             changed = update(CONSUMER).where(CONSUMER.c.id == consumer).values(automation_id=automation_id)
             connection.execute(changed)
 
-    def set_edges(self, deployment_id: UUID, name: str, declaration_text: str) -> None:
-        """Keep what a deployment that is no consumer produces and reads.
+    def set_edges(self, deployment_id: UUID, name: str, declaration_text: str, now: datetime) -> None:
+        """Keep what a deployment that is no consumer produces and reads; its assets are known from then on.
 
         Raises:
             InvalidSchedule: the declaration cannot be read.
         """
         declaration = declaration_from_text(declaration_text, where=name)
-        with self._store.writes() as connection:
-            edges.replace(connection, deployment_id, name, declaration)
+        with self._store.transaction(now) as book:
+            edges.replace(book, deployment_id, name, declaration)
 
     def drop_edges(self, deployment_id: UUID) -> None:
         """Forget what a deployment produces and reads; it is gone."""
@@ -380,7 +380,7 @@ class Writer:
         book.queues.load_all(consumer.id)
         book.roster.describe(consumer.id, text)
         changed = registry.change(book, consumer, declaration.options)
-        edges.replace(book.connection, consumer.deployment_id, consumer.name, declaration)
+        edges.replace(book, consumer.deployment_id, consumer.name, declaration)
         return changed, registry.pass_over_consumer(book, changed, now)
 
     def _remove(self, book: LedgerBook, consumer: Consumer) -> None:

@@ -82,12 +82,12 @@ def note_key(consumer: str) -> str:
 
 
 def _markdown(explanation: DecisionExplanation, ui_url: str) -> str:
-    events = explanation.decision.events
+    events = explanation.oldest_events(SHOWN_EVENTS)
     parts = [plain_text(_shortened(explanation.words))]
     if events:
-        parts.append(_table(events[:SHOWN_EVENTS], explanation.completed_by, ui_url))
-    if len(events) > SHOWN_EVENTS:
-        parts.append(f"and {len(events) - SHOWN_EVENTS} more, the newest of them {at(events[-1].occurred)}")
+        parts.append(_table(events, explanation.completed_by, ui_url))
+    if explanation.consumed > len(events):
+        parts.append(f"and {explanation.consumed - len(events)} more")
     run = explanation.facts.run.flow_run_id
     if ui_url and run is not None:
         links = (

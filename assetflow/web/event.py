@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
+from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from assetflow.api.backend import TheReader
+from assetflow.api.paging import LARGEST
 from assetflow.core.redaction import redacted
 from assetflow.ledger.explanations import event_explanation
-from assetflow.web.pages import ThePages
+from assetflow.web.pages import ThePages, url
 
 router = APIRouter()
 
 
+RECEIPTS = 50
+
+
 @router.get("/events/{event_id}")
-def show_event(request: Request, pages: ThePages, reader: TheReader, event_id: UUID) -> Response:
-    """An event with its receipts, in the words that the command line and the API use."""
-    told = event_explanation(reader, event_id)
-    return pages.show(request, "event.html", fragment="receipts", told=told, event=redacted(told.event))
+def show_event(
+    request: Request,
+    pages: ThePages,
+    reader: TheReader,
+    event_id: UUID,
+    offset: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
+) -> Response:
+    """An event with a page of its receipts, in the words that the command line and the API use."""
+    told = event_explanation(reader, event_id, limit=RECEIPTS, offset=offset)
+
+    def at(place: int) -> str:
+        return url("/events", event_id, offset=place or None)
+
+    return pages.show(
+        request,
+        "event.html",
+        fragment="receipts",
+        told=told,
+        event=redacted(told.event),
+        here=at(offset),
+        before=at(max(0, offset - RECEIPTS)) if offset else "",
+        behind=at(offset + RECEIPTS) if offset + RECEIPTS < told.total else "",
+        first=offset + 1,
+    )

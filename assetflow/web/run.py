@@ -55,7 +55,7 @@ def _page(
     told = None if record is None else decision_explanation(reader, record)
     produced = [] if flow_run is None else reader.events(EventQuery(flow_run_id=flow_run), limit=PRODUCED + 1)
     source = next((event.source_flow_run for event in produced), None)
-    consumed = () if told is None else told.decision.events
+    consumed = [] if told is None else told.oldest_events(CONSUMED)
     return pages.show(
         request,
         "run.html",
@@ -66,8 +66,8 @@ def _page(
         flow_run=flow_run,
         source=source,
         again=look_again([record]),
-        consumed=[redacted(event) for event in consumed[:CONSUMED]],
-        more_consumed=max(0, len(consumed) - CONSUMED),
+        consumed=[redacted(event) for event in consumed],
+        more_consumed=0 if told is None else told.consumed - len(consumed),
         produced=[redacted(event) for event in produced[:PRODUCED]],
         more_produced=len(produced) > PRODUCED,
         here=url("/runs", flow_run) if flow_run is not None else url("/decisions", record.id if record else ""),

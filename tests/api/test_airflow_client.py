@@ -13,6 +13,7 @@ from airflow_client.client.exceptions import ApiException
 from airflow_client.client.models.create_asset_events_body import CreateAssetEventsBody
 
 from assetflow.core.assets import AssetAlias
+from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.events import Origin, SourceFlowRun, SourceTaskRun
 from assetflow.ledger import Ledger
 from tests.api.conftest import Api
@@ -70,6 +71,20 @@ def test_assets_are_listed_and_filtered(shop: Ledger, assets: AssetApi) -> None:
     assert names(dag_ids=["nobody"]) == []
     assert names(limit=1, offset=1, order_by=["name"]) == ["hourly"]
     assert assets.get_asset(orders.id) == orders
+
+
+def test_declared_outlets_and_inlets_are_listed_before_their_first_update(ledger: Ledger, assets: AssetApi) -> None:
+    told = declaration_to_text(FlowDeclaration(produces=(ORDERS,), reads=(CUSTOMERS,)))
+    ledger.writer.set_edges(uuid4(), "ingest/hourly", told, NOON)
+    orders, customers = assets.get_assets(order_by=["-name"]).assets
+    assert (orders.name, orders.group, orders.last_asset_event) == ("orders", "shop", None)
+    assert [each.dag_id for each in orders.producing_tasks] == ["ingest.hourly"]
+    assert [each.dag_id for each in customers.consuming_tasks] == ["ingest.hourly"]
+    assert assets.get_assets(name_pattern="orders").total_entries == 1
+    update(ledger, ORDERS, 1)
+    updated = assets.get_asset(orders.id)
+    assert (updated.id, updated.name, updated.created_at) == (orders.id, "orders", orders.created_at)
+    assert updated.last_asset_event is not None
 
 
 def test_aliases(shop: Ledger, assets: AssetApi) -> None:

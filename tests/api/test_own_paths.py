@@ -65,6 +65,34 @@ def test_an_event_is_told_with_its_receipts(api: Api) -> None:
     }
 
 
+def test_very_many_receipts_are_read_in_pages(api: Api, ledger: Ledger) -> None:
+    for number in range(5):
+        deploy(ledger, f"report/{number}", ORDERS)
+    update(ledger, ORDERS, 1)
+    path = f"/api/v1/events/{event_id(1)}/receipts"
+    first = api.get(path, params={"limit": 3}).json()
+    rest = api.get(path, params={"limit": 3, "offset": first["next"]}).json()
+    told = [each["consumer"] for page in (first, rest) for each in page["items"]]
+    assert told == [f"report/{number}" for number in range(5)]
+    assert rest["next"] is None
+    assert api.get(f"/api/v1/events/{event_id(1)}").json()["total_receipts"] == 5
+
+
+def test_of_a_run_that_consumed_very_many_events_the_oldest_are_told(
+    api: Api, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assetflow.ledger.explanations.MOST_EVENTS", 3)
+    monkeypatch.setattr("assetflow.core.explanation.decisions.MOST_EVENTS", 3)
+    deploy(ledger, "report/nightly", ORDERS & CUSTOMERS)
+    for minute in range(9):
+        update(ledger, ORDERS, minute)
+    (decision,) = update(ledger, CUSTOMERS, 10)
+    told = api.get(f"/api/v1/decisions/{decision.id}").json()
+    assert (told["consumed"], told["completed_by"]) == (10, str(event_id(10)))
+    assert [each["sequence"] for each in told["events"]] == [1, 2, 10]
+    assert "over 10 events" in told["words"]
+
+
 def test_events_are_read_in_pages_both_ways(api: Api, ledger: Ledger) -> None:
     for minute in range(5):
         update(ledger, ORDERS, minute)
@@ -98,7 +126,9 @@ def test_the_queue_is_shown_and_emptied_with_a_reason(api: Api, shop: Ledger) ->
 
 def test_pending_partitions_are_removed_only_by_their_key(api: Api, shop: Ledger) -> None:
     path = "/api/v1/consumers/daily/nightly"
-    assert api.get(f"{path}/partitions").json() == {"items": ["2026-01-01"]}
+    assert api.get(f"{path}/partitions").json() == {"items": ["2026-01-01"], "next": None}
+    assert api.get(f"{path}/partitions?limit=1").json()["next"] == "2026-01-01"
+    assert api.get(f"{path}/partitions?after=2026-01-01").json()["items"] == []
     told = api.get(f"{path}/partitions/2026-01-01").json()
     assert (told["queued"], len(told["missing"])) == (1, 23)
     refused = api.delete(f"{path}/queue", params={"why": "x"})

@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 
 from assetflow.core.assets import AssetAlias
+from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
@@ -30,6 +31,14 @@ def test_assets_are_listed_with_who_updates_them_and_who_runs_on_them(ledger: Le
     assert orders["producers"] == ["ingest/shop"]
     assert orders["consumers"] == ["late/shop", "report/shop"]
     assert (customers["events"], customers["last_update"]) == (0, None)
+
+
+def test_assets_that_flows_declare_are_listed_before_their_first_update(ledger: Ledger, call: Call) -> None:
+    told = declaration_to_text(FlowDeclaration(produces=(ORDERS,)))
+    ledger.writer.set_edges(uuid4(), "ingest/hourly", told, NOON)
+    (orders,) = call("assets", "ls", "--json").json
+    assert (orders["names"], orders["group"], orders["producers"]) == (["orders"], "shop", ["ingest/hourly"])
+    assert (orders["last_update"], orders["events"]) == (None, 0)
 
 
 def test_assets_of_one_group(ledger: Ledger, call: Call) -> None:

@@ -243,6 +243,19 @@ def test_a_decision_names_the_event_that_completed_it() -> None:
     assert json.loads(json.dumps(told.as_json()))["completed_by"] == str(b.id)
 
 
+def test_of_very_many_events_the_oldest_are_told_and_the_one_that_completed_it() -> None:
+    many = [event(A, number) for number in range(1, 6)]
+    b = event(B, 9)
+    facts_ = DecisionFacts(made(*many, b), "flow/one", total=100_000)
+
+    told = explain_decision(facts_, to_schedule(A & B), Names())
+
+    assert told.oldest_events(3) == [*many[:2], b]
+    assert told.oldest_events(6) == [*many, b]
+    assert "over 100000 events" in told.words
+    assert told.as_json()["consumed"] == 100_000
+
+
 def test_a_decision_of_a_schedule_that_changed_names_none() -> None:
     told = explain_decision(DecisionFacts(made(event(A, 1)), "flow/one"), to_schedule(B), Names())
     gone = explain_decision(DecisionFacts(made(event(A, 1)), "flow/one"), None, Names())

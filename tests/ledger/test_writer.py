@@ -234,7 +234,7 @@ def test_edges_follow_the_declaration(ledger: Ledger) -> None:
 
     consumer, _ = ledger.writer.deploy("f/d", deployment, None, text(B, C, B), False, False, NOW)
     ledger.writer.change(consumer.id, text(C), NOW)
-    ledger.writer.set_edges(producer, "p/d", text(A))
+    ledger.writer.set_edges(producer, "p/d", text(A), NOW)
     edges = {(e.name, e.direction, e.kind, e.value) for e in ledger.reader.edges()}
     reads = {("reads", "alias", "x"), ("reads", "name", "n")}
     assert edges == {

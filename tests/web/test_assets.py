@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.events import Origin, SourceFlowRun, SourceTaskRun
 from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Ledger
@@ -36,6 +37,24 @@ def test_assets_are_listed_with_who_has_to_do_with_them(site: Site, ledger: Ledg
     assert "/asset?asset=s3%3A%2F%2Flake%2Forders" in page.links
     assert "/consumers/report/nightly" in page.links
     assert [each["datetime"] for each in page.named("time")] == ["2026-01-01T11:55:00Z"]
+
+
+def test_what_a_flow_declares_to_make_has_its_page_before_its_first_update(make_site: MakeSite, ledger: Ledger) -> None:
+    ingest = uuid4()
+    ledger.writer.set_edges(ingest, "ingest/hourly", declaration_to_text(FlowDeclaration(produces=(ORDERS,))), NOON)
+    prefect = FakePrefect()
+    site = make_site(prefect=lambda: prefect)
+    assert site.page("/assets").rows[1] == "orders s3://lake/orders shop never ingest/hourly –"
+
+    page = site.page(ASSET)
+    assert page.title == "orders · assetflow"
+    assert "Nothing has updated this asset. Materialize runs the flow that makes it." in page.text
+    graph = site.get("/api/v1/lineage", params={"node": f"asset:{ORDERS.uri}"}).json()
+    assert [edge["source"] for edge in graph["edges"]] == ["flow:ingest/hourly"]
+    assert site.submit("/asset/materialize", ASSET, "/asset/materialize").status_code == 303
+    assert prefect.asked[0][0] == f"/deployments/{ingest}/create_flow_run"
+    assert site.submit("/asset/events", ASSET, "/asset/events").status_code == 303
+    assert [(event.uri, event.asset.name) for event in ledger.reader.events()] == [(ORDERS.uri, "orders")]
 
 
 def test_search_and_group_narrow_the_list(site: Site, ledger: Ledger) -> None:
@@ -259,6 +278,18 @@ def test_an_event_tells_where_it_came_from_and_every_receipt(site: Site, ledger:
     assert "Rows 1,234" in page.text
     assert '"password": "[redacted]"' in page.text
     assert f"/runs/{run.id}" in page.links
+
+
+def test_very_many_receipts_are_on_pages_of_their_own(site: Site, ledger: Ledger) -> None:
+    for number in range(60):
+        deploy(ledger, f"report/{number:02}", ORDERS)
+    update(ledger, ORDERS, 1)
+    first = site.page(f"/events/{event_id(1)}")
+    assert "1–50 of 60" in first.text
+    assert len(first.rows) == 51
+    rest = site.page(f"/events/{event_id(1)}?offset=50")
+    assert "51–60 of 60" in rest.text
+    assert rest.rows[-1].startswith("consumed report/59")
 
 
 def test_pages_link_into_prefect(site: Site, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

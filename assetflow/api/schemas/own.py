@@ -125,13 +125,14 @@ class ReceiptOut(Open):
     words: str
 
 
-class ReceiptsOut(BaseModel):
+class ReceiptsOut(Page):
     items: list[ReceiptOut]
 
 
 class EventTold(BaseModel):
     event: EventOut
     words: str
+    total_receipts: int
     receipts: list[ReceiptOut]
 
 
@@ -223,7 +224,7 @@ class PartitionTold(Open):
     events: list[Extra]
 
 
-class PendingOut(BaseModel):
+class PendingOut(Page):
     items: list[str]
 
 
@@ -261,6 +262,7 @@ class DecisionTold(Open):
     decision: UUID
     consumer: str
     words: str
+    consumed: int
     events: list[Extra]
     run: Extra
 

@@ -76,7 +76,7 @@ def remove_queued(
     backend: TheBackend,
     why: Annotated[Text, Query(min_length=1, description="The reason, which the receipts keep.")],
     uri: Annotated[Text | None, Query(description="Only events of this asset.")] = None,
-    before: Annotated[Moment | None, Query(description="Only events that occurred before this.")] = None,
+    before: Annotated[Moment | None, Query(description="Only events that were recorded before this.")] = None,
     key: Key = None,
     by: Annotated[Text, Query(description="Who removes them.")] = "api",
 ) -> Json:
@@ -96,10 +96,17 @@ def remove_queued(
 
 
 @router.get("/consumers/{flow}/{deployment}/partitions", response_model=PendingOut, responses=answers(404))
-def list_pending(flow: Flow, deployment: Deployment, reader: TheReader) -> Json:
+def list_pending(
+    flow: Flow,
+    deployment: Deployment,
+    reader: TheReader,
+    after: Annotated[str, Query(max_length=250, description="The `next` of the page before.")] = "",
+    limit: Limit = 100,
+) -> Json:
     """The keys of a partitioned consumer for which something is queued."""
-    pending = reader.pending(named_consumer(reader, flow, deployment).consumer.id)
-    return Json({"items": sorted(key for key in pending if key is not None)})
+    number = named_consumer(reader, flow, deployment).consumer.id
+    keys = reader.catalog.pending_keys(number, after=after, limit=limit)
+    return Json({"items": keys, "next": keys[-1] if len(keys) == limit else None})
 
 
 @router.get("/consumers/{flow}/{deployment}/partitions/{key}", response_model=PartitionTold, responses=answers(404))

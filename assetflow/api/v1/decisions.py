@@ -37,7 +37,10 @@ def list_decisions(
 
 @router.get("/decisions/{decision_id}", response_model=DecisionTold, responses=answers(404))
 def explain_decision(decision_id: UUID, reader: TheReader) -> Json:
-    """Why a decision was made: what it consumed, which event completed the condition, and its run."""
+    """Why a decision was made: what it consumed, which event completed the condition, and its run.
+
+    Of more than 1,000 events the oldest are told, and the one that completed the condition.
+    """
     record = reader.decision(decision_id)
     if record is None:
         raise UnknownEvent(f"there is no decision {decision_id}", where="path.decision_id")

@@ -93,14 +93,16 @@ def known_events(body: IdsIn, reader: TheReader) -> Json:
 
 @router.get("/events/{event_id}", response_model=EventTold, responses=answers(404))
 def explain_event(event_id: UUID, reader: TheReader) -> Json:
-    """An event: where it came from, and what became of it for each consumer."""
+    """An event: where it came from, and its first 1,000 receipts, one for each consumer (and target key)."""
     return Json(event_explanation(reader, event_id).as_json())
 
 
 @router.get("/events/{event_id}/receipts", response_model=ReceiptsOut, responses=answers(404))
-def list_receipts(event_id: UUID, reader: TheReader) -> Json:
-    """What became of an event, for each consumer (and target key)."""
-    return Json({"items": [each.as_json() for each in event_explanation(reader, event_id).receipts]})
+def list_receipts(event_id: UUID, reader: TheReader, offset: Offset = 0, limit: Limit = 100) -> Json:
+    """What became of an event, for each consumer (and target key). To page on, give `next` as `offset`."""
+    told = event_explanation(reader, event_id, limit=limit, offset=offset)
+    last = offset + len(told.receipts)
+    return Json(page([each.as_json() for each in told.receipts], last if last < told.total else None))
 
 
 @router.get("/refused", response_model=RefusedPage, responses=answers())

@@ -6,6 +6,7 @@ Pure functions from facts to values; each value has `words` that a person says, 
 from assetflow.core.explanation.conditions import ConditionRow, condition_rows
 from assetflow.core.explanation.consumers import ConsumerExplanation, explain_consumer, next_time
 from assetflow.core.explanation.decisions import (
+    MOST_EVENTS,
     DecisionExplanation,
     completing_event,
     explain_decision,
@@ -24,6 +25,7 @@ from assetflow.core.explanation.facts import ConsumerFacts, DecisionFacts, Names
 from assetflow.core.explanation.partitions import PartitionExplanation, explain_partition
 
 __all__ = [
+    "MOST_EVENTS",
     "ConditionRow",
     "ConsumerExplanation",
     "ConsumerFacts",

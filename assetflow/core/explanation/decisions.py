@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from assetflow.core.consumers import Decision
 from assetflow.core.evaluation import evaluate
 from assetflow.core.events import AssetEvent
-from assetflow.core.explanation.events import EventSummary, summary_of
+from assetflow.core.explanation.events import summary_of
 from assetflow.core.explanation.facts import DecisionFacts, Names, RunFacts, pending_of
 from assetflow.core.explanation.prefixes import first_prefix
 from assetflow.core.explanation.words import at, count, iso
 from assetflow.core.schedules import Schedule
+
+# A document tells at most so many events of a decision.
+MOST_EVENTS = 1_000
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,6 @@ class DecisionExplanation:
     Attributes:
         condition: the consumer's condition as text, as it is now; empty if the consumer has none any more.
         completed_by: the event with which the condition first held; none if, with the schedule of now, it does not.
-        events: everything that was consumed, oldest first.
         words: the story in a sentence or three.
         run_words: what became of it.
     """
@@ -30,13 +32,25 @@ class DecisionExplanation:
     facts: DecisionFacts
     condition: str
     completed_by: AssetEvent | None
-    events: tuple[EventSummary, ...]
     words: str
     run_words: str
 
     @property
     def decision(self) -> Decision:
         return self.facts.decision
+
+    @property
+    def consumed(self) -> int:
+        """How many events were consumed."""
+        return self.facts.consumed
+
+    def oldest_events(self, most: int) -> list[AssetEvent]:
+        """What was consumed, oldest first; of more than `most` events the oldest, and the one that completed it."""
+        events = self.decision.events
+        found = list(events[:most])
+        if self.completed_by is not None and self.completed_by not in found:
+            found[-1:] = [self.completed_by]
+        return found
 
     def as_json(self) -> dict[str, object]:
         decision, run = self.decision, self.facts.run
@@ -49,7 +63,8 @@ class DecisionExplanation:
             "words": self.words,
             "condition": self.condition,
             "completed_by": None if self.completed_by is None else str(self.completed_by.id),
-            "events": [event.as_json() for event in self.events],
+            "consumed": self.consumed,
+            "events": [summary_of(event).as_json() for event in self.oldest_events(MOST_EVENTS)],
             "run": {
                 "flow_run": None if run.flow_run_id is None else str(run.flow_run_id),
                 "status": run_status(run),
@@ -77,7 +92,6 @@ def explain_decision(facts: DecisionFacts, schedule: Schedule | None, names: Nam
         facts=facts,
         condition=condition,
         completed_by=completed,
-        events=tuple(map(summary_of, decision.events)),
         words=_words(facts, condition, completed),
         run_words=run_words(facts.run),
     )
@@ -123,7 +137,7 @@ def _words(facts: DecisionFacts, condition: str, completed: AssetEvent | None) -
         return (
             f"{facts.consumer} runs{key} because a backfill asked for it at {at(decision.made)}; it consumes nothing."
         )
-    consumed = count(len(decision.events), "event")
+    consumed = count(facts.consumed, "event")
     story = f"{facts.consumer} runs{key} because its condition held at {at(decision.made)}, over {consumed}"
     if completed is None:
         changed = "its schedule is another one now" if condition else "it has no condition any more"

@@ -67,16 +67,22 @@ class ReceiptExplanation:
 
 @dataclass(frozen=True)
 class EventExplanation:
-    """One event, told: its origin, and each receipt."""
+    """One event, told: its origin, and its receipts.
+
+    Attributes:
+        total: how many receipts it has; `receipts` may be a page of them.
+    """
 
     event: AssetEvent
     words: str
     receipts: tuple[ReceiptExplanation, ...]
+    total: int
 
     def as_json(self) -> dict[str, object]:
         return {
             "event": event_to_json(redacted(self.event)),
             "words": self.words,
+            "total_receipts": self.total,
             "receipts": [receipt.as_json() for receipt in self.receipts],
         }
 
@@ -86,13 +92,16 @@ def explain_event(
     receipts: Sequence[Receipt],
     consumers: Mapping[int, str],
     decisions: Sequence[DecisionFacts] = (),
+    *,
+    total: int | None = None,
 ) -> EventExplanation:
     """What is known about an event.
 
     Parameters:
-        receipts: all of the event.
+        receipts: all of the event, or some of them.
         consumers: id to `flow/deployment`, removed consumers too.
         decisions: those that consumed it; without one, its receipt says less.
+        total: how many receipts the event has; none if `receipts` are all.
     """
     made = {facts.decision.id: facts for facts in decisions}
     told = tuple(
@@ -103,7 +112,7 @@ def explain_event(
     words = f"{event.uri}{key} was updated at {at(event.occurred)} by {source_of(event.origin)}"
     if event.recorded is not None:
         words += f", and recorded at {at(event.recorded)} as number {event.sequence}"
-    return EventExplanation(event, f"{words}.", told)
+    return EventExplanation(event, f"{words}.", told, len(told) if total is None else total)
 
 
 def summary_of(event: AssetEvent) -> EventSummary:

@@ -74,11 +74,22 @@ class RunFacts:
 
 @dataclass(frozen=True)
 class DecisionFacts:
-    """A decision, whose it is, and what became of it."""
+    """A decision, whose it is, and what became of it.
+
+    Attributes:
+        decision: of very many events, the oldest ones and the first of each asset and key are enough.
+        total: how many events it consumed; none if the decision has all of them.
+    """
 
     decision: Decision
     consumer: str
     run: RunFacts = field(default_factory=RunFacts)
+    total: int | None = None
+
+    @property
+    def consumed(self) -> int:
+        """How many events it consumed."""
+        return len(self.decision.events) if self.total is None else self.total
 
 
 @dataclass(frozen=True)

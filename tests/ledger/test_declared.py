@@ -1,0 +1,144 @@
+"""Assets that deployed flows declare to make or read: known from then on, and without any weight in what runs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import create_engine, text
+
+from assetflow.core.assets import Asset, AssetAlias, Outlet
+from assetflow.core.codec import FlowDeclaration, declaration_to_text
+from assetflow.core.schedules import ConsumerOptions, to_schedule
+from assetflow.errors import UnknownAsset
+from assetflow.ledger import Ledger, schema
+from assetflow.ledger.catalog import AssetQuery
+from assetflow.ledger.lookup import find_uri, near_assets
+from tests.ledger.making import NOW, A, B, deploy, update
+
+SALES = Asset("s3://lake/sales", name="sales", group="shop", extra={"owner": "till"})
+LATER = NOW + timedelta(minutes=1)
+
+
+def declare(ledger: Ledger, *produces: Outlet, reads: tuple[Outlet, ...] = (), of: UUID | None = None) -> UUID:
+    """A deployment without a schedule."""
+    deployment = of or uuid4()
+    told = declaration_to_text(FlowDeclaration(produces=produces, reads=reads))
+    ledger.writer.set_edges(deployment, "ingest/hourly", told, NOW)
+    return deployment
+
+
+def test_what_a_deployment_makes_and_reads_is_listed_at_once(ledger: Ledger) -> None:
+    declare(ledger, SALES, AssetAlias("late"), reads=(A, Asset.ref(name="b"), Asset.ref(uri="s3://lake/c")))
+    found, total = ledger.reader.catalog.assets()
+    assert total == 2
+    assert {each.record.uri: each.name for each in found} == {SALES.uri: "sales", A.uri: A.uri}
+    sales = next(each for each in found if each.record.uri == SALES.uri)
+    assert (sales.record.group, sales.record.extra, sales.record.first_seen) == ("shop", {"owner": "till"}, NOW)
+    assert (sales.last_event, sales.last_time) == (None, None)
+    assert list(ledger.reader.catalog.users_of([sales.record])[SALES.uri].producers) == ["ingest/hourly"]
+
+
+def test_what_a_consumer_declares_is_listed_too(ledger: Ledger) -> None:
+    schedule = to_schedule(Asset(A.uri, group="raw"))
+    told = declaration_to_text(FlowDeclaration(ConsumerOptions(schedule), produces=(SALES,)))
+    consumer, _ = ledger.writer.deploy("f/d", uuid4(), None, told, False, False, NOW)
+    listed = {each.uri: each.group for each in ledger.reader.assets()}
+    assert listed == {A.uri: "raw", SALES.uri: "shop"}
+    told = declaration_to_text(FlowDeclaration(ConsumerOptions(schedule), produces=(B,)))
+    ledger.writer.change(consumer.id, told, LATER)
+    assert {each.uri for each in ledger.reader.assets()} == {A.uri, B.uri, SALES.uri}
+
+
+def test_it_is_found_by_the_declared_name(ledger: Ledger) -> None:
+    declare(ledger, SALES)
+    catalog = ledger.reader.catalog
+    assert find_uri(ledger.reader, "sales") == find_uri(ledger.reader, "s3://lake/sales/") == SALES.uri
+    assert near_assets(ledger.reader, "slaes")[0] == "sales"
+    assert [each.name for each in catalog.assets(AssetQuery(search="SALE"))[0]] == ["sales"]
+    assert [each.name for each in catalog.assets(AssetQuery(name=("ale",)))[0]] == ["sales"]
+
+
+def test_a_declared_name_hides_neither_a_uri_nor_a_name(ledger: Ledger) -> None:
+    declare(ledger, Asset("x", name="y"), Asset("y", name="s3://lake/a"), Asset("z", name="taken"))
+    deploy(ledger, Asset("s3://lake/b", name="taken"))
+    assert find_uri(ledger.reader, "y") == "y"
+    assert find_uri(ledger.reader, "taken") == "s3://lake/b"
+    ledger.writer.record([update(A)], NOW)
+    assert find_uri(ledger.reader, A.uri) == A.uri
+
+
+def test_its_number_stays_and_its_first_update_is_as_new_as_ever(ledger: Ledger) -> None:
+    declare(ledger, SALES)
+    number = ledger.reader.catalog.numbers([SALES.uri])
+    [(recorded, _)] = ledger.writer.record([update(SALES)], LATER)
+    assert recorded.new_assets == [SALES.uri]
+    assert ledger.reader.catalog.numbers([SALES.uri]) == number
+    (asset,) = ledger.reader.assets()
+    assert (asset.names, asset.first_seen) == (("sales",), NOW)
+
+
+def test_a_declared_name_means_nothing_to_conditions(ledger: Ledger) -> None:
+    consumer = deploy(ledger, Asset.ref(name="sales"))
+    declare(ledger, SALES)
+    assert ledger.reader.owner_of("sales") is None
+    assert ledger.writer.record([update(Asset(SALES.uri))], NOW)[0][1] == []
+    [(_, decisions)] = ledger.writer.record([update(SALES)], LATER)
+    assert [each.consumer for each in decisions] == [consumer.id]
+
+
+def test_a_ledger_that_looked_for_the_asset_before_knows_it_afterwards(ledger: Ledger) -> None:
+    ledger.writer.record([update(A)], NOW)
+    consumer = deploy(ledger, SALES & A)
+    ledger.writer.remove(consumer.id, NOW)
+    declare(ledger, B, SALES)
+    ledger.writer.record([update(B, SALES)], NOW)
+    assert len(ledger.reader.assets()) == 3
+
+
+def test_another_process_hears_of_it(ledger: Ledger) -> None:
+    ledger.writer.record([update(A)], NOW)
+    with ledger.writes() as connection:
+        url = connection.engine.url
+    with Ledger.open(url.render_as_string(hide_password=False)) as other:
+        declare(other, B)
+    ledger.writer.record([update(B)], NOW)
+    assert [each.uri for each in ledger.reader.assets()] == [A.uri, B.uri]
+
+
+def test_it_stays_when_the_deployment_goes(ledger: Ledger) -> None:
+    deployment = declare(ledger, SALES)
+    ledger.writer.drop_edges(deployment)
+    (asset,) = ledger.reader.catalog.assets()[0]
+    assert asset.name == SALES.uri
+    with pytest.raises(UnknownAsset):
+        find_uri(ledger.reader, "sales")
+
+
+def test_listeners_hear_of_it(ledger: Ledger) -> None:
+    seen = ledger.reader.newest()
+    declare(ledger, SALES)
+    ((_, asset),) = ledger.reader.news(seen).assets
+    assert (asset.uri, asset.group) == (SALES.uri, "shop")
+
+
+def test_an_older_ledger_gets_the_assets_that_its_edges_name(tmp_path: Path) -> None:
+    place = tmp_path / "ledger.db"
+    config = Config()
+    config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
+    engine = create_engine(f"sqlite:///{place}")
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0007")
+        for kind, value in (("uri", A.uri), ("alias", "late"), ("name", "n")):
+            edge = {"id": uuid4().hex, "kind": kind, "value": value}
+            row = "deployment_id, direction, kind, value, name) VALUES (:id, 'reads', :kind, :value, 'f/d')"
+            connection.execute(text(f"INSERT INTO edge ({row}"), edge)
+    engine.dispose()
+    with Ledger.open(place) as ledger:
+        (asset,) = ledger.reader.assets()
+        assert (asset.uri, asset.group, asset.extra) == (A.uri, "", {})
