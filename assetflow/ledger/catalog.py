@@ -293,13 +293,6 @@ class Catalog:
             found = connection.scalars(query.order_by(key.desc() if newest_first else key).limit(limit)).all()
         return [each for each in found if each is not None]
 
-    def pending_keys(self, consumer: int, *, after: str = "", limit: int = 100) -> list[str]:
-        """The target keys for which something is queued, as texts are ordered, from the first one behind `after` on."""
-        key = PENDING.c.target_key
-        mine = select(key).where(PENDING.c.consumer == consumer, key > after).distinct().order_by(key).limit(limit)
-        with self._reads() as connection:
-            return list(connection.scalars(mine))
-
     def count_keys(self, uri: str) -> int:
         """How many partition keys an asset has."""
         query = select(func.count(EVENT.c.partition_key.distinct()))

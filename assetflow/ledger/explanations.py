@@ -53,7 +53,7 @@ def consumer_explanation(
 def partition_explanation(reader: Reader, record: ConsumerRecord, target_key: str) -> PartitionExplanation:
     """What a target key of a partitioned consumer has, and what it waits for. One that has nothing yet has it too."""
     consumer = record.consumer
-    pending = reader.pending(consumer.id).get(target_key, {})
+    pending = reader.pending(consumer.id, [target_key]).get(target_key, {})
     queue = queued_events(reader, consumer.id, target_key, pending)
     return explain_partition(consumer.schedule, queue, names_of(reader, consumer.schedule))
 
@@ -118,16 +118,17 @@ def consumer_facts(
         partitions: how many pending partitions are looked at, in the order of their keys.
     """
     consumer = record.consumer
-    pending = reader.pending(consumer.id)
-    keys = sorted(pending, key=lambda key: key or "")
-    size = reader.queue_sizes().get(consumer.id, 0)
-    total = None if consumer.schedule.is_partitioned else size
+    partitioned = consumer.schedule.is_partitioned
+    first = reader.pending_keys(consumer.id, limit=partitions) if partitioned else [None]
+    pending = reader.pending(consumer.id, first)
+    keys, size = reader.queue_size(consumer.id)
+    total = None if partitioned else size
     last = [decision_facts(reader, each) for each in reader.decisions(consumer=consumer.id, limit=1)]
     return ConsumerFacts(
         consumer=consumer,
         names=names_of(reader, consumer.schedule),
-        queues=[queued_events(reader, consumer.id, key, pending[key], total=total) for key in keys[:partitions]],
-        pending_keys=len(keys),
+        queues=[queued_events(reader, consumer.id, key, pending[key], total=total) for key in first if key in pending],
+        pending_keys=keys,
         queued=size,
         since=record.since,
         last=last[0] if last else None,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from sqlalchemy import func, select
+from sqlalchemy import case, func, select
 
 from assetflow.core.conditions import Token
 from assetflow.core.evaluation import facts_of
@@ -15,10 +15,7 @@ from assetflow.ledger.among import among
 from assetflow.ledger.catalog import Reads
 from assetflow.ledger.queries import DECISIONS, decision_from_row
 from assetflow.ledger.records import ConsumerRecord, DecisionRecord
-from assetflow.ledger.rows import key_from_column
-from assetflow.ledger.tables import ALIAS_LINK, ASSET_NAME, DECISION, PENDING
-
-Queues = Mapping[str | None, Mapping[str, set[str | None]]]
+from assetflow.ledger.tables import ALIAS_LINK, ASSET_NAME, DECISION, NO_KEY, PENDING
 
 
 @dataclass(frozen=True)
@@ -27,7 +24,7 @@ class ConsumerOverview:
 
     Attributes:
         updated: how many of the assets that it waits for have been updated.
-        pending: how many partition keys have something queued.
+        pending: how many partition keys of a partitioned consumer have something queued.
         queued: how many events are queued.
         last: its latest decision.
     """
@@ -79,16 +76,11 @@ class ConsumerOverview:
 def overviews(reads: Reads, records: Sequence[ConsumerRecord]) -> list[ConsumerOverview]:
     """What a list says about these consumers."""
     numbers = {"numbers": [record.consumer.id for record in records]}
-    queues: defaultdict[int, defaultdict[str | None, dict[str, set[str | None]]]] = defaultdict(
-        lambda: defaultdict(dict)
-    )
-    sizes: defaultdict[int, int] = defaultdict(int)
+    queues: defaultdict[int, _Queue] = defaultdict(_Queue)
     with reads() as connection:
-        for consumer, target_key, uri, source_key, count in connection.execute(_PENDING, numbers):
-            queue = queues[consumer][key_from_column(target_key)]
-            queue.setdefault(uri, set()).add(key_from_column(source_key))
-            sizes[consumer] += count
-        uris = {"uris": {uri for keys in queues.values() for queue in keys.values() for uri in queue}}
+        for consumer, uri, keys, events in connection.execute(_PENDING, numbers):
+            queues[consumer].add(uri, keys, int(events))
+        uris = {"uris": {uri for queue in queues.values() for uri in queue.uris}}
         tokens: defaultdict[str, set[Token]] = defaultdict(set)
         for uri, name in connection.execute(_NAMES, uris):
             tokens[uri].add(Token("name", name))
@@ -96,26 +88,39 @@ def overviews(reads: Reads, records: Sequence[ConsumerRecord]) -> list[ConsumerO
             tokens[uri].add(Token("alias", alias))
         last = {each.consumer: each for each in map(decision_from_row, connection.execute(_LAST, numbers))}
     known = {uri: frozenset((Token("uri", uri), *tokens[uri])) for uri in uris["uris"]}
-    return [
-        _overview(record, queues[record.consumer.id], sizes[record.consumer.id], last.get(record.consumer.id), known)
-        for record in records
-    ]
+    return [_overview(record, queues[record.consumer.id], last.get(record.consumer.id), known) for record in records]
+
+
+@dataclass
+class _Queue:
+    """What is queued for a consumer: of a plain one the assets, of a partitioned one how many keys."""
+
+    uris: set[str] = field(default_factory=set[str])
+    keys: int = 0
+    events: int = 0
+
+    def add(self, uri: str | None, keys: int, events: int) -> None:
+        self.events += events
+        if uri is None:
+            self.keys = keys
+        else:
+            self.uris.add(uri)
 
 
 def _overview(
-    record: ConsumerRecord,
-    queues: Queues,
-    queued: int,
-    last: DecisionRecord | None,
-    tokens: Mapping[str, frozenset[Token]],
+    record: ConsumerRecord, queue: _Queue, last: DecisionRecord | None, tokens: Mapping[str, frozenset[Token]]
 ) -> ConsumerOverview:
     schedule = record.consumer.schedule
-    facts = facts_of(schedule, None, queues.get(None, {}), lambda uri: tokens[uri])
-    return ConsumerOverview(record, len(facts & schedule.tokens), len(queues), queued, last)
+    facts = facts_of(schedule, None, dict.fromkeys(queue.uris, (None,)), lambda uri: tokens[uri])
+    return ConsumerOverview(record, len(facts & schedule.tokens), queue.keys, queue.events, last)
 
 
-_PENDING = select(PENDING.c.consumer, PENDING.c.target_key, PENDING.c.uri, PENDING.c.source_key, PENDING.c.count).where(
-    among(PENDING.c.consumer, "numbers")
+# A row for each asset of a plain queue, and one for all pending partitions.
+_PLAIN_URI = case((PENDING.c.target_key == NO_KEY, PENDING.c.uri))
+_PENDING = (
+    select(PENDING.c.consumer, _PLAIN_URI, func.count(PENDING.c.target_key.distinct()), func.sum(PENDING.c.count))
+    .where(among(PENDING.c.consumer, "numbers"))
+    .group_by(PENDING.c.consumer, _PLAIN_URI)
 )
 _NAMES = select(ASSET_NAME.c.uri, ASSET_NAME.c.name).where(among(ASSET_NAME.c.uri, "uris"))
 _LINKS = select(ALIAS_LINK.c.uri, ALIAS_LINK.c.alias).where(among(ALIAS_LINK.c.uri, "uris"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -10,6 +10,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Connection, func, literal_column, select
 
 from assetflow.core.events import AssetEvent
+from assetflow.ledger.among import among
 from assetflow.ledger.rows import EVENT_COLUMNS, QUEUED, event_from_row, key_from_column, key_to_column
 from assetflow.ledger.tables import CONSUMER, DECISION, EVENT, PENDING, RECEIPT
 
@@ -60,11 +61,31 @@ def queue_sizes(connection: Connection) -> dict[int, int]:
     return {number: int(size) for number, size in connection.execute(query)}
 
 
-def pending(connection: Connection, consumer: int) -> dict[str | None, dict[str, set[str | None]]]:
+def queue_size(connection: Connection, consumer: int) -> tuple[int, int]:
+    """How many target keys of a consumer have something queued, and how many events these are."""
+    query = select(func.count(PENDING.c.target_key.distinct()), func.coalesce(func.sum(PENDING.c.count), 0))
+    keys, events = connection.execute(query.where(PENDING.c.consumer == consumer)).one()
+    return keys, int(events)
+
+
+def pending_keys(connection: Connection, consumer: int, after: str, limit: int) -> list[str]:
+    """See `Reader.pending_keys`."""
+    key = PENDING.c.target_key
+    mine = select(key).where(PENDING.c.consumer == consumer, key > after).distinct().order_by(key).limit(limit)
+    return list(connection.scalars(mine))
+
+
+def pending(
+    connection: Connection, consumer: int, target_keys: Collection[str | None] | None
+) -> dict[str | None, dict[str, set[str | None]]]:
     """The queues of a consumer in short."""
     query = select(PENDING.c.target_key, PENDING.c.uri, PENDING.c.source_key).where(PENDING.c.consumer == consumer)
+    wanted: dict[str, list[str]] = {}
+    if target_keys is not None:
+        query = query.where(among(PENDING.c.target_key, "keys"))
+        wanted = {"keys": [key_to_column(key) for key in target_keys]}
     found: dict[str | None, dict[str, set[str | None]]] = {}
-    for target_key, uri, source_key in connection.execute(query):
+    for target_key, uri, source_key in connection.execute(query, wanted):
         uris = found.setdefault(key_from_column(target_key), {})
         uris.setdefault(uri, set()).add(key_from_column(source_key))
     return found

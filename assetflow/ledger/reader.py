@@ -282,10 +282,24 @@ class Reader:
         with self._reads() as connection:
             return queued.queued(connection, consumer, uri, event_id)
 
-    def pending(self, consumer: int) -> Mapping[str | None, Pending]:
-        """The queues of a consumer in short: target key (none for the plain queue) to URI to the events' keys."""
+    def pending(self, consumer: int, target_keys: Collection[str | None] | None = None) -> Mapping[str | None, Pending]:
+        """The queues of a consumer in short: target key (none for the plain queue) to URI to the events' keys.
+
+        Parameters:
+            target_keys: only these; by default all.
+        """
         with self._reads() as connection:
-            return queued.pending(connection, consumer)
+            return queued.pending(connection, consumer, target_keys)
+
+    def pending_keys(self, consumer: int, *, after: str = "", limit: int = 100) -> list[str]:
+        """The target keys for which something is queued, as texts are ordered, from the first one behind `after` on."""
+        with self._reads() as connection:
+            return queued.pending_keys(connection, consumer, after, limit)
+
+    def queue_size(self, consumer: int) -> tuple[int, int]:
+        """How many target keys of a consumer have something queued, and how many events these are."""
+        with self._reads() as connection:
+            return queued.queue_size(connection, consumer)
 
     def queue_sizes(self) -> Mapping[int, int]:
         """How many events are queued, for each consumer that has any."""

@@ -59,3 +59,17 @@ def test_a_backfill_scans_nothing_and_makes_each_decision_once(sqlite_ledger: Le
     assert list(decided) == ["k0", "k1", "k2"]
     assert {each.state for each in decided.values()} == {"Waiting"}
     assert scans(sqlite_ledger, sent) == []
+
+
+@pytest.mark.parametrize("size", [2, 300])
+def test_a_page_of_many_partitions_reads_that_page_only(ledger: Ledger, size: int) -> None:
+    consumer = deploy(ledger, PartitionedAssetTimetable(assets=A & B), "waits/one")
+    ledger.writer.record([keyed(size), keyed(1)], NOW)
+    reader = ledger.reader
+
+    assert reader.queue_size(consumer.id) == (size, size + 1)
+    assert reader.pending_keys(consumer.id, limit=2) == ["k0", "k1"]
+    assert reader.pending_keys(consumer.id, after="k0", limit=1) == ["k1"]
+    assert reader.pending(consumer.id, ["k1", "k9999"]) == {"k1": {A.uri: {"k1"}}}
+    (listed,) = reader.overviews(reader.consumers())
+    assert (listed.pending, listed.queued, listed.updated) == (size, size + 1, 0)

@@ -105,7 +105,7 @@ def list_pending(
 ) -> Json:
     """The keys of a partitioned consumer for which something is queued."""
     number = named_consumer(reader, flow, deployment).consumer.id
-    keys = reader.catalog.pending_keys(number, after=after, limit=limit)
+    keys = reader.pending_keys(number, after=after, limit=limit)
     return Json({"items": keys, "next": keys[-1] if len(keys) == limit else None})
 
 
