@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from assetflow.core.partitions import check_key
 from assetflow.errors import InvalidCall, PublishFailed
+from assetflow.spark.measure import parquet_rows
 from assetflow.spark.partitioned import KEY_COLUMN, NO_VALUE, key_of
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ def rows_by_key(
     column: str | None,
 ) -> dict[str, int]:
     """How many rows of each key were written: counted in the files, so that `df` is computed once."""
+    if format == "parquet":
+        return {key: parquet_rows(df.sparkSession, place) for key, place in folders_by_key(folder).items()}
     schema = with_key(df, None, column).schema
     written = df.sparkSession.read.format(format).options(**options).schema(schema).load(f"file:{folder}")
     return {row[0]: row[1] for row in written.groupBy(KEY_COLUMN).count().collect()}

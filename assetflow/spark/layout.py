@@ -27,6 +27,7 @@ from typing import IO
 from uuid import uuid4
 
 from assetflow.errors import PublishFailed
+from assetflow.spark.durable import sync_folder
 from assetflow.spark.exchange import exchange
 
 KEPT_VERSIONS = 3
@@ -207,27 +208,6 @@ class DatasetLayout:
         versions = self.versions()
         if versions and _task_run(versions[-1]) == _BEFORE:
             self.path.symlink_to(self._target(versions[-1]))
-
-
-def sync_tree(folder: Path) -> None:
-    """Have a folder with all that is in it survive a power failure."""
-    for place, _, files in os.walk(folder):
-        for name in files:
-            _sync(Path(place, name))
-        sync_folder(Path(place))
-
-
-def sync_folder(folder: Path) -> None:
-    """Have the names in a folder survive a power failure."""
-    _sync(folder)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _is_version(entry: Path) -> bool:

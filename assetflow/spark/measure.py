@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def observe_rows(df: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
@@ -42,10 +42,22 @@ class Written:
 
 def measure_folder(folder: Path) -> Written:
     """Count the data files in a directory that Spark wrote; its markers and checksums do not count."""
-    sizes = [
-        Path(place, name).stat().st_size
-        for place, _, names in os.walk(folder)
-        for name in names
-        if not name.startswith(("_", "."))
-    ]
+    sizes = [file.stat().st_size for file in _data_files(folder)]
     return Written(bytes=sum(sizes), files=len(sizes))
+
+
+def parquet_rows(spark: SparkSession, folder: Path) -> int:
+    """The rows of the Parquet files in a directory that Spark wrote, as their footers tell."""
+    import pyarrow.parquet as parquet  # pyright: ignore[reportMissingTypeStubs]
+
+    footer = cast("Callable[[Path], Any]", parquet.read_metadata)  # pyright: ignore[reportUnknownMemberType]
+    try:
+        return sum(footer(file).num_rows for file in _data_files(folder))
+    except OSError:
+        # Footers can be encrypted; Spark has the keys.
+        return spark.read.parquet(f"file:{folder}").count()
+
+
+def _data_files(folder: Path) -> Iterator[Path]:
+    for place, _, names in os.walk(folder):
+        yield from (Path(place, name) for name in names if not name.startswith(("_", ".")))

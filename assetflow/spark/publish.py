@@ -23,9 +23,10 @@ from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, PublishFailed
 from assetflow.spark.append import carry_over, mark_files
 from assetflow.spark.attempt import Attempt, current_attempt
+from assetflow.spark.durable import flushed_meanwhile, sync_tree
 from assetflow.spark.key_column import check_columns, folders_by_key, rows_by_key, with_key
-from assetflow.spark.layout import DatasetLayout, Staging, sync_tree
-from assetflow.spark.measure import measure_folder, observe_rows
+from assetflow.spark.layout import DatasetLayout, Staging
+from assetflow.spark.measure import measure_folder, observe_rows, parquet_rows
 from assetflow.spark.partitioned import KEY_COLUMN, PartitionedLayout, refuse_partitions
 
 if TYPE_CHECKING:
@@ -215,14 +216,18 @@ def _stage_name(attempt: Attempt) -> str:
 def _write_directly(write: Write, path: Path | None, started: float) -> Callable[[], Published]:
     with _clear_errors(write):
         target = write.asset.uri if path is None else f"file:{path}"
-        rows = _save(write, target, write.mode, key_in_data=write.is_keyed)
-    metrics: Metrics = {"rows": rows, "seconds": round(monotonic() - started, 3)}
+        observed, rows = observe_rows(write.df)
+        _save(write, observed, target, write.mode, key_in_data=write.is_keyed)
+    metrics: Metrics = {"rows": rows(), "seconds": round(monotonic() - started, 3)}
     keys = {} if write.partition_key is None else {write.partition_key: metrics}
     return lambda: Published(write.asset, str(path or write.asset.uri), metrics, keys)
 
 
 def _stage(write: Write, staging: Staging, attempt: Attempt) -> int:
-    rows = _save(write, f"file:{staging.data}", "error", key_in_data=write.partition_column is not None)
+    # To count rows on their way slows the writing down; the footers of Parquet files tell it for nothing.
+    frame, rows = (write.df, None) if write.format == "parquet" else observe_rows(write.df)
+    with flushed_meanwhile(staging.folder):
+        _save(write, frame, f"file:{staging.data}", "error", key_in_data=write.partition_column is not None)
     if not staging.data.is_dir():
         raise PublishFailed(
             f"Spark wrote {staging.data} on another machine, this process does not see it",
@@ -231,22 +236,20 @@ def _stage(write: Write, staging: Staging, attempt: Attempt) -> int:
         )
     mark_files(staging.data, attempt)
     sync_tree(staging.data)
-    return rows
+    return parquet_rows(write.df.sparkSession, staging.data) if rows is None else rows()
 
 
-def _save(write: Write, target: str, mode: str, *, key_in_data: bool) -> int:
-    frame, columns = write.df, tuple(write.partition_by)
+def _save(write: Write, frame: DataFrame, target: str, mode: str, *, key_in_data: bool) -> None:
+    columns = tuple(write.partition_by)
     if key_in_data:
         frame, columns = with_key(frame, write.partition_key, write.partition_column), (KEY_COLUMN, *columns)
-    observed, rows = observe_rows(frame)
-    writer = observed.write.format(write.format).mode(mode).options(**write.options)
+    writer = frame.write.format(write.format).mode(mode).options(**write.options)
     if columns:
         writer = writer.partitionBy(*columns)
     if key_in_data:
         # Only the partitions that are written are replaced, whatever the session's setting is.
         writer = writer.option("partitionOverwriteMode", "dynamic")
     writer.save(target)
-    return rows()
 
 
 def _commit(

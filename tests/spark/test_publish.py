@@ -60,6 +60,25 @@ def test_metrics_equal_a_count_and_a_listing(spark: Any, orders: Asset) -> None:
     assert published.metrics["seconds"] > 0
 
 
+@pytest.mark.parametrize("form", ["parquet", "orc", "json", "csv"])
+@pytest.mark.parametrize("columns", [(), ("half",)])
+def test_rows_are_counted_in_every_format(spark: Any, orders: Asset, form: str, columns: tuple[str, ...]) -> None:
+    frame = spark.range(1000).repartition(3).selectExpr("id", "id % 2 AS half")
+
+    assert publish(frame, orders, format=form, partition_by=columns).metrics["rows"] == 1000
+
+
+def test_rows_are_counted_although_the_footers_cannot_be_read(
+    spark: Any, orders: Asset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def encrypted(_file: Path) -> None:
+        raise OSError("Could not read encrypted metadata, no decryption found in reader's properties")
+
+    monkeypatch.setattr("pyarrow.parquet.read_metadata", encrypted)
+
+    assert publish(spark.range(1000), orders).metrics["rows"] == 1000
+
+
 def test_an_empty_dataframe_is_a_dataset_of_no_rows(spark: Any, orders: Asset) -> None:
     assert publish(spark.range(0), orders).metrics["rows"] == 0
     assert rows_of(spark, orders) == []
