@@ -69,7 +69,8 @@ def figures(sizes: list[int], rounds: int) -> Figures:
             finally:
                 _run(connect, "assetflow", "spark", "stop")
             classic = flow_run_seconds(environment, sizes[0], folder / "classic", rounds)
-            with server.used_here(), patch.dict(os.environ, {"ASSETFLOW_HOME": environment["ASSETFLOW_HOME"]}):
+            ours = {name: value for name, value in environment.items() if name.startswith("ASSETFLOW_")}
+            with server.used_here(), patch.dict(os.environ, ours):
                 found = ratios(folder, sizes, rounds)
                 send_what_prefect_holds_back()
     return {
