@@ -24,7 +24,7 @@ from assetflow.prefect_io.rest import Json
 
 logger = logging.getLogger("assetflow.evaluator")
 
-LARGEST_BATCH = 500
+LARGEST_BATCH = 1_000
 REMEMBERED = 50_000
 _UNREADABLE = UUID("0d7f4a4e-41e7-5ab1-8c55-6b3c2f1f2a10")
 
