@@ -7,14 +7,11 @@ from collections.abc import AsyncGenerator, Generator
 from typing import Any
 
 import pytest
-from prefect import flow as prefect_flow
 from prefect import task as prefect_task
-from prefect import unmapped
 from prefect.cache_policies import INPUTS
 from prefect.client.schemas.objects import State
 from prefect.context import TaskRunContext
 from prefect.states import Cancelled, Completed, Failed
-from prefect.transactions import transaction
 
 from assetflow import (
     Asset,
@@ -23,15 +20,13 @@ from assetflow import (
     Metadata,
     OutletEvents,
     Skip,
-    emit,
     flow,
     outlet_events,
     task,
 )
 from assetflow.authoring.recording import current_recording
-from assetflow.core.events import recording_id
-from assetflow.errors import AssetflowError, InvalidEvent, InvalidFlow, OutletError
-from tests.integration.recorded import artifacts, fresh, new_events, recorded
+from assetflow.errors import InvalidEvent, InvalidFlow, OutletError
+from tests.integration.recorded import fresh, in_flow, new_events, recorded
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.usefixtures("prefect_here")]
 
@@ -58,19 +53,6 @@ def generator(value: int = 1) -> Generator[Metadata, None, int]:
 @task(outlets=[A])
 async def async_generator(value: int = 1) -> AsyncGenerator[Metadata]:
     yield Metadata(A, {"value": value})
-
-
-def in_flow(fn: Any) -> Any:
-    """What a function returns inside a flow; a state that it returns is not the flow's own."""
-    found: list[Any] = []
-
-    @flow
-    async def body() -> None:
-        found.append(fn())
-
-    # An async flow run is ten times as quick as a sync one.
-    asyncio.run(body())
-    return found[0]
 
 
 @pytest.mark.parametrize("made", [plain, generator])
@@ -377,138 +359,3 @@ def test_partitions_make_an_event_each() -> None:
     with new_events(A, B) as events:
         in_flow(keyed)
     assert [(event.asset, event.partition_key) for event in events] == [(A, "2026-01-01"), (A, "2026-01-02"), (B, None)]
-
-
-# Transactions
-
-
-def test_in_a_users_transaction_the_event_counts_when_that_commits() -> None:
-    seen: list[int] = []
-
-    def body() -> None:
-        with transaction():
-            plain()
-            generator.submit(2).wait()
-            seen.append(len(recorded(A)))
-
-    before = len(recorded(A))
-    in_flow(body)
-    assert seen == [before]
-    assert len(recorded(A)) == before + 2
-
-
-async def test_in_an_async_transaction_too() -> None:
-    from prefect.transactions import atransaction
-
-    @flow
-    async def body() -> int:
-        async with atransaction():
-            await asynchronous()
-            return len(recorded(A))
-
-    before = len(recorded(A))
-    assert await body() == before
-    assert len(recorded(A)) == before + 1
-
-
-def test_what_is_rolled_back_makes_no_event() -> None:
-    def body() -> None:
-        with transaction():
-            plain()
-            raise ValueError("roll back")
-
-    with new_events(A) as events, pytest.raises(ValueError, match="roll back"):
-        in_flow(body)
-    assert not events
-
-
-@pytest.mark.parametrize("outer", [prefect_task, task(outlets=[B])], ids=["plain", "with outlets"])
-def test_a_nested_task_records_at_its_own_end(outer: Any) -> None:
-    counts: list[int] = []
-
-    @outer
-    def nesting() -> None:
-        plain()
-        counts.append(len(recorded(A)))
-        with transaction():
-            plain()
-            counts.append(len(recorded(A)))
-
-    before = len(recorded(A))
-    in_flow(nesting)
-    assert counts == [before + 1, before + 1]
-    assert len(recorded(A)) == before + 2
-
-
-# Who records
-
-
-def test_called_as_a_function_a_task_makes_no_event() -> None:
-    with new_events(A) as events:
-        assert plain.fn(3) == 3
-        assert generator.fn(4) == 4
-    assert not events
-
-
-@pytest.mark.parametrize(("emit_setting", "made"), [("always", 1), ("deployed", 0), ("never", 0)])
-def test_runs_by_hand_record_if_asked_to(monkeypatch: pytest.MonkeyPatch, emit_setting: str, made: int) -> None:
-    monkeypatch.setenv("ASSETFLOW_EMIT", emit_setting)
-    with new_events(A) as events:
-        assert in_flow(plain) == 1
-    assert len(events) == made
-
-
-@pytest.mark.filterwarnings("ignore:Logger 'prefect.task_runs' attempted to send logs:UserWarning")
-def test_a_task_without_a_flow_records_too() -> None:
-    with new_events(A) as events:
-        plain()
-    assert events[0].source_flow_run is None
-    assert events[0].source_task_run is not None
-
-
-def test_a_plain_prefect_flow_may_call_it() -> None:
-    @prefect_flow
-    def body() -> int:
-        return plain()
-
-    with new_events(A) as events:
-        body()
-    assert len(events) == 1
-
-
-def test_the_recording_has_the_id_of_its_task_run() -> None:
-    in_flow(plain)
-    newest = artifacts()[0]
-    assert str(recording_id(newest["task_run_id"])) in newest["data"]
-    assert newest["flow_run_id"]
-
-
-def test_mapping_over_an_injected_parameter_works() -> None:
-    @task(outlets=[A])
-    def told(value: int, factor: int, outlet_events: OutletEvents) -> int:
-        outlet_events[A].extra = {"value": value * factor}
-        return value * factor
-
-    with new_events(A) as events:
-        assert in_flow(lambda: told.map([1, 2], factor=unmapped(3)).result()) == [3, 6]
-    assert sorted(str(event.extra["value"]) for event in events) == ["3", "6"]
-
-
-# emit
-
-
-def test_emit_records_at_once_and_an_id_makes_it_one_event() -> None:
-    with new_events(A) as events:
-        first = emit(A, {"a": 1}, partition_key="k", aliases=["x", AssetAlias("w")])
-        emit(A.uri, id=first.id)
-    assert events[0] == first
-    assert (events[0].extra, events[0].partition_key, events[0].aliases) == ({"a": 1}, "k", ("w", "x"))
-    assert events[0].origin.kind == "api"
-    assert {event.id for event in events} == {first.id}
-
-
-@pytest.mark.parametrize("wrong", [{"extra": [1]}, {"partition_key": " "}, {"id": "no"}, {"aliases": [""]}])
-def test_emit_refuses_what_breaks_chapter_2(wrong: Any) -> None:
-    with new_events(A) as events, pytest.raises(AssetflowError):
-        emit(A, **wrong)
-    assert not events
