@@ -124,6 +124,8 @@ class _Service:
         working: set[asyncio.Task[None]] = {asyncio.create_task(server.serve([listener]))}
         if evaluating:
             working.add(asyncio.create_task(self._evaluate(stop)))
+        else:
+            spare_what_stays()
         logger.info("listening on %s", address_of(listener))
         working.add(asyncio.create_task(_until(stop)))
         await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""How an evaluator's own process sets Python's garbage collector."""
+"""How a process of ours that stays sets Python's garbage collector."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ BETWEEN_LOOKS = 50_000
 def spare_what_stays() -> None:
     """Let the collector leave alone what is there now: code, and the consumers, which an evaluator keeps.
 
-    Otherwise it walks through all of it again and again while updates are recorded, a third of the whole work. Call
-    it when an evaluator is ready, in a process that goes on evaluating.
+    Otherwise it walks through all of it again and again: while updates are recorded that is a third of the whole work,
+    and an answer of the server may wait 200 ms for it. Call it when the evaluator or the server is ready, in a process
+    that goes on with it.
     """
     gc.collect()
     gc.freeze()

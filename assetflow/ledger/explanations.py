@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from assetflow.core.book import Pending
 from assetflow.core.consumers import Decision
 from assetflow.core.events import AssetEvent
 from assetflow.core.explanation import (
@@ -25,14 +24,13 @@ from assetflow.core.explanation import (
     explain_event,
     explain_partition,
 )
-from assetflow.core.explanation.facts import pending_of
 from assetflow.core.lineage import Node
 from assetflow.core.schedules import Schedule
 from assetflow.errors import UnknownEvent
 from assetflow.ledger.reader import Reader
 from assetflow.ledger.records import ConsumerRecord, DecisionRecord
 
-# Of a long queue so many events are read, and the rest only if an asset or a key is not among them.
+# Of a long queue so many events are read, and behind them the first of each asset and key.
 READ_FIRST = 500
 MOST_RECEIPTS = 1_000
 PARTITIONS = 20
@@ -53,8 +51,7 @@ def consumer_explanation(
 def partition_explanation(reader: Reader, record: ConsumerRecord, target_key: str) -> PartitionExplanation:
     """What a target key of a partitioned consumer has, and what it waits for. One that has nothing yet has it too."""
     consumer = record.consumer
-    pending = reader.pending(consumer.id, [target_key]).get(target_key, {})
-    queue = queued_events(reader, consumer.id, target_key, pending)
+    queue = queued_events(reader, consumer.id, target_key)
     return explain_partition(consumer.schedule, queue, names_of(reader, consumer.schedule))
 
 
@@ -118,16 +115,15 @@ def consumer_facts(
         partitions: how many pending partitions are looked at, in the order of their keys.
     """
     consumer = record.consumer
-    partitioned = consumer.schedule.is_partitioned
-    first = reader.pending_keys(consumer.id, limit=partitions) if partitioned else [None]
-    pending = reader.pending(consumer.id, first)
     keys, size = reader.queue_size(consumer.id)
-    total = None if partitioned else size
+    shown: Sequence[str | None] = [None] if size else []
+    if consumer.schedule.is_partitioned:
+        shown = reader.pending_keys(consumer.id, limit=partitions)
     last = [decision_facts(reader, each) for each in reader.decisions(consumer=consumer.id, limit=1)]
     return ConsumerFacts(
         consumer=consumer,
         names=names_of(reader, consumer.schedule),
-        queues=[queued_events(reader, consumer.id, key, pending[key], total=total) for key in first if key in pending],
+        queues=[queued_events(reader, consumer.id, key) for key in shown],
         pending_keys=keys,
         queued=size,
         since=record.since,
@@ -140,8 +136,8 @@ def consumer_facts(
 
 def decision_facts(reader: Reader, record: DecisionRecord) -> DecisionFacts:
     """A decision with the events that it consumed and what became of it."""
-    events, total = reader.consumed(record, most=MOST_EVENTS)
-    return DecisionFacts(_decision(record, tuple(events)), record.consumer_name, _run(record), total)
+    found = reader.oldest_consumed(record, most=MOST_EVENTS)
+    return DecisionFacts(_decision(record, found.events), record.consumer_name, _run(record), found.total)
 
 
 def names_of(reader: Reader, schedule: Schedule) -> Names:
@@ -153,24 +149,10 @@ def names_of(reader: Reader, schedule: Schedule) -> Names:
     return Names(owners, _links(reader, aliases) if aliases else {})
 
 
-def queued_events(
-    reader: Reader, consumer: int, target_key: str | None, pending: Pending, *, total: int | None = None
-) -> QueuedEvents:
-    """What is queued for a consumer and key: of each asset and key at least the oldest event.
-
-    Parameters:
-        pending: the queue in short.
-        total: how many events it has, if that is known.
-    """
-    events = reader.queue(consumer, target_key, limit=READ_FIRST)
-    if len(events) == READ_FIRST and not _covers(events, pending):
-        events = reader.queue(consumer, target_key)
-    return QueuedEvents(events, total, target_key)
-
-
-def _covers(events: Sequence[AssetEvent], pending: Pending) -> bool:
-    found = pending_of(events)
-    return all(set(keys) <= set(found.get(uri, ())) for uri, keys in pending.items())
+def queued_events(reader: Reader, consumer: int, target_key: str | None) -> QueuedEvents:
+    """What is queued for a consumer and key: of each asset and key at least the oldest event."""
+    found = reader.oldest_queued(consumer, target_key, most=READ_FIRST)
+    return QueuedEvents(found.events, found.counts, target_key)
 
 
 def _decision(record: DecisionRecord, events: tuple[AssetEvent, ...]) -> Decision:

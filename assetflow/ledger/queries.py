@@ -296,20 +296,5 @@ def events_of(connection: Connection, decisions: Sequence[int]) -> dict[int, tup
     return {number: tuple(found[number]) for number in decisions}
 
 
-def consumed(connection: Connection, decision: int, most: int) -> tuple[list[AssetEvent], int]:
-    """See `Reader.consumed`."""
-    query = select(*EVENT_COLUMNS).join(RECEIPT, RECEIPT.c.sequence == EVENT.c.sequence)
-    oldest = query.where(RECEIPT.c.decision == decision).order_by(RECEIPT.c.sequence).limit(most)
-    found = [event_from_row(row) for row in connection.execute(oldest)]
-    if len(found) < most:
-        return found, len(found)
-    behind = RECEIPT.c.sequence > found[-1].sequence
-    first = select(func.min(EVENT.c.sequence)).join(RECEIPT, RECEIPT.c.sequence == EVENT.c.sequence)
-    first = first.where(RECEIPT.c.decision == decision, behind).group_by(EVENT.c.uri, EVENT.c.partition_key)
-    rows = connection.execute(select(*EVENT_COLUMNS).where(EVENT.c.sequence.in_(first)).order_by(EVENT.c.sequence))
-    total = _count(connection, select(func.count()).where(RECEIPT.c.decision == decision))
-    return [*found, *(event_from_row(row) for row in rows)], total
-
-
 def _count(connection: Connection, query: Select[Any]) -> int:
     return connection.execute(query).scalar_one()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, func, literal_column, select
+from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, select
 
 from assetflow.core.events import AssetEvent
-from assetflow.ledger.among import among
 from assetflow.ledger.rows import EVENT_COLUMNS, QUEUED, event_from_row, key_from_column, key_to_column
 from assetflow.ledger.tables import CONSUMER, DECISION, EVENT, PENDING, RECEIPT
 
@@ -33,9 +32,15 @@ class QueuedEvent:
     target_key: str | None
 
 
+def in_queue(consumer: int, target_key: str | None) -> ColumnElement[bool]:
+    """Whether a receipt is of an event in this queue."""
+    key = key_to_column(target_key)
+    return and_(RECEIPT.c.consumer == consumer, RECEIPT.c.target_key == key, RECEIPT.c.status == QUEUED)
+
+
 def queue(connection: Connection, consumer: int, target_key: str | None, limit: int | None) -> list[AssetEvent]:
     """What is queued for a consumer and key, oldest first."""
-    mine = _QUEUED.where(RECEIPT.c.consumer == consumer, RECEIPT.c.target_key == key_to_column(target_key))
+    mine = _QUEUED.where(in_queue(consumer, target_key))
     return [event_from_row(row) for row in connection.execute(mine.order_by(RECEIPT.c.sequence).limit(limit))]
 
 
@@ -75,17 +80,11 @@ def pending_keys(connection: Connection, consumer: int, after: str, limit: int) 
     return list(connection.scalars(mine))
 
 
-def pending(
-    connection: Connection, consumer: int, target_keys: Collection[str | None] | None
-) -> dict[str | None, dict[str, set[str | None]]]:
+def pending(connection: Connection, consumer: int) -> dict[str | None, dict[str, set[str | None]]]:
     """The queues of a consumer in short."""
     query = select(PENDING.c.target_key, PENDING.c.uri, PENDING.c.source_key).where(PENDING.c.consumer == consumer)
-    wanted: dict[str, list[str]] = {}
-    if target_keys is not None:
-        query = query.where(among(PENDING.c.target_key, "keys"))
-        wanted = {"keys": [key_to_column(key) for key in target_keys]}
     found: dict[str | None, dict[str, set[str | None]]] = {}
-    for target_key, uri, source_key in connection.execute(query, wanted):
+    for target_key, uri, source_key in connection.execute(query):
         uris = found.setdefault(key_from_column(target_key), {})
         uris.setdefault(uri, set()).add(key_from_column(source_key))
     return found

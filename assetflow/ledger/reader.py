@@ -24,6 +24,7 @@ from assetflow.ledger.engine import default_place, ledger_url, open_engine, plac
 from assetflow.ledger.failures import explained
 from assetflow.ledger.lease import Lease, read_lease
 from assetflow.ledger.news import News, Seen
+from assetflow.ledger.oldest import Oldest, oldest
 from assetflow.ledger.overview import ConsumerOverview, overviews
 from assetflow.ledger.queued import QueuedEvent
 from assetflow.ledger.records import (
@@ -41,7 +42,7 @@ from assetflow.ledger.records import (
     TimerRecord,
 )
 from assetflow.ledger.standby import Evaluators
-from assetflow.ledger.tables import CURSOR, LEDGER
+from assetflow.ledger.tables import CURSOR, LEDGER, RECEIPT
 
 
 class Reader:
@@ -275,6 +276,11 @@ class Reader:
         with self._reads() as connection:
             return queued.queue(connection, consumer, target_key, limit)
 
+    def oldest_queued(self, consumer: int, target_key: str | None, *, most: int) -> Oldest:
+        """What is queued for a consumer and key; of more than `most` events those that an explanation needs."""
+        with self._reads() as connection:
+            return oldest(connection, queued.in_queue(consumer, target_key), most)
+
     def queued(
         self, consumer: int | None = None, *, uri: str | None = None, event_id: UUID | None = None
     ) -> list[QueuedEvent]:
@@ -282,14 +288,10 @@ class Reader:
         with self._reads() as connection:
             return queued.queued(connection, consumer, uri, event_id)
 
-    def pending(self, consumer: int, target_keys: Collection[str | None] | None = None) -> Mapping[str | None, Pending]:
-        """The queues of a consumer in short: target key (none for the plain queue) to URI to the events' keys.
-
-        Parameters:
-            target_keys: only these; by default all.
-        """
+    def pending(self, consumer: int) -> Mapping[str | None, Pending]:
+        """The queues of a consumer in short: target key (none for the plain queue) to URI to the events' keys."""
         with self._reads() as connection:
-            return queued.pending(connection, consumer, target_keys)
+            return queued.pending(connection, consumer)
 
     def pending_keys(self, consumer: int, *, after: str = "", limit: int = 100) -> list[str]:
         """The target keys for which something is queued, as texts are ordered, from the first one behind `after` on."""
@@ -395,13 +397,10 @@ class Reader:
         with self._reads() as connection:
             return notes.without_note(connection, limit)
 
-    def consumed(self, decision: DecisionRecord, *, most: int) -> tuple[list[AssetEvent], int]:
-        """Events that a decision consumed, and how many it consumed in all.
-
-        Of more than `most` these are the oldest ones and, behind them, the first of each asset and key.
-        """
+    def oldest_consumed(self, decision: DecisionRecord, *, most: int) -> Oldest:
+        """The events that a decision consumed; of more than `most` those that an explanation needs."""
         with self._reads() as connection:
-            return queries.consumed(connection, decision.number, most)
+            return oldest(connection, RECEIPT.c.decision == decision.number, most)
 
     def events_of(self, decisions: Sequence[DecisionRecord]) -> dict[UUID, tuple[AssetEvent, ...]]:
         """The events that decisions consumed, oldest first, by the decisions' ids."""

@@ -34,6 +34,12 @@ def test_latency() -> None:
     assert all(found[name] > 0 for name in ("latency_ratio_median", "latency_ratio_p95", "burst_ratio"))
 
 
+def test_pages() -> None:
+    found = run("pages", "--size=60", "--events=400", "--queued=1500", "--samples=2")
+    assert len(found["pages"]) > 20
+    assert all(each["max_ms"] > 0 for each in found["pages"])
+
+
 @pytest.mark.prefect
 def test_growth() -> None:
     sizes = ("--consumers", "20", "40", "--events=1000", "--deployments", "5", "--recordings=40", "--samples=2")

@@ -40,6 +40,7 @@ def test_the_oldest_event_is_found_behind_a_long_queue(ledger: Ledger, call: Cal
     told = call("explain", "report", "--json").json
 
     assert told["queued"] == READ_FIRST + 6
+    assert told["condition"][1]["queued"] == READ_FIRST + 5
     assert [row["satisfied_by"] for row in told["condition"][1:]] == [str(event_id(0)), str(event_id(10_000)), None]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from assetflow.core.partitions import FixedKeyMapper
 from assetflow.core.schedules import PartitionedAssetTimetable
 from assetflow.ledger import Ledger
 from tests.ledger.making import NOW, A, B, C, deploy, event, recording, update
@@ -70,6 +71,25 @@ def test_a_page_of_many_partitions_reads_that_page_only(ledger: Ledger, size: in
     assert reader.queue_size(consumer.id) == (size, size + 1)
     assert reader.pending_keys(consumer.id, limit=2) == ["k0", "k1"]
     assert reader.pending_keys(consumer.id, after="k0", limit=1) == ["k1"]
-    assert reader.pending(consumer.id, ["k1", "k9999"]) == {"k1": {A.uri: {"k1"}}}
     (listed,) = reader.overviews(reader.consumers())
     assert (listed.pending, listed.queued, listed.updated) == (size, size + 1, 0)
+
+
+def test_of_very_many_queued_events_the_oldest_and_the_first_of_each_asset_and_key_are_read(ledger: Ledger) -> None:
+    consumer = deploy(
+        ledger, PartitionedAssetTimetable(assets=A & B & C, default_partition_mapper=FixedKeyMapper("all"))
+    )
+    for key in ("a", "a", "b", "a", "c", "b"):
+        ledger.writer.record([update(A, partition_key=key)], NOW)
+    ledger.writer.record([update(B, partition_key="a")], NOW)
+
+    found = ledger.reader.oldest_queued(consumer.id, "all", most=2)
+
+    assert [event.sequence for event in found.events] == [1, 2, 3, 5, 7]
+    assert (found.counts, found.total) == ({A.uri: 6, B.uri: 1}, 7)
+    assert len(ledger.reader.oldest_queued(consumer.id, "all", most=8).events) == 7
+    [(_, (decision,))] = ledger.writer.record([update(C, partition_key="a")], NOW)
+    (record,) = ledger.reader.decisions(consumer=decision.consumer)
+    consumed = ledger.reader.oldest_consumed(record, most=2)
+    assert [event.sequence for event in consumed.events] == [1, 2, 3, 5, 7, 8]
+    assert consumed.total == 8

@@ -39,7 +39,7 @@ class ConditionRow:
         since: since when it is satisfied, or since when it waits; none where that is not known.
         words: the same in a sentence without subject.
         satisfied_by: the event with which a leaf became satisfied.
-        queued: how many queued events match the leaf, as far as they were looked at.
+        queued: how many queued events match the leaf.
         members, satisfied_members: of a gate.
         received, missing: upstream keys of a rolled-up leaf that is not complete.
     """
@@ -165,6 +165,7 @@ class _Leaves:
         self._events: dict[str, list[AssetEvent]] = {}
         for event in queue.events:
             self._events.setdefault(event.uri, []).append(event)
+        self._counts = {uri: len(events) for uri, events in self._events.items()} | dict(queue.counts or {})
         self._tokens = {uri: names.tokens_of(uri) for uri in self._events}
         self._uris: dict[Token, list[str]] = {}
         for uri, tokens in self._tokens.items():
@@ -173,7 +174,7 @@ class _Leaves:
 
     def row(self, leaf: Leaf) -> ConditionRow:
         uris = self._uris.get(leaf.token, [])
-        queued = sum(len(self._events[uri]) for uri in uris)
+        queued = sum(self._counts[uri] for uri in uris)
         completing = [event for uri in uris if (event := self._completing(uri)) is not None]
         first = min(completing, key=lambda event: event.sequence or 0, default=None)
         if first is not None:

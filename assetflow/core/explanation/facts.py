@@ -41,17 +41,17 @@ class QueuedEvents:
 
     Attributes:
         events: in ledger order. Of a long queue the oldest events of each asset and key are enough.
-        total: how many there are; none if `events` are all of them.
+        counts: how many there are of each asset, by URI; none if `events` are all of them.
         target_key: the pending partition; none for a plain consumer.
     """
 
     events: Sequence[AssetEvent] = ()
-    total: int | None = None
+    counts: Mapping[str, int] | None = None
     target_key: str | None = None
 
     @property
     def count(self) -> int:
-        return len(self.events) if self.total is None else self.total
+        return len(self.events) if self.counts is None else sum(self.counts.values())
 
 
 @dataclass(frozen=True)
