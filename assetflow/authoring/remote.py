@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, cast
@@ -13,11 +11,8 @@ import httpx
 from assetflow.core.codec.events import Json
 from assetflow.core.events import AssetEvent
 from assetflow.errors import ApiRefused, ApiUnreachable, InvalidEvent, RecordingFailed
+from assetflow.patience import Patience, is_busy
 from assetflow.settings import get_settings
-
-_FIRST_PAUSE = 0.1
-_LONGEST_PAUSE = 4.0
-_BUSY = frozenset({408, 425, 429})
 
 
 class RemoteApi:
@@ -82,27 +77,23 @@ class RemoteApi:
         self._client.close()
 
     def _call(self, method: str, path: str, *, missing_ok: bool = False, **given: Any) -> Json | None:
-        deadline = time.monotonic() + self._patience
-        pause = _FIRST_PAUSE
+        patience = Patience(self._patience)
         while True:
             try:
                 response = self._client.request(method, f"{self.url}{path}", **given)
-                if response.status_code < 500 and response.status_code not in _BUSY:
+                if not is_busy(response.status_code):
                     return self._accepted(response, method, path, missing_ok)
                 problem, cause = f"answers {response.status_code}", None
             except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
                 raise ApiRefused(f"{self.url!r} is no address", fix="Write https://flows.example.org") from error
             except httpx.HTTPError as error:
                 problem, cause = f"does not answer: {error or type(error).__name__}", error
-            wait = pause * random.uniform(0.8, 1.2)
-            if time.monotonic() + wait >= deadline:
+            if not patience.pause():
                 raise ApiUnreachable(
-                    f"assetflow's API {problem}, for {self._patience:g} s",
+                    f"assetflow's API {problem}, for {patience.seconds:g} s",
                     where=f"{method} {self.url}{path}",
                     fix="Check the address, and that `assetflow server start` runs there",
                 ) from cause
-            time.sleep(wait)
-            pause = min(pause * 2, _LONGEST_PAUSE)
 
     def _accepted(self, response: httpx.Response, method: str, path: str, missing_ok: bool) -> Json | None:
         status = response.status_code

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import ssl
 import time
 from collections.abc import Callable, Mapping
@@ -15,12 +14,10 @@ from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_URL, get_current_settings
 
 from assetflow.errors import PrefectRefused, PrefectUnreachable
+from assetflow.patience import Patience, is_busy
 from assetflow.prefect_io.credentials import request_headers
 
 DEFAULT_PATIENCE = 30.0
-_FIRST_PAUSE = 0.1
-_LONGEST_PAUSE = 4.0
-_BUSY = frozenset({408, 425, 429})
 _SHOWN = 500
 
 
@@ -99,31 +96,27 @@ class TaskApi:
         self._client.close()
 
     def _call(self, method: str, path: str, body: object, patience: float) -> httpx.Response:
-        deadline = self._clock() + patience
-        pause = _FIRST_PAUSE
+        left = Patience(patience, sleep=self._sleep, clock=self._clock)
         while True:
             asked: float | None = None
             try:
-                response = self._send(method, path, body, deadline)
-                if not _is_busy(response):
+                response = self._send(method, path, body, left)
+                if not is_busy(response.status_code):
                     return self._accepted(response, method, path)
                 problem, cause = f"answers {response.status_code} ({_text(response)})", None
                 asked = _retry_after(response)
             except httpx.TransportError as error:
                 problem, cause = f"does not answer: {error or type(error).__name__}", error
-            wait = asked if asked is not None else pause * random.uniform(0.8, 1.2)
-            if self._clock() + wait >= deadline:
+            if not left.pause(asked):
                 raise PrefectUnreachable(
                     f"Prefect's API {problem}, for {patience:g} s",
                     where=f"{method} {self.url}{path}",
                     fix="Check that the server runs and that PREFECT_API_URL is its address",
                 ) from cause
-            self._sleep(wait)
-            pause = min(pause * 2, _LONGEST_PAUSE)
 
-    def _send(self, method: str, path: str, body: object, deadline: float) -> httpx.Response:
+    def _send(self, method: str, path: str, body: object, patience: Patience) -> httpx.Response:
         """One request, never longer than the patience lasts."""
-        timeout = max(0.1, min(self._timeout, deadline - self._clock()))
+        timeout = max(0.1, min(self._timeout, patience.left))
         response = self._client.request(method, f"{self.url}{path}", json=body, timeout=timeout)
         if response.status_code == 403 and "CSRF" in response.text:
             self._fetch_csrf_token(timeout)
@@ -165,10 +158,6 @@ def _own_server() -> str:
         raise PrefectUnreachable(
             "no Prefect server is named", fix="Set PREFECT_API_URL, as in http://127.0.0.1:4200/api"
         ) from error
-
-
-def _is_busy(response: httpx.Response) -> bool:
-    return response.status_code >= 500 or response.status_code in _BUSY
 
 
 def _retry_after(response: httpx.Response) -> float | None:
