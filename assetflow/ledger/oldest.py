@@ -39,13 +39,26 @@ class Oldest:
         return sum(self.counts.values())
 
 
-def oldest(connection: Connection, receipts: ColumnElement[bool], most: int) -> Oldest:
-    """The events of these receipts; of more than `most` the oldest, and the first of each asset and key."""
+def oldest(
+    connection: Connection,
+    receipts: ColumnElement[bool],
+    most: int,
+    counted: Mapping[tuple[str, str | None], int] | None = None,
+) -> Oldest:
+    """The events of these receipts; of more than `most` the oldest, and the first of each asset and key.
+
+    Parameters:
+        counted: how many there are of each asset and key, where that is known without counting them.
+    """
     rows = connection.execute(_OF_RECEIPTS.where(receipts).limit(most))
     found = tuple(event_from_row(row) for row in rows)
     if len(found) < most:
         return Oldest(found, Counter(event.uri for event in found))
     counts: Counter[str] = Counter()
+    if counted is not None and counted.keys() <= {(event.uri, event.partition_key) for event in found}:
+        for (uri, _), number in counted.items():
+            counts[uri] += number
+        return Oldest(found, counts)
     behind: list[int] = []
     for uri, first, number in connection.execute(_GROUPS.where(receipts)):
         counts[uri] += number

@@ -44,6 +44,14 @@ def queue(connection: Connection, consumer: int, target_key: str | None, limit: 
     return [event_from_row(row) for row in connection.execute(mine.order_by(RECEIPT.c.sequence).limit(limit))]
 
 
+def counts(connection: Connection, consumer: int, target_key: str | None) -> dict[tuple[str, str | None], int]:
+    """How many events of each asset and key are queued for a consumer and target key."""
+    query = select(PENDING.c.uri, PENDING.c.source_key, PENDING.c.count).where(
+        PENDING.c.consumer == consumer, PENDING.c.target_key == key_to_column(target_key)
+    )
+    return {(uri, key_from_column(key)): number for uri, key, number in connection.execute(query)}
+
+
 def queued(connection: Connection, consumer: int | None, uri: str | None, event_id: UUID | None) -> list[QueuedEvent]:
     """See `Reader.queued`."""
     conditions: list[ColumnElement[bool]] = []

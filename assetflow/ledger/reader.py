@@ -279,7 +279,8 @@ class Reader:
     def oldest_queued(self, consumer: int, target_key: str | None, *, most: int) -> Oldest:
         """What is queued for a consumer and key; of more than `most` events those that an explanation needs."""
         with self._reads() as connection:
-            return oldest(connection, queued.in_queue(consumer, target_key), most)
+            counted = queued.counts(connection, consumer, target_key)
+            return oldest(connection, queued.in_queue(consumer, target_key), most, counted)
 
     def queued(
         self, consumer: int | None = None, *, uri: str | None = None, event_id: UUID | None = None

@@ -88,6 +88,8 @@ def test_of_very_many_queued_events_the_oldest_and_the_first_of_each_asset_and_k
     assert [event.sequence for event in found.events] == [1, 2, 3, 5, 7]
     assert (found.counts, found.total) == ({A.uri: 6, B.uri: 1}, 7)
     assert len(ledger.reader.oldest_queued(consumer.id, "all", most=8).events) == 7
+    few = ledger.reader.oldest_queued(consumer.id, "all", most=7)
+    assert (len(few.events), few.counts) == (7, found.counts)
     [(_, (decision,))] = ledger.writer.record([update(C, partition_key="a")], NOW)
     (record,) = ledger.reader.decisions(consumer=decision.consumer)
     consumed = ledger.reader.oldest_consumed(record, most=2)
