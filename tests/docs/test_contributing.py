@@ -1,0 +1,34 @@
+"""CONTRIBUTING.md and the pages are true about `make` and about the markers of tests."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+
+
+def named(page: Path) -> set[str]:
+    """The targets of `make` that a page names, in its text and where it shows commands."""
+    return set(re.findall(r"(?:^ *|`)make ([a-z-]+)", page.read_text(), re.M))
+
+
+def test_pages_name_targets() -> None:
+    assert {"check", "test-heavy", "faults"} <= named(PAGES[0])
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if named(page)], ids=lambda page: page.stem)
+def test_a_make_target_is_there(page: Path) -> None:
+    assert named(page) <= TARGETS
+
+
+def test_every_marker_is_explained() -> None:
+    table = re.findall(r"^\| (`.+`) \|", PAGES[0].read_text(), re.M)
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    markers = {line.partition(":")[0] for line in settings["markers"]}
+    assert {name for cell in table for name in re.findall(r"`(\w+)`", cell)} == markers
