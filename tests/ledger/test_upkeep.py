@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -203,6 +204,32 @@ def test_upgrades_at_once_are_done_one_after_the_other(empty: str) -> None:
     said = [json.loads(each.communicate(timeout=90)[0]) for each in started]
     assert sorted(each["before"] for each in said) == ["0001", VERSION]
     assert {each["after"] for each in said} == {VERSION}
+    assert upkeep.check(empty).state == "up to date"
+
+
+@BOTH
+def test_in_the_middle_of_an_upgrade_nobody_begins_to_work(empty: str) -> None:
+    make_first_version(empty)
+    upgrading, begun, go_on = Thread(target=upkeep.upgrade, args=[empty]), Event(), Event()
+
+    def stand_still(*given: Any) -> None:
+        if "CREATE TABLE standby" in given[2]:
+            begun.set()
+            assert go_on.wait(60)
+
+    event.listen(Engine, "before_cursor_execute", stand_still)
+    try:
+        upgrading.start()
+        assert begun.wait(60)
+        assert upkeep.check(empty).state == "older"
+        with pytest.raises(LedgerVersion, match=r"0001.*database upgrade"):
+            Reader.open(empty)
+        with pytest.raises(LedgerError, match=r"0001.*database upgrade|another process holds the ledger"):
+            Ledger.open(empty, lock_timeout=0.1)
+    finally:
+        go_on.set()
+        upgrading.join()
+        event.remove(Engine, "before_cursor_execute", stand_still)
     assert upkeep.check(empty).state == "up to date"
 
 
