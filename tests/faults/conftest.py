@@ -39,6 +39,13 @@ def database(request: pytest.FixtureRequest) -> Iterator[str | None]:
 
 
 @pytest.fixture
+def on_a_file(database: str | None) -> None:
+    """For tests about a ledger that is a file, and has one evaluator at a time."""
+    if database is not None:
+        pytest.skip("about a ledger that is a file, and TEST_DATABASE names another one")
+
+
+@pytest.fixture
 def world(own_server: PrefectServer, tmp_path: Path, database: str | None) -> Iterator[World]:
     """A world without consumers and with no evaluator started."""
     world = World(own_server, tmp_path / "home", database=database)

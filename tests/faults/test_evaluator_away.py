@@ -46,9 +46,11 @@ def _in_log(world: World) -> int:
     return world.post("/events/filter", {"filter": updates_filter(), "limit": 1})["total"]
 
 
-def test_the_websocket_is_cut_for_a_minute(own_server: PrefectServer, tmp_path: Path, judged: Judged) -> None:
+def test_the_websocket_is_cut_for_a_minute(
+    own_server: PrefectServer, tmp_path: Path, database: str | None, judged: Judged
+) -> None:
     with Proxy(own_server.port) as proxy:
-        world = World(own_server, tmp_path / "home", through=proxy.api_url)
+        world = World(own_server, tmp_path / "home", through=proxy.api_url, database=database)
         try:
             deployment = world.deploy("either", Asset(world.uri("a")) | Asset(world.uri("b")))
             world.start()
@@ -69,11 +71,11 @@ def test_the_websocket_is_cut_for_a_minute(own_server: PrefectServer, tmp_path: 
 
 
 def test_the_evaluator_is_behind_by_far_more_than_256_events(
-    own_server: PrefectServer, tmp_path: Path, judged: Judged
+    own_server: PrefectServer, tmp_path: Path, database: str | None, judged: Judged
 ) -> None:
     """The server drops what a subscriber is too far behind with; the event log is read too."""
     with Proxy(own_server.port) as proxy:
-        world = World(own_server, tmp_path / "home", through=proxy.api_url)
+        world = World(own_server, tmp_path / "home", through=proxy.api_url, database=database)
         try:
             a, b = world.uri("a"), world.uri("b")
             world.deploy("both", Asset(a) & Asset(b))
@@ -158,6 +160,7 @@ def test_events_older_than_any_overlap_are_found_at_the_next_start(world: World,
     assert judged(world).runs == 3
 
 
+@pytest.mark.usefixtures("on_a_file")
 def test_two_evaluators_and_two_ledgers_on_one_prefect(
     world: World, own_server: PrefectServer, tmp_path: Path, judged: Judged
 ) -> None:

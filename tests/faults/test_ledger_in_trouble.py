@@ -21,7 +21,12 @@ from tests.faults.conftest import Judged
 from tests.faults.world import CONSUMERS, World
 from tests.integration.installation import recording
 
-pytestmark = [pytest.mark.faults, pytest.mark.prefect, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.faults,
+    pytest.mark.prefect,
+    pytest.mark.timeout(900),
+    pytest.mark.usefixtures("on_a_file"),
+]
 
 SIZE = "4m"
 

@@ -28,9 +28,9 @@ def proxy(own_server: PrefectServer) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-def behind(own_server: PrefectServer, proxy: Proxy, tmp_path: Path) -> Iterator[World]:
+def behind(own_server: PrefectServer, proxy: Proxy, tmp_path: Path, database: str | None) -> Iterator[World]:
     """A world whose evaluator reaches Prefect through the proxy."""
-    world = World(own_server, tmp_path / "home", through=proxy.api_url)
+    world = World(own_server, tmp_path / "home", through=proxy.api_url, database=database)
     yield world
     world.close()
 
