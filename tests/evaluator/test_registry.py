@@ -294,6 +294,7 @@ async def test_on_a_ledger_a_resume_and_a_changed_schedule_lead_to_decisions(
         await registry.sync()
         assert await known(consumers) == {"flow/d1": A & B}
         assert [(edge.name, edge.value) for edge in ledger.reader.edges()] == [("flow/d2", C.uri)]
+        assert {asset.uri for asset in ledger.reader.assets()} == {A.uri, B.uri, C.uri}
 
         record(ledger, A)
         prefect.deploy(1, A)

@@ -49,8 +49,9 @@ def test_materialize_runs_the_flow_that_makes_it(there: ServedInstallation, api:
     uri = there.uri("s3://shop/made")
     producer = there.deploy("maker", Asset(there.uri("x")), produces=(Asset(uri),))
     there.wait_for_consumers()
-    assetflow.emit(uri, to=there.url, key=KEY)
-    number = api.get("/api/v1/asset", params={"asset": uri}).json()["id"]
+    asset = api.get("/api/v1/asset", params={"asset": uri}).json()
+    assert (asset["last_event"], asset["producers"]) == (None, [there.deployments[producer]])
+    number = asset["id"]
 
     made: dict[str, Any] = api.post(
         f"/api/v2/assets/{number}/materialize", json={"partition_key": "2026-01-01", "dag_run_id": "by-hand"}
