@@ -1,13 +1,20 @@
-"""The examples of `deployments/`, as texts: commands, settings, units."""
+"""The examples of `deployments/`: commands and settings as they stand there, and as they are run here."""
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-DEPLOYMENTS = Path(__file__).parents[2] / "deployments"
+import httpx
+
+ROOT = Path(__file__).parents[2]
+DEPLOYMENTS = ROOT / "deployments"
 
 
 def commands(example: str) -> list[str]:
@@ -26,3 +33,32 @@ def env_file(place: str) -> dict[str, str]:
 def with_our_python(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment in which `python`, `prefect` and `assetflow` are those of the tests."""
     return {**environment, "PATH": f"{Path(sys.executable).parent}:{environment['PATH']}"}
+
+
+def plain_environment() -> dict[str, str]:
+    """An environment in which nothing is set that an example is to set."""
+    ours = ("PREFECT_", "ASSETFLOW_")
+    return with_our_python({name: value for name, value in os.environ.items() if not name.startswith(ours)})
+
+
+@contextmanager
+def running(script: str, env: Mapping[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """What a terminal of its own would run, until the block ends; it may be killed, and does not end by itself."""
+    with log.open("ab") as output:
+        command = ["/bin/sh", "-ec", script]
+        process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=output, stderr=output, start_new_session=True)
+    try:
+        yield process
+        assert process.poll() in (None, -signal.SIGKILL), log.read_text()[-3000:]
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        process.wait(40)
+
+
+def answers(url: str, **headers: str) -> bool:
+    """Whether somebody answers there, and is content."""
+    try:
+        return httpx.get(url, headers=headers, timeout=5).is_success
+    except httpx.TransportError:
+        return False

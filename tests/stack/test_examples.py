@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import configparser
-import os
-import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
-import httpx
 import prefect.settings
 import pytest
 import yaml
 
+from assetflow.ledger.engine import OLDEST_POSTGRES
 from assetflow.settings import Settings
-from tests.environment.examples import DEPLOYMENTS, commands, env_file, with_our_python
+from tests.environment.examples import DEPLOYMENTS, ROOT, answers, commands, env_file, plain_environment, running
 from tests.environment.prefect_server import free_port
-from tests.environment.project_stack import ROOT, until
+from tests.environment.project_stack import until
 
 UNITS = sorted((DEPLOYMENTS / "one-machine" / "systemd").glob("*.service"))
 ENV_FILES = sorted(str(path.relative_to(DEPLOYMENTS)) for path in DEPLOYMENTS.rglob("*.env"))
 OF_PREFECT_REDIS = {"PREFECT_REDIS_MESSAGING_URL"}
+REPLICAS = DEPLOYMENTS / "replicas"
+COMPOSE = yaml.safe_load((REPLICAS / "compose.yaml").read_text())
+CONTAINERS = COMPOSE["services"]
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.stem)
@@ -42,15 +42,29 @@ def test_every_setting_is_one(place: str) -> None:
 
 
 def test_the_containers_run_what_the_page_runs() -> None:
-    services = yaml.safe_load((DEPLOYMENTS / "replicas" / "compose.yaml").read_text())["services"]
-    typed = {" ".join(word for word in block.split() if "$" not in word) for block in commands("replicas")}
-    ours = [each for each in services.values() if "env_file" in each]
-    assert len(ours) == 3
-    for service in ours:
-        words = [word for word in service["command"] if word not in ("--host", "0.0.0.0")]
-        shown = {" ".join(word for word in block.split() if word not in ("--host", "--port")) for block in typed}
-        assert " ".join(words) in shown | set(commands("one-machine"))
-        assert (DEPLOYMENTS / "replicas" / service["env_file"]).exists()
+    typed = {*commands("replicas"), *commands("one-machine")}
+    ours = [service["command"] for service in CONTAINERS.values() if "env_file" in service]
+    assert len(ours) == 4
+    for command in ours:
+        assert " ".join(command).replace(" --host 0.0.0.0", "") in typed
+
+
+def test_what_the_containers_name_is_there() -> None:
+    for service in CONTAINERS.values():
+        assert (REPLICAS / service.get("env_file", "assetflow.env")).is_file()
+        for needed, how in service.get("depends_on", {}).items():
+            assert ("healthcheck" in CONTAINERS[needed]) == (how["condition"] == "service_healthy")
+        for volume in service.get("volumes", []):
+            source = volume.partition(":")[0]
+            assert source in COMPOSE["volumes"] or (REPLICAS / source).is_file()
+    assert int(CONTAINERS["postgres"]["image"].partition(":")[2]) >= OLDEST_POSTGRES
+
+
+@pytest.mark.parametrize("place", ["replicas/assetflow.env", "replicas/prefect-server.env"])
+def test_the_hosts_are_containers(place: str) -> None:
+    hosts = {urlsplit(value).hostname for value in env_file(place).values() if "://" in value}
+    assert hosts
+    assert hosts <= set(CONTAINERS)
 
 
 @pytest.mark.heavy
@@ -61,8 +75,7 @@ def test_the_commands_for_one_machine(tmp_path: Path) -> None:
     settings, server, assetflow, worker, deploy = (
         block.replace("4200", str(port)) for block in commands("one-machine")
     )
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "ASSETFLOW_"))}
-    env = with_our_python(inherited) | {"HOME": str(tmp_path), "PREFECT_SERVER_API_PORT": str(port)}
+    env = plain_environment() | {"HOME": str(tmp_path), "PREFECT_SERVER_API_PORT": str(port)}
     pool = f"http://127.0.0.1:{port}/api/work_pools/assetflow"
     with (
         running(f"{settings}\nexec {server}", env, tmp_path / "server.log"),
@@ -75,24 +88,3 @@ def test_the_commands_for_one_machine(tmp_path: Path) -> None:
             done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert (tmp_path / ".assetflow" / "ledger.db").exists()
-
-
-@contextmanager
-def running(script: str, env: dict[str, str], log: Path) -> Iterator[None]:
-    """What a terminal of its own would run, until the block ends."""
-    with log.open("ab") as output:
-        command = ["/bin/sh", "-ec", script]
-        process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=output, stderr=output, start_new_session=True)
-    try:
-        yield
-        assert process.poll() is None, log.read_text()[-3000:]
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait(40)
-
-
-def answers(url: str) -> bool:
-    try:
-        return httpx.get(url, timeout=2).is_success
-    except httpx.TransportError:
-        return False
