@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
@@ -68,6 +69,15 @@ async def test_what_waits_is_written_together_in_the_order_of_its_acceptance(lin
     assert line.ledger.uris == ["a", "b", "c"]
     assert [len(batch) for batch in line.ledger.batches] == [3]
     assert line.recorded == 1
+
+
+async def test_the_log_names_what_was_recorded(line: Line, caplog: pytest.LogCaptureFixture) -> None:
+    given = recording("a")
+    with caplog.at_level(logging.INFO, "assetflow.evaluator"):
+        line.intake.take(given)
+        await line.intake.settled()
+    (told,) = (each for each in caplog.records if each.message.startswith("updates recorded: 1"))
+    assert vars(told)["recordings"] == [str(given.id)]
 
 
 async def test_a_long_line_is_written_in_parts(line: Line) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from uuid import UUID
 
@@ -61,6 +62,16 @@ async def test_decisions_are_launched_oldest_first_one_at_a_time(pad: Pad) -> No
     await until(lambda: len(pad.ledger.runs) == 5)
     assert pad.runs.order == pad.told == decisions
     assert pad.runs.most_at_once == 1
+
+
+async def test_the_log_names_decision_and_run(pad: Pad, caplog: pytest.LogCaptureFixture) -> None:
+    (decision,) = await pad.decide(1)
+    with caplog.at_level(logging.INFO, "assetflow.evaluator"):
+        pad.go()
+        await until(lambda: pad.told)
+    (told,) = (vars(each) for each in caplog.records if "started run" in each.message)
+    assert (told["consumer"], told["decision"]) == ("report/daily", str(decision))
+    assert told["flow_run"] == str(pad.ledger.runs[decision])
 
 
 async def test_a_decision_that_another_process_made_is_found_without_being_told(pad: Pad) -> None:
