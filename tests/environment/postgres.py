@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import uuid4
 
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, make_url, text
 
 SERVER = "postgresql+psycopg://root@127.0.0.1:5432"
 
@@ -31,6 +31,20 @@ def chosen_database() -> Iterator[str | None]:
         return
     with new_database() as url:
         yield url
+
+
+@contextmanager
+def closed(url: str) -> Iterator[None]:
+    """Within the block nobody gets to this database, and who was connected is not any more."""
+    name = make_url(url).database
+    on_server(
+        f"ALTER DATABASE {name} ALLOW_CONNECTIONS false",
+        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'",
+    )
+    try:
+        yield
+    finally:
+        on_server(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
 
 
 def on_server(*statements: str) -> None:

@@ -9,9 +9,12 @@ import time
 
 import pytest
 
+from assetflow.core.assets import Asset
 from assetflow.errors import LedgerError
+from tests.environment.postgres import closed
 from tests.faults.conftest import Judged
 from tests.faults.world import PATIENCE, Kind, World
+from tests.integration.installation import recording
 
 pytestmark = [
     pytest.mark.prefect,
@@ -64,6 +67,32 @@ def test_the_leader_is_killed_and_the_next_one_frozen_in_mid_load(world: World, 
     verdict = judged(world)
     assert verdict.accepted >= 180
     assert "Traceback" not in world.log
+
+
+def test_postgres_is_away_for_a_while(world: World, judged: Judged) -> None:
+    """Neither who leads nor who stands by ends; what came meanwhile is recorded when it is back."""
+    a = world.uri("a")
+    world.deploy("one", Asset(a))
+    first = world.start()
+    world.wait_for_consumers()
+    second = world.start_another()
+    world.until(lambda: standbys(world) == [second.pid], PATIENCE)
+    assert world.database is not None
+    with closed(world.database):
+        for _ in range(5):
+            world.update(a)
+            world.task_recorded(recording(a), events=False)
+        world.until(lambda: "the database does not answer" in world.log, PATIENCE)
+        asked = world.command("status")
+        assert asked.returncode == 2
+        assert "the database does not answer" in asked.stderr
+    world.until(lambda: len(world.recorded()) == 10, PATIENCE)
+    assert first.poll() is None
+    assert second.poll() is None
+    second.terminate()
+    assert second.wait(30) == 0, world.log
+    world.settle()
+    assert judged(world).runs == 10
 
 
 def leader(world: World) -> int | None:
