@@ -2,16 +2,19 @@
 "use strict";
 
 (() => {
-  const NAMES = ["auto", "light", "dark"];
+  // When the dark colours count.
+  const MEDIA = { auto: "(prefers-color-scheme: dark)", light: "not all", dark: "all" };
+  const NAMES = Object.keys(MEDIA);
   const read = () => {
     try {
-      return localStorage.getItem("assetflow-theme") || "auto";
+      const name = localStorage.getItem("assetflow-theme");
+      return NAMES.includes(name) ? name : "auto";
     } catch {
       return "auto";
     }
   };
   const apply = (name) => {
-    document.documentElement.dataset.theme = NAMES.includes(name) ? name : "auto";
+    document.getElementById("dark").media = MEDIA[name];
     const label = document.getElementById("theme-name");
     if (label) label.textContent = name;
     document.dispatchEvent(new CustomEvent("theme"));
