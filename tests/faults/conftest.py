@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from tests.environment.postgres import chosen_database, new_database
 from tests.environment.prefect_server import PrefectServer
+from tests.environment.replicas import replicas
 from tests.faults.judge import Verdict, judge
 from tests.faults.world import World
 
@@ -19,8 +21,16 @@ Judged = Callable[..., Verdict]
 
 @pytest.fixture(scope="module")
 def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectServer]:
-    """A server for the worlds of one module: it may be killed, as long as it runs again afterwards."""
-    with PrefectServer(tmp_path_factory.mktemp("faults-server")) as server:
+    """A server for the worlds of one module: it may be killed, as long as it runs again afterwards.
+
+    With TEST_PREFECT=replicas it is one of two, on Postgres and Redis.
+    """
+    home = tmp_path_factory.mktemp("faults-server")
+    if os.environ.get("TEST_PREFECT") == "replicas":
+        with replicas(home) as (server, _):
+            yield server
+        return
+    with PrefectServer(home) as server:
         yield server
 
 

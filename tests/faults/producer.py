@@ -120,7 +120,9 @@ class Shop:
             "related": [],
             "payload": {"extra": {"token": token}},
         }
-        async with httpx.AsyncClient(base_url=os.environ["PREFECT_API_URL"], timeout=20) as client:
+        user, _, password = os.environ.get("PREFECT_API_AUTH_STRING", "").partition(":")
+        given: dict[str, Any] = {"auth": (user, password)} if user else {}
+        async with httpx.AsyncClient(base_url=os.environ["PREFECT_API_URL"], timeout=20, **given) as client:
             (await client.post("/events", json=[event])).raise_for_status()
         return False
 
