@@ -1,4 +1,4 @@
-"""A standalone Spark cluster as `deployments/spark-standalone` starts it, of processes that can be killed."""
+"""Spark as `deployments/` starts it: a standalone cluster, of processes that can be killed, and a Connect server."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tests.environment.prefect_server import free_port
 
 # The commands are those of the example.
 MASTER, WORKER = commands("spark-standalone")
+(CONNECT,) = commands("spark-connect")
 SECONDS = 60.0
 WORKERS = 2
 
@@ -52,16 +53,21 @@ class SparkCluster:
                 kill(process)
 
     def _run(self, name: str, command: str, **settings: str) -> subprocess.Popen[bytes]:
-        with (self.home / f"{name}.log").open("ab") as log:
-            return subprocess.Popen(
-                ["/bin/sh", "-ec", command],
-                env=with_our_python(os.environ) | {"SPARK_DAEMON_MEMORY": "256m", "SPARK_UI_PORT": "0"} | settings,
-                cwd=self.home,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        return start(command, self.home / f"{name}.log", SPARK_DAEMON_MEMORY="256m", **settings)
+
+
+def start(command: str, log: Path, **settings: str) -> subprocess.Popen[bytes]:
+    """A process of Spark's, from the words of an example."""
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            ["/bin/sh", "-ec", command],
+            env=with_our_python(os.environ) | {"SPARK_UI_PORT": "0"} | settings,
+            cwd=log.parent,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
 
 
 @contextmanager
@@ -76,6 +82,23 @@ def spark_cluster(home: Path) -> Iterator[SparkCluster]:
         yield cluster
     finally:
         cluster.stop()
+
+
+@contextmanager
+def connect_server(home: Path) -> Iterator[str]:
+    """The address of a Connect server on two cores that runs for as long as the block."""
+    from assetflow.spark.java import use_java
+
+    use_java()
+    port = free_port()
+    log = home / "connect.log"
+    process = start(CONNECT, log, SPARK_PORT=str(port), SPARK_MASTER="local[2]")
+    try:
+        _until(lambda: _listens(port) or process.poll() is not None)
+        assert process.poll() is None, log.read_text()[-3000:]
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        kill(process)
 
 
 def kill(worker: subprocess.Popen[bytes]) -> None:
@@ -94,5 +117,5 @@ def _until(condition: object) -> None:
     assert callable(condition)
     deadline = time.monotonic() + SECONDS
     while not condition():
-        assert time.monotonic() < deadline, "Spark's cluster did not come up"
+        assert time.monotonic() < deadline, "Spark did not come up"
         time.sleep(0.1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,11 +13,9 @@ import httpx
 import pyarrow.parquet
 import pytest
 
-from assetflow.spark.connect import own_local_server, stop_recorded_server
-from assetflow.spark.java import use_java
 from tests.environment.prefect_server import PrefectServer
 from tests.environment.project_stack import until
-from tests.environment.spark_cluster import SparkCluster, kill, spark_cluster
+from tests.environment.spark_cluster import SparkCluster, connect_server, kill, spark_cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.prefect, pytest.mark.timeout(400)]
 
@@ -34,12 +31,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
 
 
 @pytest.fixture
-def on_connect(own_home: Path) -> Iterator[Settings]:  # noqa: ARG001 (the server is this home's)
-    use_java()
-    url = own_local_server("local[2]", {"spark.sql.shuffle.partitions": "2"})
-    yield {"ASSETFLOW_SPARK_REMOTE": url, "ASSETFLOW_SPARK_CONF": "{}"}
-    os.environ.pop("SPARK_CONNECT_AUTHENTICATE_TOKEN")
-    assert stop_recorded_server()
+def on_connect(tmp_path: Path) -> Iterator[Settings]:
+    with connect_server(tmp_path) as url:
+        yield {"ASSETFLOW_SPARK_REMOTE": url}
 
 
 @pytest.mark.parametrize(
