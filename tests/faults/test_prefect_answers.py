@@ -62,7 +62,7 @@ def test_launching_meets(behind: World, proxy: Proxy, judged: Judged, fault: Fau
     behind.wait_for_consumers()
     with proxy.broken(lambda _, path: fault if "create_flow_run" in path else None):
         make_updates(behind)
-        behind.until(lambda: "waits for its run: Prefect" in behind.log, 60)
+        behind.until(lambda: "waits for its run: " in behind.log, 60)
         behind.until(lambda: len(behind.recorded()) == UPDATES, 60)
         assert behind.status()[1]["waiting"]["decisions"] == UPDATES
     behind.until(lambda: len(behind.runs(deployment)) == UPDATES, 120)

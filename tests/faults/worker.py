@@ -69,11 +69,12 @@ class Worker:
         self.process.wait()
 
     def stop(self) -> None:
-        """The worker is ended as an operator would (SIGTERM)."""
+        """The worker is ended as systemd does: SIGTERM, and what is left after a minute is killed."""
         self.process.terminate()
-        with suppress(subprocess.TimeoutExpired):
+        try:
             self.process.wait(60)
-        self.kill()
+        except subprocess.TimeoutExpired:
+            self.lose_power()
 
     def lose_power(self) -> None:
         """The worker and all that it started die at once."""
