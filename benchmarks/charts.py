@@ -51,9 +51,10 @@ def latency(axes: Any) -> None:
 def growth(axes: Any) -> None:
     """CPU time for each event, over the number of consumers."""
     rows = results("growth")["consumers"]
-    axes.plot([row["consumers"] for row in rows], [row["cpu_ms_per_event"] for row in rows], marker="o", color=OURS)
+    values = [row["cpu_ms_per_event"] for row in rows]
+    axes.plot([row["consumers"] for row in rows], values, marker="o", color=OURS)
     axes.set_xscale("log")
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, 1.3 * max(values))
     axes.set_xlabel("consumers")
     axes.set_ylabel("ms")
     axes.set_title("CPU time per event, as consumers grow")
