@@ -11,7 +11,12 @@ from uuid import uuid4
 
 import httpx
 from prefect.client.orchestration import get_client
-from prefect.settings import PREFECT_API_URL, get_current_settings
+from prefect.settings import (
+    PREFECT_API_URL,
+    PREFECT_SERVER_ANALYTICS_ENABLED,
+    get_current_settings,
+    temporary_settings,
+)
 
 from assetflow.errors import PrefectRefused, PrefectUnreachable
 from assetflow.patience import Patience, is_busy
@@ -153,7 +158,9 @@ def _tls(verify: bool | str) -> bool | ssl.SSLContext:
 
 def _own_server() -> str:
     try:
-        return str(get_client(sync_client=True).api_url)
+        # Its report of itself would meet our first request on a new database, and show a traceback when it loses.
+        with temporary_settings(updates={PREFECT_SERVER_ANALYTICS_ENABLED: False}):
+            return str(get_client(sync_client=True).api_url)
     except ValueError as error:
         raise PrefectUnreachable(
             "no Prefect server is named", fix="Set PREFECT_API_URL, as in http://127.0.0.1:4200/api"

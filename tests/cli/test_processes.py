@@ -61,3 +61,21 @@ def test_a_closed_pipe_is_no_traceback(ledger: Ledger, home: Path) -> None:
 
     assert (done.returncode, done.stderr) == (141, "")
     assert not (home / "errors").exists()
+
+
+@pytest.mark.long
+@pytest.mark.prefect
+def test_without_a_server_an_update_is_kept_by_the_one_that_prefect_starts(tmp_path: Path) -> None:
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "ASSETFLOW_"))}
+    own |= {"HOME": str(tmp_path), "PREFECT_HOME": str(tmp_path / "prefect"), "ASSETFLOW_HOME": str(tmp_path / "home")}
+    done = subprocess.run(
+        [sys.executable, "-m", "assetflow", "emit", "s3://lake/orders"],
+        env=own,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "is recorded in Prefect" in done.stdout
