@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -80,17 +80,21 @@ class Findings:
     tokens: list[str]
 
 
-def judge(world: World, *, unfolded: Iterable[str] = (), without_run: int = 0) -> Verdict:
+def judge(
+    world: World, *, unfolded: Iterable[str] = (), without_run: int = 0, deleted: Collection[str] = ()
+) -> Verdict:
     """Compare everything, when everything has settled.
 
     Parameters:
         unfolded: names of deployments that were changed under load; what they decided is not folded again.
         without_run: how many decisions may be undeliverable.
+        deleted: ids of deployments that were deleted under load: Prefect deletes their runs that have not begun.
     """
     found = _findings(world)
-    verdict = Verdict(len(found.accepted), len(found.decisions) - without_run, len(found.runs))
+    gone = _gone_with_deployment(found, deleted)
+    verdict = Verdict(len(found.accepted), len(found.decisions) - without_run - len(gone), len(found.runs))
     _compare_updates(found, verdict)
-    _compare_runs(found, verdict, without_run)
+    _compare_runs(found, verdict, without_run, gone)
     _compare_decisions(found, verdict, set(unfolded))
     return verdict
 
@@ -151,12 +155,19 @@ def _compare_updates(found: Findings, verdict: Verdict) -> None:
     verdict.lost += [token for token in found.tokens if token not in known]
 
 
-def _compare_runs(found: Findings, verdict: Verdict, without_run: int) -> None:
+def _gone_with_deployment(found: Findings, deleted: Collection[str]) -> set[str]:
+    """The decisions that had a run, or will have none, because their deployment is gone."""
+    there = {run["labels"][DECISION_LABEL] for run in found.runs}
+    theirs = [each for each in found.decisions if str(each.deployment_id) in deleted and str(each.id) not in there]
+    return {str(each.id) for each in theirs if each.flow_run_id is not None or each.status == "undeliverable"}
+
+
+def _compare_runs(found: Findings, verdict: Verdict, without_run: int, gone: Collection[str]) -> None:
     runs = Counter(run["labels"][DECISION_LABEL] for run in found.runs)
-    known = {str(each.id) for each in found.decisions}
-    missing = [number for number in known if number not in runs]
+    known = {str(each.id): each for each in found.decisions}
+    missing = [each for number, each in known.items() if number not in runs and number not in gone]
     if len(missing) != without_run:
-        verdict.lost += [f"the run of decision {number}" for number in missing]
+        verdict.lost += [f"the run of decision {each.id} of {each.consumer_name}" for each in missing]
     verdict.doubled += [f"{count} runs of decision {number}" for number, count in runs.items() if count > 1]
     verdict.doubled += [f"a run of {number}, which is not in the ledger" for number in runs if number not in known]
     of_decision = {run["labels"][DECISION_LABEL]: run["id"] for run in found.runs}

@@ -47,7 +47,7 @@ def test_consumers_change_under_load(world: World, judged: Judged) -> None:
         time.sleep(1.5)
     world.deployments.pop(removed)
     world.settle()
-    judged(world, unfolded={"changed", "paused", "removed"})
+    judged(world, unfolded={"changed", "paused", "removed"}, deleted={removed})
     every_update_has_one_receipt_for_each_consumer(world)
 
 
