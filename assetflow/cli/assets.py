@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -14,7 +14,7 @@ from assetflow.core.conditions import Token
 from assetflow.core.explanation.words import iso
 from assetflow.core.redaction import redact
 from assetflow.ledger.reader import Reader
-from assetflow.ledger.records import AssetRecord
+from assetflow.ledger.records import AssetRecord, Edge
 
 app = cyclopts.App(name="assets", help="Assets: what tasks update and flows run on.")
 
@@ -74,8 +74,8 @@ def ls(*, group: str | None = None, json: bool = False) -> None:
 def listed(reader: Reader) -> list[Listed]:
     """All assets by URI, with what surrounds them."""
     activity = reader.activity()
-    producers, consumers = _producers(reader), _consumers(reader)
-    labels = _labels(reader)
+    edges = reader.edges()
+    producers, consumers, labels = _producers(edges), _consumers(reader), _labels(edges)
     return [
         Listed(
             asset,
@@ -89,17 +89,17 @@ def listed(reader: Reader) -> list[Listed]:
     ]
 
 
-def _labels(reader: Reader) -> dict[str, set[str]]:
+def _labels(edges: Iterable[Edge]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
-    for edge in reader.edges():
+    for edge in edges:
         if edge.kind == "uri" and edge.label:
             found.setdefault(edge.value, set()).add(edge.label)
     return found
 
 
-def _producers(reader: Reader) -> ByToken:
+def _producers(edges: Iterable[Edge]) -> ByToken:
     found: ByToken = {}
-    for edge in reader.edges():
+    for edge in edges:
         if edge.direction == "produces":
             found.setdefault(Token(edge.kind, edge.value), []).append(edge.name)
     return found
