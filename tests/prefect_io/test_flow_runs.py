@@ -185,6 +185,74 @@ async def test_what_may_be_another_answer_later_is_said_at_once(runs: FlowRuns, 
     assert route.call_count == 1
 
 
+def several(number: int) -> list[tuple[Decision, RunContext]]:
+    made = [replace(decision(), id=UUID(int=100 + n)) for n in range(number)]
+    return [(each, context(each)) for each in made]
+
+
+def row(of: Decision, run: int, **changed: Any) -> dict[str, Any]:
+    key = str(of.id)
+    return {"id": str(UUID(int=run)), "deployment_id": str(DEPLOYMENT), "idempotency_key": key} | changed
+
+
+def created(*runs: int | None) -> dict[str, Any]:
+    """Prefect's answer to a request for several runs; none for one that failed."""
+    return {
+        "results": [
+            {"flow_run_id": None, "status": "FAILED", "error": "invalid"}
+            if run is None
+            else {"flow_run_id": str(UUID(int=run)), "status": "CREATED", "error": None}
+            for run in runs
+        ]
+    }
+
+
+async def test_runs_made_together_are_read_again(runs: FlowRuns) -> None:
+    wanted = several(3)
+    made = respx.post(f"{URL}{CREATE}/bulk").respond(json=created(7, 8, 9))
+    rows = [row(of, 7 + n) for n, (of, _) in enumerate(wanted)]
+    read = respx.post(f"{URL}/flow_runs/filter").respond(json=rows[::-1])
+    found = await runs.create_all(wanted, AUTOMATION)
+    assert list(found.items()) == [(of.id, UUID(int=7 + n)) for n, (of, _) in enumerate(wanted)]
+    assert json.loads(made.calls.last.request.content) == [run_request(*each) for each in wanted]
+    assert made.calls.last.request.headers["Prefect-Automation-ID"] == str(AUTOMATION.id)
+    asked = json.loads(read.calls.last.request.content)
+    assert asked == {"flow_runs": {"id": {"any_": [str(UUID(int=n)) for n in (7, 8, 9)]}}, "limit": 3}
+
+
+async def test_of_runs_made_together_only_those_that_are_there_and_are_ours_count(runs: FlowRuns) -> None:
+    wanted = several(5)
+    ours, failed, gone, foreign, strange = (of for of, _ in wanted)
+    respx.post(f"{URL}{CREATE}/bulk").respond(json=created(1, None, 3, 4, 5))
+    rows = [row(ours, 1), row(foreign, 4, deployment_id=str(UUID(int=99))), row(strange, 5, idempotency_key="another")]
+    respx.post(f"{URL}/flow_runs/filter").respond(json=rows)
+    found = await runs.create_all(wanted, None)
+    assert found == {ours.id: UUID(int=1)}
+    assert not {failed.id, gone.id, foreign.id, strange.id} & set(found)
+
+
+async def test_runs_that_were_all_refused_are_not_read(runs: FlowRuns) -> None:
+    respx.post(f"{URL}{CREATE}/bulk").respond(json=created(None, None))
+    assert await runs.create_all(several(2), None) == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        (httpx.Response(503, json={"exception_message": "Service Unavailable"}), PrefectUnreachable),
+        (httpx.ReadTimeout("slow"), PrefectUnreachable),
+        (httpx.Response(413, text="too large"), PrefectUnreachable),
+        (httpx.Response(404, json={"detail": "Not Found"}), PrefectRefused),
+    ],
+    ids=str,
+)
+async def test_runs_that_cannot_be_made_together(runs: FlowRuns, given: Any, error: type[Exception]) -> None:
+    route = respx.post(f"{URL}{CREATE}/bulk").mock(side_effect=[given])
+    with pytest.raises(error):
+        await runs.create_all(several(2), None)
+    assert route.call_count == 1
+
+
 async def test_which_runs_have_ended(runs: FlowRuns) -> None:
     going, done, gone, unseen = (UUID(int=n) for n in range(1, 5))
     rows = [
