@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 
 # Objects that are made and not freed between two looks of the collector: more than a batch of updates needs.
-BETWEEN_LOOKS = 50_000
+BETWEEN_LOOKS = 100_000
 
 
 def spare_what_stays() -> None:

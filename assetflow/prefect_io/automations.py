@@ -151,7 +151,7 @@ def to_shown(row: Json) -> Shown:
         updated=None if updated is None else datetime.fromisoformat(updated),
         deployment_id=runs[0] if runs else None,
         enabled=automation.enabled,
-        content=AutomationCore.model_validate(automation.model_dump()),
+        content=automation,
     )
 
 
