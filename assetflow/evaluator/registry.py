@@ -167,6 +167,13 @@ class Registry:
         if not self._knows_ledger:
             self._waiting.update({each.consumer.deployment_id: None for each in await self._ledger.consumers()})
             self._knows_ledger = True
+        # Side by side: while an answer is read here, Prefect works on the next one.
+        looks = (self._look_at_deployments(), self._look_at_automations())
+        for error in await asyncio.gather(*looks, return_exceptions=True):
+            if error is not None:
+                raise error
+
+    async def _look_at_deployments(self) -> None:
         deployments = await self._deployments.changes()
         self._declarations_changed |= bool(deployments)
         for deployed in deployments.changed:
@@ -175,6 +182,8 @@ class Registry:
         for deployment_id in deployments.gone:
             self._deployed.pop(deployment_id, None)
             self._waiting[deployment_id] = None
+
+    async def _look_at_automations(self) -> None:
         automations = await self._automations.changes()
         for shown in automations.changed:
             self._note(self._shown.get(shown.id))
