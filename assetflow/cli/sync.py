@@ -12,7 +12,8 @@ from assetflow.cli.output import print_json, rows, show, table, text
 from assetflow.errors import PrefectUnreachable
 from assetflow.evaluator.consumer_ledger import MemoryConsumers
 from assetflow.evaluator.health import Backoff
-from assetflow.evaluator.registry import Registry, Report
+from assetflow.evaluator.registry import Registry
+from assetflow.evaluator.report import Report
 from assetflow.prefect_io.rest import prefect_api
 from assetflow.prefect_io.wording import automation_name
 from assetflow.settings import get_settings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import count
 from typing import Protocol
 from uuid import UUID
@@ -43,6 +44,11 @@ class ConsumerLedger(Protocol):
         ...
 
     async def drop_edges(self, deployment_id: UUID) -> None: ...
+    async def automations_seen(self) -> datetime | None:
+        """The stamp of the newest automation that the consumers follow, and with it all older ones."""
+        ...
+
+    async def set_automations_seen(self, stamp: datetime) -> None: ...
 
 
 class MemoryConsumers:
@@ -53,6 +59,7 @@ class MemoryConsumers:
         self._numbers = count(1)
         self._known: dict[int, KnownConsumer] = {}
         self.producers: dict[UUID, Deployed] = {}
+        self._automations_seen: datetime | None = None
 
     async def consumers(self) -> Sequence[KnownConsumer]:
         return list(self._known.values())
@@ -85,3 +92,9 @@ class MemoryConsumers:
 
     async def drop_edges(self, deployment_id: UUID) -> None:
         self.producers.pop(deployment_id, None)
+
+    async def automations_seen(self) -> datetime | None:
+        return self._automations_seen
+
+    async def set_automations_seen(self, stamp: datetime) -> None:
+        self._automations_seen = stamp

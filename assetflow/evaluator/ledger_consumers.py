@@ -16,6 +16,8 @@ from assetflow.evaluator.consumer_ledger import KnownConsumer
 from assetflow.ledger import Ledger
 from assetflow.prefect_io.deployments import Deployed
 
+AUTOMATIONS = "automations"
+
 
 class InThread(Protocol):
     """Calls a blocking function without blocking the loop, such as `asyncio.to_thread`."""
@@ -68,3 +70,10 @@ class LedgerConsumers:
 
     async def drop_edges(self, deployment_id: UUID) -> None:
         await self._in_thread(self._writer.drop_edges, deployment_id)
+
+    async def automations_seen(self) -> datetime | None:
+        kept = await self._in_thread(self._reader.cursor, AUTOMATIONS)
+        return None if kept is None else datetime.fromisoformat(str(kept))
+
+    async def set_automations_seen(self, stamp: datetime) -> None:
+        await self._in_thread(self._writer.set_cursor, AUTOMATIONS, stamp.isoformat())

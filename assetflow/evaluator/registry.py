@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Literal
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from prefect.events.schemas.automations import AutomationCore
 
 from assetflow.errors import AssetflowError, InvalidSchedule, LedgerError, PrefectUnreachable
 from assetflow.evaluator.consumer_ledger import ConsumerLedger, KnownConsumer
-from assetflow.evaluator.cycles import Cycle, find_cycles
+from assetflow.evaluator.cycles import find_cycles
 from assetflow.evaluator.health import heard
+from assetflow.evaluator.report import Done, Report, What
 from assetflow.prefect_io.automations import Automations, Delivery, Shown, automation_for, in_step
 from assetflow.prefect_io.deployments import Deployed, Deployments
 from assetflow.prefect_io.rest import PrefectApi
@@ -32,34 +31,8 @@ logger = logging.getLogger("assetflow.evaluator")
 SECONDS_BETWEEN_LOOKS = 5.0
 CHANGES = ("prefect.deployment.", "prefect.automation.")
 UNREACHABLE_IN_A_ROW = 3
-LONGEST_REPORT = 50_000
-
-What = Literal["deployed", "changed", "removed", "paused", "resumed", "held", "released", "shown", "reshown", "hidden"]
-
-
-@dataclass(frozen=True)
-class Done:
-    """A step: with a consumer, or (shown, reshown, hidden) with the automation of a deployment."""
-
-    what: What
-    name: str
-
-
-@dataclass
-class Report:
-    """What the looks at the deployments led to.
-
-    Attributes:
-        done: the steps that were made, the last ones if there are very many.
-        scheduled: the deployments that updates of assets, or the clock, start.
-        problems: those that cannot be used as they are, or not be brought in step now; consumers stay as they were.
-        cycles: ways on which consumers may start each other for ever.
-    """
-
-    done: deque[Done] = field(default_factory=lambda: deque[Done](maxlen=LONGEST_REPORT))
-    scheduled: dict[UUID, Deployed] = field(default_factory=dict[UUID, Deployed])
-    problems: dict[UUID, AssetflowError] = field(default_factory=dict[UUID, AssetflowError])
-    cycles: list[Cycle] = field(default_factory=list[Cycle])
+# Two changes may become visible in another order than that of their stamps.
+OVERLAP = timedelta(minutes=10)
 
 
 class Registry:
@@ -92,6 +65,7 @@ class Registry:
         # Deployments to bring in step, in the order in which their changes were seen.
         self._waiting: dict[UUID, None] = {}
         self._knows_ledger = False
+        self._seen: datetime | None = None
         self._declarations_changed = False
         self._nudged = asyncio.Event()
         self._looking = asyncio.Lock()
@@ -121,6 +95,27 @@ class Registry:
         finally:
             listening.cancel()
 
+    async def begin(self) -> None:
+        """The first look, as far as runs depend on it: what changed since an evaluator on this ledger looked last.
+
+        To read ten thousand automations takes Prefect longer than all the rest. Those that did not change are as the
+        ledger has them; `run` begins with reading them all. A new ledger reads them now.
+
+        Raises:
+            PrefectUnreachable, LedgerError: what was not done is done at the next call.
+        """
+        async with self._looking:
+            seen = await self._ledger.automations_seen()
+            if seen is None:
+                await self._sync()
+                return
+            await self._look_at_ledger()
+            await self._look_at_deployments()
+            shown = _by_deployment(await self._automations.changed_since(seen - OVERLAP))
+            known = await self._known()
+            settled = {each for each in self._waiting if each not in shown and self._is_settled(each, known.get(each))}
+            await self._follow_all([each for each in self._waiting if each not in settled], known, shown)
+
     async def sync(self) -> None:
         """Look at Prefect once, and bring in step what changed since the last look.
 
@@ -134,10 +129,24 @@ class Registry:
         await self._look()
         if not self._waiting:
             return
-        known = {each.consumer.deployment_id: each for each in await self._ledger.consumers()}
-        shown = self._shown_by_deployment()
+        await self._follow_all(list(self._waiting), await self._known(), _by_deployment(self._shown.values()))
+        if not self._waiting:
+            await self._remember()
+        if self._declarations_changed:
+            self._warn_of_cycles()
+            self._declarations_changed = False
+
+    async def _known(self) -> Mapping[UUID, KnownConsumer]:
+        return {each.consumer.deployment_id: each for each in await self._ledger.consumers()}
+
+    async def _follow_all(
+        self,
+        deployments: Iterable[UUID],
+        known: Mapping[UUID, KnownConsumer],
+        shown: Mapping[UUID, Sequence[Shown]],
+    ) -> None:
         unreachable = 0
-        for deployment_id in list(self._waiting):
+        for deployment_id in deployments:
             try:
                 await self._follow(deployment_id, known.get(deployment_id), shown.get(deployment_id, []))
             except PrefectUnreachable as error:
@@ -149,9 +158,25 @@ class Registry:
             else:
                 unreachable = 0
                 del self._waiting[deployment_id]
-        if self._declarations_changed:
-            self._warn_of_cycles()
-            self._declarations_changed = False
+
+    def _is_settled(self, deployment_id: UUID, known: KnownConsumer | None) -> bool:
+        """Whether runs start as they should, unless its automation was changed."""
+        deployed = self._deployed.get(deployment_id)
+        if deployed is None or deployed.problem is not None:
+            return False
+        if known is None:
+            return not deployed.is_scheduled
+        if known.text != deployed.text or known.consumer.held != deployed.held or not deployed.is_scheduled:
+            return False
+        self.report.scheduled[deployment_id] = deployed
+        return known.automation_id is not None
+
+    async def _remember(self) -> None:
+        """Keep up to where the ledger follows the automations."""
+        newest = max((each.updated for each in self._shown.values() if each.updated), default=None)
+        if newest is not None and newest != self._seen:
+            await self._ledger.set_automations_seen(newest)
+            self._seen = newest
 
     async def _listen(self) -> None:
         """Hear that something changed; without that, looking every few seconds has to do."""
@@ -164,14 +189,14 @@ class Registry:
 
     async def _look(self) -> None:
         """Note what changed in Prefect. Whatever is noted stays so until it is brought in step."""
+        await self._look_at_ledger()
+        await self._look_at_deployments()
+        await self._look_at_automations()
+
+    async def _look_at_ledger(self) -> None:
         if not self._knows_ledger:
-            self._waiting.update({each.consumer.deployment_id: None for each in await self._ledger.consumers()})
+            self._waiting.update(dict.fromkeys(await self._known()))
             self._knows_ledger = True
-        # Side by side: while an answer is read here, Prefect works on the next one.
-        looks = (self._look_at_deployments(), self._look_at_automations())
-        for error in await asyncio.gather(*looks, return_exceptions=True):
-            if error is not None:
-                raise error
 
     async def _look_at_deployments(self) -> None:
         deployments = await self._deployments.changes()
@@ -195,13 +220,6 @@ class Registry:
     def _note(self, shown: Shown | None) -> None:
         if shown is not None and shown.deployment_id is not None:
             self._waiting[shown.deployment_id] = None
-
-    def _shown_by_deployment(self) -> dict[UUID, list[Shown]]:
-        found: dict[UUID, list[Shown]] = {}
-        for shown in self._shown.values():
-            if shown.deployment_id is not None:
-                found.setdefault(shown.deployment_id, []).append(shown)
-        return found
 
     async def _follow(self, deployment_id: UUID, known: KnownConsumer | None, shown: Sequence[Shown]) -> None:
         """Bring one deployment in step."""
@@ -308,6 +326,14 @@ class Registry:
             if cycle not in self.report.cycles:
                 logger.warning("%s", cycle)
         self.report.cycles = cycles
+
+
+def _by_deployment(shown: Iterable[Shown]) -> Mapping[UUID, Sequence[Shown]]:
+    found: dict[UUID, list[Shown]] = {}
+    for each in shown:
+        if each.deployment_id is not None:
+            found.setdefault(each.deployment_id, []).append(each)
+    return found
 
 
 def _problem(deployed: Deployed, known: KnownConsumer | None) -> AssetflowError | None:

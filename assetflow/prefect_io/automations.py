@@ -7,6 +7,7 @@ action in step with the deployment, makes the automation again if somebody delet
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, cast
@@ -179,6 +180,10 @@ class Automations:
             PrefectUnreachable, PrefectRefused: nothing is lost, the next call tells it.
         """
         return await self._latest.changes()
+
+    async def changed_since(self, moment: datetime) -> Sequence[Shown]:
+        """Those that changed after a time; `changes` tells them too."""
+        return await self._latest.changed_since(moment)
 
     async def find(self, automation: UUID) -> Shown | None:
         """The automation with this id, even if somebody took our tag away from it."""

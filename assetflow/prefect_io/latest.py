@@ -80,6 +80,20 @@ class Latest(Generic[T]):
                     found[each] = thing
         return self._take(found, gone, complete)
 
+    async def changed_since(self, moment: datetime) -> list[T]:
+        """Those that changed after a time, the latest change first; `changes` tells them too.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused
+        """
+        found: list[T] = []
+        while True:
+            limit = PAGE if found else FIRST_PAGE
+            page = await self._page(limit, len(found))
+            found += page
+            if len(page) < limit or any(each.updated is not None and each.updated < moment for each in page):
+                return [each for each in found if each.updated is None or each.updated >= moment]
+
     async def find(self, number: UUID) -> T | None:
         """The thing with this id; none if Prefect has no such thing."""
         row = await self._api.get(f"{self._path}/{number}")

@@ -15,6 +15,7 @@ from assetflow.core.conditions import Token
 from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.schedules import ConsumerOptions, to_schedule
 from assetflow.errors import LedgerLocked, PrefectRefused, PrefectUnreachable
+from assetflow.evaluator import registry as registry_module
 from assetflow.evaluator.consumer_ledger import MemoryConsumers
 from assetflow.evaluator.cycles import find_cycles
 from assetflow.evaluator.ledger_consumers import LedgerConsumers
@@ -40,6 +41,7 @@ class FakePrefect:
         self.rows: dict[str, dict[str, dict[str, Any]]] = {"deployments": {}, "automations": {}}
         self.fails: list[tuple[str, Exception]] = []
         self.writes: list[str] = []
+        self.asked: list[str] = []
         self._clock = 0
 
     def deploy(self, number: int, schedule: object, *produces: Asset, **given: Any) -> UUID:
@@ -59,6 +61,7 @@ class FakePrefect:
         return list(self.rows["automations"].values())
 
     def _fail(self, method: str, path: str) -> None:
+        self.asked.append(f"{method} {path}")
         request = f"{method} {path}" if method == "POST" else method
         for place, (failing, error) in enumerate(self.fails):
             if failing == request:
@@ -258,6 +261,89 @@ async def test_what_producers_declare_is_kept_though_they_are_no_consumers(
     assert ledger.producers == {}
 
 
+@pytest.fixture
+def restarted(prefect: FakePrefect, ledger: MemoryConsumers, monkeypatch: pytest.MonkeyPatch) -> Registry:
+    """The registry of the next evaluator; the clock of `prefect` has gone on since the first one."""
+    monkeypatch.setattr(registry_module, "OVERLAP", timedelta(0))
+    return Registry(prefect, ledger)  # type: ignore[arg-type]
+
+
+async def test_a_new_ledger_begins_with_everything(
+    prefect: FakePrefect, ledger: MemoryConsumers, restarted: Registry
+) -> None:
+    prefect.deploy(1, A)
+    await restarted.begin()
+    assert await known(ledger) == {"flow/d1": A}
+    assert prefect.writes == ["create"]
+
+
+async def test_a_restart_reads_the_automations_that_changed(
+    prefect: FakePrefect, ledger: MemoryConsumers, registry: Registry, restarted: Registry
+) -> None:
+    for number in range(1, 401):
+        prefect.deploy(number, A)
+    await registry.sync()
+    await registry.sync()
+    switched = prefect.automations[7]
+    prefect.save("automations", {**switched, "enabled": False})
+    prefect.asked.clear()
+    await restarted.begin()
+    assert [each.consumer.paused for each in await ledger.consumers()].count(True) == 1
+    assert prefect.asked.count("POST /automations/filter") == 1
+    assert not [asked for asked in prefect.asked if asked.startswith("GET")]
+    assert len(restarted.report.scheduled) == 400
+    assert restarted.inherited(UUID(int=3)) == registry.inherited(UUID(int=3)) != ""
+
+
+async def test_a_restart_follows_what_was_deployed_changed_and_deleted_meanwhile(
+    prefect: FakePrefect, ledger: MemoryConsumers, registry: Registry, restarted: Registry
+) -> None:
+    gone, *_ = (prefect.deploy(number, A) for number in (1, 2, 3, 4))
+    await registry.sync()
+    await registry.sync()
+    del prefect.rows["deployments"][str(gone)]
+    prefect.deploy(2, B)
+    prefect.deploy(3, A, paused=True)
+    prefect.deploy(5, C)
+    await restarted.begin()
+    assert await known(ledger) == {"flow/d2": B, "flow/d3": A, "flow/d4": A, "flow/d5": C}
+    assert [each.consumer.held for each in await ledger.consumers()] == [False, True, False, False]
+    writes = list(prefect.writes)
+    await restarted.sync()
+    assert prefect.writes == [*writes, "delete"]
+    assert len(prefect.automations) == 4
+
+
+async def test_what_a_restart_leaves_is_done_by_the_look_after_it(
+    prefect: FakePrefect, ledger: MemoryConsumers, registry: Registry, restarted: Registry
+) -> None:
+    prefect.deploy(1, A)
+    prefect.deploy(2, None, B)
+    await registry.sync()
+    await registry.sync()
+    prefect.rows["automations"].clear()
+    ledger.producers.clear()
+    await restarted.begin()
+    assert (prefect.automations, ledger.producers) == ([], {})
+    await restarted.sync()
+    assert (len(prefect.automations), len(ledger.producers)) == (1, 1)
+
+
+@pytest.mark.parametrize("request_", ["POST /deployments/filter", "POST /automations/filter"])
+async def test_a_restart_that_fails_is_made_again(
+    prefect: FakePrefect, ledger: MemoryConsumers, registry: Registry, restarted: Registry, request_: str
+) -> None:
+    prefect.deploy(1, A)
+    await registry.sync()
+    await registry.sync()
+    prefect.deploy(1, B)
+    prefect.fails = [(request_, PrefectUnreachable("gone"))]
+    with pytest.raises(PrefectUnreachable):
+        await restarted.begin()
+    await restarted.begin()
+    assert await known(ledger) == {"flow/d1": B}
+
+
 async def test_cycles_are_told_once(prefect: FakePrefect, registry: Registry, caplog: pytest.LogCaptureFixture) -> None:
     prefect.deploy(1, A, B)
     prefect.deploy(2, B | C, A)
@@ -295,6 +381,8 @@ async def test_on_a_ledger_a_resume_and_a_changed_schedule_lead_to_decisions(
         assert await known(consumers) == {"flow/d1": A & B}
         assert [(edge.name, edge.value) for edge in ledger.reader.edges()] == [("flow/d2", C.uri)]
         assert {asset.uri for asset in ledger.reader.assets()} == {A.uri, B.uri, C.uri}
+        await registry.sync()
+        assert await consumers.automations_seen() == START + timedelta(seconds=3)
 
         record(ledger, A)
         prefect.deploy(1, A)
