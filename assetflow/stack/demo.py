@@ -6,14 +6,14 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from assetflow.errors import StackFailed, TimedOut
 from assetflow.ledger.reader import Reader
-from assetflow.stack.calls import POLL_SECONDS, PrefectCalls
+from assetflow.stack.calls import POLL_SECONDS, FlowRun, PrefectCalls
 from assetflow.stack.environment import StackEnvironment
 from assetflow.stack.stack import Stack, Tell
 from assetflow.stack.summary import Story
@@ -62,7 +62,7 @@ class Demo:
         started = time.monotonic()
         stack = Stack(self.environment, self._tell, fresh=True)
         with stack:
-            with PrefectCalls(self.environment.api_url) as calls:
+            with stack.watched(), PrefectCalls(self.environment.api_url) as calls:
                 self._produce(calls)
                 story = self._settle(calls)
                 look(calls)
@@ -107,18 +107,15 @@ class Demo:
         """Wait until nothing follows any more: runs ended, recordings folded, decisions delivered."""
         self._tell("Waiting until everything that follows has run")
         end = time.monotonic() + SETTLE_SECONDS
-        while time.monotonic() < end:
+        while True:
             runs = calls.flow_runs()
-            if all(run.has_ended for run in runs):
-                recordings = calls.recordings()
-                with self._reader() as reader:
-                    folded = {recording.id for recording in reader.recordings()}
-                    if recordings <= folded and not reader.undelivered() and len(calls.flow_runs()) == len(runs):
-                        return Story.read(reader, runs)
+            with self._reader() as reader:
+                missing = _missing(runs, calls, reader)
+                if not missing and len(calls.flow_runs()) == len(runs):
+                    return Story.read(reader, runs)
+            if time.monotonic() > end:
+                raise TimedOut(f"after {SETTLE_SECONDS:.0f} s {missing}", fix=f"Read {self.environment.logs}")
             time.sleep(POLL_SECONDS)
-        raise TimedOut(
-            f"the runs did not come to an end in {SETTLE_SECONDS:.0f} s", fix=f"Read {self.environment.logs}"
-        )
 
     def _check_results(self) -> Json:
         """Count the source files again without Spark, and compare (`flows/check.py`)."""
@@ -138,3 +135,14 @@ class Demo:
 
     def _reader(self) -> Reader:
         return Reader.open(self.environment.home / "ledger.db")
+
+
+def _missing(runs: Sequence[FlowRun], calls: PrefectCalls, reader: Reader) -> str:
+    """What has not come to its end yet; empty for nothing."""
+    if going := sum(not run.has_ended for run in runs):
+        return f"{going} of {len(runs)} runs had not ended"
+    if unrecorded := len(calls.recordings() - {recording.id for recording in reader.recordings()}):
+        return f"what {unrecorded} tasks recorded was not in the ledger: does the evaluator work?"
+    if undelivered := len(reader.undelivered()):
+        return f"{undelivered} decisions had no run"
+    return ""

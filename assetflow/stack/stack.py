@@ -10,8 +10,8 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Generator
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -102,14 +102,26 @@ class Stack:
         if self.environment.spark_server_file.exists():
             self._run(_assetflow("spark", "stop"), "stopping Spark's local server")
 
-    def watch(self) -> None:
-        """Start again what ends on its own; returns when the caller is interrupted."""
-        while True:
+    def watch(self, over: threading.Event | None = None) -> None:
+        """Start again what ends on its own, until it is over; without an end, until the caller is interrupted."""
+        over = over or threading.Event()
+        while not over.wait(RESTART_SECONDS):
             for process in (self.server, self.evaluator, self.worker):
                 if process.exit_code is not None:
                     self._tell(f"The {process.name} ended with exit code {process.exit_code}; starting it again")
                     self._start_process(process)
-            time.sleep(RESTART_SECONDS)
+
+    @contextlib.contextmanager
+    def watched(self) -> Generator[None]:
+        """Within the block, what ends on its own is started again."""
+        over = threading.Event()
+        watching = threading.Thread(target=self.watch, args=(over,), name="watching", daemon=True)
+        watching.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watching.join()
 
     def _start_process(self, process: StackProcess) -> None:
         process.start()

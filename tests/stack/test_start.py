@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -155,6 +157,25 @@ def test_kill_9_of_the_parent(project: Path) -> None:
 
     until(lambda: not is_alive(child))
     assert told[0] == f"Stopping process {child}, left behind by a stack that was killed"
+
+
+def test_what_ends_while_it_is_watched_is_started_again(project: Path) -> None:
+    told: list[str] = []
+    stack = Stack(environment(project), told.append)
+    stack.environment.home.mkdir(parents=True)
+    stack._take_lock()
+    stack.evaluator._argv = [sys.executable, "-c", SLEEPS]
+    stack._start_process(stack.evaluator)
+    first = stack.evaluator.pid
+    assert first is not None
+    try:
+        with stack.watched():
+            os.kill(first, signal.SIGKILL)
+            until(lambda: stack.evaluator.pid != first)
+    finally:
+        stack.stop()
+    assert told[0] == "The evaluator ended with exit code -9; starting it again"
+    assert not is_alive(first)
 
 
 def is_alive(pid: int) -> bool:
