@@ -20,7 +20,7 @@ from assetflow.core.consumers import Decision
 from assetflow.core.events import AssetEvent, Origin, Recording, check_extra
 from assetflow.core.partitions import check_key
 from assetflow.core.visible import shown
-from assetflow.errors import InvalidEvent, LedgerError
+from assetflow.errors import InvalidEvent, LedgerError, RecordingFailed
 from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.reader import Reader
 
@@ -159,9 +159,19 @@ def _into_ledger(recording: Recording) -> Emitted:
 
 def _through_prefect(recording: Recording) -> Emitted:
     from assetflow.authoring.delivery import deliver
+    from assetflow.prefect_io.rest import check_address
 
-    deliver(recording)
-    return Emitted(recording.events[0], "prefect")
+    # A task may bring up a server of its own; what is said here has to reach the evaluator.
+    check_address()
+    (event,) = recording.events
+    try:
+        deliver(recording)
+    except RecordingFailed as error:
+        raise RecordingFailed(
+            f"the update of {event.uri} may not be recorded: {error.__cause__}",
+            fix=f"Say it again with --id {event.id} when Prefect answers: the same id counts once",
+        ) from error
+    return Emitted(event, "prefect")
 
 
 def _told(emitted: Emitted) -> list[str]:

@@ -91,6 +91,24 @@ class PrefectApi:
         raise _failure(response, f"{method} {path}")
 
 
+def check_address() -> None:
+    """Make sure that the settings name a Prefect server.
+
+    Raises:
+        PrefectUnreachable: no address is set, or it is none.
+    """
+    address = PREFECT_API_URL.value()
+    if not address:
+        raise PrefectUnreachable(
+            "there is no Prefect server to talk to: PREFECT_API_URL is not set",
+            fix="Start one (`prefect server start`) and set PREFECT_API_URL, or use `assetflow dev`, which does both",
+        )
+    if not address.startswith(("http://", "https://")):
+        raise PrefectUnreachable(
+            f"PREFECT_API_URL is not an address: {address!r}", fix="Write http://127.0.0.1:4200/api, or https://…"
+        )
+
+
 async def next_page(ask: Callable[[], Awaitable[Any]]) -> Any:
     """A page in the middle of a long list: asked for again when Prefect is busy, so that nobody begins anew.
 
@@ -110,13 +128,9 @@ async def prefect_api() -> AsyncGenerator[PrefectApi]:
     """Prefect's API within the block, at the address of the active Prefect profile or of PREFECT_API_URL.
 
     Raises:
-        PrefectUnreachable: no address is set.
+        PrefectUnreachable: no address is set, or it is none.
     """
-    if not PREFECT_API_URL.value():
-        raise PrefectUnreachable(
-            "there is no Prefect server to talk to: PREFECT_API_URL is not set",
-            fix="Start one (`prefect server start`) and set PREFECT_API_URL, or use `assetflow dev`, which does both",
-        )
+    check_address()
     with temporary_settings(updates={PREFECT_CLIENT_MAX_RETRIES: 0}):
         settings = {"timeout": SECONDS_TO_ANSWER, "event_hooks": {"response": [_give_up_when_busy]}}
         async with get_client(httpx_settings=settings) as client:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import httpx
 import pytest
+from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
@@ -68,6 +69,31 @@ def test_a_name_of_another_asset_is_a_warning(ledger: Ledger, call: Call) -> Non
 
     assert answer.code == 0
     assert "the name 'orders' belongs to s3://lake/orders" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("address", "message"), [("", "PREFECT_API_URL is not set"), ("prefect:4200", "PREFECT_API_URL is not an address")]
+)
+@pytest.mark.usefixtures("home")
+def test_without_a_prefect_that_an_evaluator_could_hear_nothing_is_said_to_be_recorded(
+    call: Call, address: str, message: str
+) -> None:
+    with temporary_settings({PREFECT_API_URL: address or None}):
+        answer = call("emit", ORDERS.uri)
+    assert (answer.code, answer.out) == (2, "")
+    assert message in answer.err
+
+
+@pytest.mark.usefixtures("home")
+def test_what_prefect_may_not_have_taken_can_be_said_again(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSETFLOW_RECORDING_TIMEOUT", "0.1")
+    with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api"}):
+        answer = call("emit", ORDERS.uri, "--id", str(ID))
+    assert (answer.code, answer.out) == (2, "")
+    assert f"the update of {ORDERS.uri} may not be recorded: " in answer.err
+    assert "does not answer" in answer.err
+    assert f"with --id {ID}" in answer.err
+    assert "task" not in answer.err
 
 
 @pytest.mark.prefect

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -63,13 +64,23 @@ def test_a_closed_pipe_is_no_traceback(ledger: Ledger, home: Path) -> None:
     assert not (home / "errors").exists()
 
 
+DELIVERING = """
+from datetime import UTC, datetime
+from uuid import uuid4
+from assetflow.authoring.delivery import deliver
+from assetflow.core.assets import Asset
+from assetflow.core.events import AssetEvent, Origin, Recording
+deliver(Recording(uuid4(), (AssetEvent(uuid4(), Asset("s3://lake/orders"), datetime.now(UTC), Origin("task")),)))
+"""
+
+
 @pytest.mark.long
 @pytest.mark.prefect
 def test_without_a_server_an_update_is_kept_by_the_one_that_prefect_starts(tmp_path: Path) -> None:
     own = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "ASSETFLOW_"))}
     own |= {"HOME": str(tmp_path), "PREFECT_HOME": str(tmp_path / "prefect"), "ASSETFLOW_HOME": str(tmp_path / "home")}
     done = subprocess.run(
-        [sys.executable, "-m", "assetflow", "emit", "s3://lake/orders"],
+        [sys.executable, "-c", DELIVERING],
         env=own,
         capture_output=True,
         text=True,
@@ -78,4 +89,6 @@ def test_without_a_server_an_update_is_kept_by_the_one_that_prefect_starts(tmp_p
     )
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert "is recorded in Prefect" in done.stdout
+    with sqlite3.connect(tmp_path / "prefect" / "prefect.db") as database:
+        assert database.execute("SELECT count(*) FROM artifact WHERE type = 'assetflow-update'").fetchone() == (1,)
+    database.close()
