@@ -10,12 +10,13 @@ from pathlib import Path
 from rich.console import Console
 
 from assetflow.cli.dev import stop_on_sigterm
+from assetflow.cli.ports import Port
 from assetflow.stack.demo import Demo
 from assetflow.stack.environment import StackEnvironment, choose_port, find_project
 from assetflow.stack.show import show
 
 
-def demo(*, port: int | None = None, json: bool = False) -> int:
+def demo(*, port: Port | None = None, json: bool = False) -> int:
     """Run the flows of this project in a stack of its own, then show which update led to which run.
 
     Exits with 1 if a consumer did not run exactly as often as the contract says, or a number is wrong. The same as

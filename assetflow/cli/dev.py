@@ -8,11 +8,12 @@ from types import FrameType
 
 from rich.console import Console
 
+from assetflow.cli.ports import Port
 from assetflow.stack.environment import StackEnvironment, choose_port, find_project
 from assetflow.stack.stack import Stack
 
 
-def dev(*, port: int | None = None, pages_port: int | None = None) -> None:
+def dev(*, port: Port | None = None, pages_port: Port | None = None) -> None:
     """Start Prefect, the evaluator, assetflow's pages and a worker, deploy the project's flows, and leave them running.
 
     Everything is kept under `.assetflow/dev`; what ends on its own is started again. Ctrl-C stops it.

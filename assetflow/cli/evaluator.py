@@ -19,6 +19,8 @@ from assetflow.settings import get_settings
 
 app = App(name="evaluator")
 
+SECONDS_TO_ANSWER = 30.0
+
 
 @app.command
 def start(*, since: str | None = None, take_over: bool = False, once: bool = False) -> None:
@@ -35,10 +37,16 @@ def start(*, since: str | None = None, take_over: bool = False, once: bool = Fal
     take_over
         Use this ledger for a Prefect server that belongs to another one, whose evaluator then stops.
     once
-        Work off what waits, and end; not while another evaluator works.
+        Work off what waits, and end; not while another evaluator works, nor when Prefect does not answer for 30 s.
     """
     log_to_stderr()
-    options = Options(since=since_option(since), take_over=take_over, stand_by=not once, ui_url=get_settings().ui_url)
+    options = Options(
+        since=since_option(since),
+        take_over=take_over,
+        stand_by=not once,
+        patience=SECONDS_TO_ANSWER if once else None,
+        ui_url=get_settings().ui_url,
+    )
     asyncio.run(_start(options, once=once))
 
 

@@ -18,6 +18,7 @@ from assetflow.api.app import create_app
 from assetflow.api.backend import Backend
 from assetflow.api.security import access_for
 from assetflow.cli.moments import since_option
+from assetflow.cli.ports import Port
 from assetflow.cli.process_log import log_to_stderr
 from assetflow.errors import PortInUse
 from assetflow.evaluator.collector import spare_what_stays
@@ -39,7 +40,7 @@ logger = logging.getLogger("assetflow.server")
 def start(
     *,
     host: str = "127.0.0.1",
-    port: int = PORT,
+    port: Port = PORT,
     evaluator: Annotated[bool, Parameter(negative="--no-evaluator")] = True,
     ui: Annotated[bool, Parameter(negative="--no-ui")] = True,
     since: str | None = None,
@@ -182,7 +183,7 @@ def _listening(host: str, port: int) -> Generator[socket.socket]:
         listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         raise PortInUse(
             f"nothing can listen on {host}, port {port}: {error}",
             fix="Stop what listens there, or choose another one with --port",

@@ -42,6 +42,7 @@ class Options:
         since: replay Prefect's logs from here on; a new ledger starts at its creation, an old one where it stopped.
         take_over: become the evaluator of a Prefect that belongs to another ledger.
         stand_by: on Postgres, wait while another evaluator works, and take over from it.
+        patience: seconds to wait for a Prefect that does not answer at the start; none for ever.
         sweeps: how often and how far back Prefect's logs are read.
         look_after_lease: seconds between two signs of life.
         look_after_binding: seconds between two looks at whether another ledger took over.
@@ -52,6 +53,7 @@ class Options:
     since: datetime | None = None
     take_over: bool = False
     stand_by: bool = True
+    patience: float | None = None
     sweeps: Sweeps = field(default_factory=Sweeps)
     look_after_lease: float = 1.0
     look_after_binding: float = 10.0
@@ -155,7 +157,7 @@ class Evaluator:
     async def _start(self) -> None:
         """Learn the consumers, then what was missed: an event finds those consumers only that are known."""
         steps: Mapping[str, Callable[[], Awaitable[None]]] = {
-            "deployments": self.registry.sync,
+            "deployments": self.registry.begin,
             "earlier runs": self._rebuild.begin,
             "Prefect's logs": self.catch_up.start,
             "rebuilding": self._rebuild.finish,

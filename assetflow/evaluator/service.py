@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from assetflow.errors import InvalidCall, InvalidSettings, LeaseLost
+from assetflow.errors import InvalidCall, InvalidSettings, LeaseLost, PrefectUnreachable
 from assetflow.evaluator import binding
 from assetflow.evaluator.evaluator import Evaluator, Options, utc_now
 from assetflow.evaluator.health import keep_going, logger
@@ -51,7 +51,7 @@ async def evaluate(
         LedgerError: the ledger cannot be opened.
         InvalidCall: it is to replay from a time before which the ledger was pruned.
         InvalidSettings: a module of listeners cannot be imported.
-        PrefectUnreachable: no Prefect server is configured; one that does not answer is waited for.
+        PrefectUnreachable: no Prefect server is configured, or it does not answer for as long as the options say.
     """
     working = asyncio.create_task(_work(options or Options(), place, at_work))
     stopping = asyncio.create_task((stop or asyncio.Event()).wait())
@@ -126,7 +126,15 @@ def ready_marker(home: Path, evaluator: Evaluator) -> Generator[Path]:
 async def _bind(api: PrefectApi, ledger: LedgerThread, options: Options) -> None:
     """Make sure that ledger and Prefect belong together, as soon as Prefect answers."""
     bind = partial(binding.bind, api, ledger.ledger.id, take_over=options.take_over)
-    await keep_going("Prefect", bind, options.health)
+    try:
+        async with asyncio.timeout(options.patience):
+            await keep_going("Prefect", bind, options.health)
+    except TimeoutError as error:
+        raise PrefectUnreachable(
+            f"Prefect did not answer in {options.patience:g} s",
+            where=api.url,
+            fix="Start it again when the Prefect server is up; updates are kept until then",
+        ) from error
     options.health.up("Prefect")
     await ledger.call(ledger.ledger.writer.set_prefect_api_url, api.url)
 

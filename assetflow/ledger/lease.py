@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from socket import gethostname
 from uuid import UUID
 
@@ -59,7 +60,16 @@ def is_running(pid: int) -> bool:
         return False
     except PermissionError:
         return True
-    return True
+    return not _is_left_over(pid)
+
+
+def _is_left_over(pid: int) -> bool:
+    """Whether a process has ended and its parent has not asked how; seen on Linux only."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state == "Z"
 
 
 def read_lease(connection: Connection) -> Lease | None:

@@ -47,6 +47,9 @@ BAD = [
     (("emit", "x", "--partition", ""), "rule 2.5"),
     (("emit", "x", "--id", "1"), "unable to convert"),
     (("emit", "x", "--alias", " "), "[invalid-asset]"),
+    (("server", "start", "--port", "99999"), "Must be <= 65535"),
+    (("dev", "--pages-port", "-1"), "Must be >= 0"),
+    (("demo", "--port", "70000"), "Must be <= 65535"),
 ]
 
 

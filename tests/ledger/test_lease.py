@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -13,6 +17,7 @@ from sqlalchemy import text
 from assetflow.core.fold import record_and_pass
 from assetflow.errors import EvaluatorRunning, LeaseLost, LedgerError, LedgerVersion
 from assetflow.ledger import Holder, Ledger, Writer
+from assetflow.ledger.lease import is_running
 from assetflow.ledger.version import VERSION
 from tests.ledger.conftest import NewLedger
 from tests.ledger.making import NOW, A, declared, update
@@ -84,6 +89,18 @@ def test_this_process_is_alive(ledger: Ledger) -> None:
     ledger.writer.acquire_lease(Holder.this_process(uuid4()), NOW)
     with pytest.raises(EvaluatorRunning):
         ledger.writer.acquire_lease(Holder.this_process(uuid4()), NOW)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells that a process has ended unasked")
+def test_a_process_that_nobody_has_asked_how_it_ended_is_not_alive() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        assert is_running(child.pid)
+        child.kill()
+        deadline = time.monotonic() + 20
+        while is_running(child.pid) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert not is_running(child.pid)
+        os.kill(child.pid, 0)
 
 
 @pytest.fixture
