@@ -50,7 +50,7 @@ def output_closed() -> int:
 
 def _in_short(error: BaseException) -> str:
     message = str(error).strip().splitlines()
-    return type(error).__name__ + (f": {message[0][:200]}" if message else "")
+    return type(error).__name__ + (f": {message[0][:200].rstrip('.')}" if message else "")
 
 
 def _report(error: BaseException, arguments: list[str]) -> Path | None:

@@ -66,7 +66,8 @@ def table(*columns: str, right: Sequence[str] = (), whole: Sequence[str] = ()) -
         right: the columns that are aligned to the right: numbers.
         whole: the columns that do not wrap where there is room: ids, which people copy.
     """
-    unbroken = (*right, *whole) if shutil.get_terminal_size().columns >= _ROOM else right
+    has_room = shutil.get_terminal_size().columns >= _ROOM
+    unbroken = (*right, *whole) if has_room else right
     made = Table(box=box.SIMPLE_HEAD if sys.stdout.isatty() else None, pad_edge=False, header_style="bold")
     for column in columns:
         made.add_column(
@@ -74,7 +75,8 @@ def table(*columns: str, right: Sequence[str] = (), whole: Sequence[str] = ()) -
             justify="right" if column in right else "left",
             overflow="fold",
             no_wrap=column in unbroken,
-            min_width=len(column),
+            # Where columns have to shrink below their titles, Rich would cut what it cannot fit in.
+            min_width=len(column) if has_room else None,
         )
     return made
 

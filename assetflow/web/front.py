@@ -54,6 +54,9 @@ class Front:
         status = int(problem["status"])
         if status == 401 and request.url.path != LOGIN:
             return _to_login(request)
+        if status == 422 and str(problem.get("where", "")).startswith("path."):
+            # An address that cannot be one of ours was mistyped, or cut when it was copied.
+            status, problem = 404, {"status": 404, "detail": f"There is no page {request.url.path}"}
         return self._pages.bare(request, "problem.html", status=status, problem=problem)
 
 

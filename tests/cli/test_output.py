@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from assetflow.cli.output import plain, show, text
+from assetflow.cli.output import plain, rows, show, table, text
 from assetflow.cli.telling import consumer_parts
 from assetflow.core.assets import Asset
 from assetflow.core.conditions import AssetAll, AssetAny, BooleanCondition
@@ -86,6 +86,20 @@ def test_a_long_uri_on_a_narrow_terminal_wraps(monkeypatch: pytest.MonkeyPatch) 
     show(text("s3://" + "x" * 100))
 
     assert screen.getvalue().count("x") == 100
+
+
+@pytest.mark.parametrize("width", range(50, 131, 7))
+def test_a_table_on_a_terminal_loses_no_character(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr(sys, "stdout", screen := Terminal())
+    cells = ["orders", "A" * 30, "report", "B" * 9, "CC-CC-CCCC/CCC", "DDDDDDDD-DDDDDDDD/DDDD", "E" * 11]
+
+    show(rows(table("name", "uri", "group", "last update", "producers", "consumers", "aliases"), [cells], empty=""))
+
+    printed = re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue())
+    body = printed[printed.index("orders") :] if "orders" in printed else printed
+    assert [body.count(letter) for letter in "ABCDE"] == ["".join(cells).count(letter) for letter in "ABCDE"], printed
+    assert max(map(len, printed.splitlines())) <= width
 
 
 def test_a_deep_condition_is_told_whole_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

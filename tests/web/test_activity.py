@@ -68,7 +68,9 @@ def test_an_unknown_run_says_what_it_may_be(site: Site) -> None:
     assert answer.status_code == 404
     assert "Nothing is known of this run" in read(answer.text).text
     assert any(link.startswith(f"{PREFECT}/runs/flow-run/") for link in read(answer.text).links)
-    assert site.get("/runs/no-id").status_code == 422
+    mistyped = site.get("/runs/no-id")
+    assert mistyped.status_code == 404
+    assert "There is no page /runs/no-id" in mistyped.text
 
 
 def test_a_decision_leads_to_its_run_and_one_without_says_why_it_has_none(make_site: MakeSite, ledger: Ledger) -> None:
