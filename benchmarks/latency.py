@@ -107,6 +107,8 @@ def installation(*, start: bool = True) -> Iterator[Installation]:
             try:
                 yield site
             finally:
+                # They go with the server.
+                site.deployments.clear()
                 site.close()
 
 
