@@ -32,7 +32,7 @@ SECONDS_BETWEEN_LOOKS = 5.0
 CHANGES = ("prefect.deployment.", "prefect.automation.")
 UNREACHABLE_IN_A_ROW = 3
 # Two changes may become visible in another order than that of their stamps.
-OVERLAP = timedelta(minutes=10)
+OVERLAP = timedelta(minutes=1)
 
 
 class Registry:
