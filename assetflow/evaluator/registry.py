@@ -114,6 +114,7 @@ class Registry:
             shown = _by_deployment(await self._automations.changed_since(seen - OVERLAP))
             known = await self._known()
             settled = {each for each in self._waiting if each not in shown and self._is_settled(each, known.get(each))}
+            self.report.scheduled.update({each: self._deployed[each] for each in settled if each in known})
             await self._follow_all([each for each in self._waiting if each not in settled], known, shown)
 
     async def sync(self) -> None:
@@ -166,10 +167,8 @@ class Registry:
             return False
         if known is None:
             return not deployed.is_scheduled
-        if known.text != deployed.text or known.consumer.held != deployed.held or not deployed.is_scheduled:
-            return False
-        self.report.scheduled[deployment_id] = deployed
-        return known.automation_id is not None
+        unchanged = known.text == deployed.text and known.consumer.held == deployed.held
+        return unchanged and deployed.is_scheduled and known.automation_id is not None
 
     async def _remember(self) -> None:
         """Keep up to where the ledger follows the automations."""
