@@ -53,23 +53,6 @@ def test_killed_at_any_point_and_started_again_there_is_one_run(here: Installati
     assert len(here.notes(str(decision.flow_run_id))) == 1
 
 
-def test_killed_when_several_runs_were_made_and_none_is_marked(here: Installation) -> None:
-    deployment = here.deploy("several", Asset(here.uri("a")))
-    here.start()
-    here.kill()
-    for _ in range(5):
-        here.task_recorded(recording(here.uri("a")), events=False)
-    here.start(crash_at="between-launch-and-mark", ready=False)
-    here.crashed()
-    made = [run["id"] for run in here.runs(deployment)]
-    assert len(made) > 1
-    with here.reader() as ledger:
-        assert {decision.status for decision in ledger.decisions()} == {"waiting"}
-    here.settle()
-    assert [run["id"] for run in here.runs(deployment)][: len(made)] == made
-    assert len(here.runs(deployment)) == 5
-
-
 def test_a_replay_brings_nothing_twice_and_what_was_before_the_ledger(here: Installation) -> None:
     deployment = here.deploy("replayed", Asset(here.uri("a")))
     before = datetime.now(UTC)
