@@ -13,9 +13,8 @@ import asyncio
 import json
 import logging
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -31,19 +30,17 @@ from assetflow.tracing import current_traceparent, span
 logger = logging.getLogger("assetflow.evaluator")
 
 LOOK_EVERY = 0.2
-# On SQLite, Prefect makes them within one transaction, and nobody else can write for a second or less.
-AT_ONCE = 50
 LARGEST_CONTEXT = 64 * 1024
-FIRST_PAUSE = 0.05
+FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 30.0
-FAILURES_UNTOLD = 5
+FAILURES_UNTOLD = 3
 MOST_TRACES = 100
 
 
 class Launcher:
-    """Creates the runs of waiting decisions: several of one consumer with one request, otherwise one after the other.
+    """Creates the runs of waiting decisions, one after the other.
 
-    Measured on SQLite: one after the other makes 30 runs a second, two at once 10, most of them waiting after a 503.
+    Measured on SQLite: that makes 30 runs a second, two at once 10, most of them waiting after a 503.
 
     Parameters:
         on_launched: told of each decision that got its run.
@@ -89,60 +86,37 @@ class Launcher:
         while True:
             self._wake.clear()
             self._rests.clear()
-            while waiting := await self._waiting():
-                for launches in _by_consumer(waiting):
-                    self._health.up("launching")
-                    await self._launch_in_turn(launches)
+            while launch := await self._next():
+                self._health.up("launching")
+                await self._launch(launch)
             self._rests.set()
             self._health.up("launching")
             await heard(self._wake, LOOK_EVERY)
 
-    async def _waiting(self) -> Sequence[Launch]:
-        """The oldest decisions that can be launched now."""
+    async def _next(self) -> Launch | None:
+        """The oldest decision that can be launched now."""
         now = time.monotonic()
         held_up = [consumer for consumer, (due, _) in self._again.items() if now < due]
-        return await self._ledger.waiting(AT_ONCE, held_up)
+        return next(iter(await self._ledger.waiting(1, held_up)), None)
 
-    async def _launch_in_turn(self, launches: Sequence[Launch]) -> None:
-        """Launch decisions of one consumer, up to the first that has to wait."""
-        runs: Mapping[UUID, UUID] = await self._create_all(launches) if len(launches) > 1 else {}
-        for launch in launches:
-            if not await self._launch(launch, runs.get(launch.decision.id)):
-                return
-
-    async def _create_all(self, launches: Sequence[Launch]) -> Mapping[UUID, UUID]:
-        """The runs of these decisions, as far as Prefect makes them together; the others are asked for one by one."""
-        wanted: list[tuple[Decision, RunContext]] = []
+    async def _launch(self, launch: Launch) -> None:
         try:
-            for launch in launches:
-                with _span(launch):
-                    wanted.append((launch.decision, await self._context(launch)))
-            return await self._runs.create_all(wanted, launches[0].automation)
-        except Exception as error:
-            logger.debug("%s: runs are asked for one by one: %r", launches[0].consumer, error)
-            return {}
-
-    async def _launch(self, launch: Launch, run: UUID | None) -> bool:
-        """Whether the consumer's next decision can follow."""
-        try:
-            await self._create_and_mark(launch, run)
+            await self._create_and_mark(launch)
+            self._again.pop(launch.decision.consumer, None)
         except ENDS_ALL:
             raise
         except (PrefectUnreachable, LedgerError, OSError) as error:
             await self._try_again(launch, error)
-            return False
         except Exception as error:
             logger.exception("decision %s could not be launched", launch.decision.id)
             await self._try_again(launch, error)
-            return False
-        self._again.pop(launch.decision.consumer, None)
-        return True
 
-    async def _create_and_mark(self, launch: Launch, run: UUID | None) -> None:
+    async def _create_and_mark(self, launch: Launch) -> None:
         decision = launch.decision
         about = {"consumer": launch.consumer, "decision": str(decision.id)}
         try:
-            run = run or await self._create(launch)
+            with span("assetflow.decision", _traces(decision), {f"assetflow.{key}": about[key] for key in about}):
+                run = await self._runs.create(decision, await self._context(launch), launch.automation)
         except PrefectRefused as error:
             await self._ledger.undeliverable(decision.id, str(error))
             logger.error("%s: no run for decision %s: %s", launch.consumer, decision.id, error, extra=about)
@@ -154,10 +128,6 @@ class Launcher:
         about |= {"flow_run": str(run)}
         logger.info("%s: started run %s, updates consumed: %d", launch.consumer, run, len(decision.events), extra=about)
         self._on_launched(launch, run)
-
-    async def _create(self, launch: Launch) -> UUID:
-        with _span(launch):
-            return await self._runs.create(launch.decision, await self._context(launch), launch.automation)
 
     async def _context(self, launch: Launch) -> RunContext:
         decision, trace = launch.decision, current_traceparent()
@@ -180,16 +150,6 @@ class Launcher:
                 await self._ledger.attempt_failed(decision, str(error))
 
 
-def _by_consumer(launches: Iterable[Launch]) -> Iterable[Sequence[Launch]]:
-    """The decisions of each consumer, that with the oldest one first."""
-    found: defaultdict[int, list[Launch]] = defaultdict(list)
-    for launch in launches:
-        found[launch.decision.consumer].append(launch)
-    return found.values()
-
-
-def _span(launch: Launch) -> AbstractContextManager[None]:
-    """It follows from the spans in which the consumed events were made; the last one completed the condition."""
-    traces = [event.origin.traceparent for event in launch.decision.events[-MOST_TRACES:]]
-    about = {"assetflow.consumer": launch.consumer, "assetflow.decision": str(launch.decision.id)}
-    return span("assetflow.decision", traces, about)
+def _traces(decision: Decision) -> list[str]:
+    """The spans in which the consumed events were made; the last one completed the condition."""
+    return [event.origin.traceparent for event in decision.events[-MOST_TRACES:]]

@@ -5,7 +5,7 @@ The adapters are `ledger_thread`, `assetflow.prefect_io` and `registry`; tests p
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -121,7 +121,4 @@ class RunMaker(Protocol):
     """Prefect's flow runs."""
 
     async def create(self, decision: Decision, context: RunContext, automation: Automation | None) -> UUID: ...
-    async def create_all(
-        self, wanted: Sequence[tuple[Decision, RunContext]], automation: Automation | None
-    ) -> Mapping[UUID, UUID]: ...
     async def ended(self, runs: Sequence[UUID]) -> dict[UUID, str]: ...

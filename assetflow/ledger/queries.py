@@ -48,8 +48,6 @@ from assetflow.ledger.tables import (
     REFUSED,
 )
 
-MOST_EVENTS = 10_000
-
 _DECISION_COLUMNS = (
     DECISION.c.number,
     DECISION.c.id,
@@ -263,20 +261,6 @@ def in_progress(
     if besides:
         query = query.where(DECISION.c.consumer.not_in(besides))
     return [decision_from_row(row) for row in connection.execute(query.order_by(DECISION.c.number).limit(limit))]
-
-
-def undelivered(
-    connection: Connection, limit: int, besides: Collection[int]
-) -> list[tuple[DecisionRecord, tuple[AssetEvent, ...]]]:
-    """See `Reader.undelivered`."""
-    found: list[tuple[DecisionRecord, tuple[AssetEvent, ...]]] = []
-    events = 0
-    for each in in_progress(connection, "waiting", limit, besides):
-        found.append((each, events_of(connection, [each.number])[each.number]))
-        events += len(found[-1][1])
-        if events >= MOST_EVENTS:
-            break
-    return found
 
 
 def decision(connection: Connection, decision_id: UUID) -> DecisionRecord | None:

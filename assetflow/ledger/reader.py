@@ -381,11 +381,12 @@ class Reader:
         """The decisions that wait for their run, oldest first, with the events that they consumed.
 
         Parameters:
-            limit: how many at most; fewer when they consumed very many events.
             besides: consumers, by their ids, whose decisions are left out.
         """
         with self._reads() as connection:
-            return queries.undelivered(connection, limit, besides)
+            found = queries.in_progress(connection, "waiting", limit, besides)
+            events = queries.events_of(connection, [each.number for each in found])
+            return [(each, events[each.number]) for each in found]
 
     def running(self, *, limit: int | None = None) -> list[DecisionRecord]:
         """The decisions whose run has started and not ended, oldest first."""

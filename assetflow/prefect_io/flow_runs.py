@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 from uuid import UUID
@@ -71,47 +71,22 @@ class FlowRuns:
             )
         return UUID(str(answer["id"]))
 
-    async def create_all(
-        self, wanted: Sequence[tuple[Decision, RunContext]], automation: Automation | None
-    ) -> Mapping[UUID, UUID]:
-        """Create the runs of decisions of one deployment with one request; those that are there after it, by decision.
-
-        Its answer does not tell an error that passes from one that stays, and not whose run it names: the runs are
-        read again, and a decision that has none is left to `create`. The runs are made in the order of the decisions.
-
-        Raises:
-            PrefectUnreachable: unknown which were created; asking again is safe.
-            PrefectRefused: Prefect does not take them together.
-        """
-        (deployment_id,) = {decision.deployment_id for decision, _ in wanted}
-        requests = [run_request(decision, context) for decision, context in wanted]
-        async with self._one_at_a_time:
-            path = f"/deployments/{deployment_id}/create_flow_run/bulk"
-            answer = cast(Json, await self._api.post(path, requests, _provenance(automation)))
-            made = [result["flow_run_id"] for result in answer["results"] if result.get("flow_run_id")]
-            runs = await self._read(made)
-        found = {str(run["idempotency_key"]): run for run in runs if run["deployment_id"] == str(deployment_id)}
-        decisions = [decision.id for decision, _ in wanted if str(decision.id) in found]
-        return {decision: UUID(str(found[str(decision)]["id"])) for decision in decisions}
-
     async def ended(self, runs: Sequence[UUID]) -> dict[UUID, str]:
         """Those of the runs that have ended, with the name of their last state; "Deleted" for those that are gone.
 
         Raises:
             PrefectUnreachable, PrefectRefused
         """
-        found = {UUID(str(run["id"])): run for run in await self._read(runs)}
+        if not runs:
+            return {}
+        body = {"flow_runs": {"id": {"any_": [str(run) for run in runs]}}, "limit": len(runs)}
+        answer = cast("list[Json]", await self._api.post("/flow_runs/filter", body))
+        found = {UUID(str(run["id"])): run for run in answer}
         states = {run: _end(found[run]) for run in runs if run in found}
         for run in runs:
             if run not in found and await self._api.get(f"/flow_runs/{run}") is None:
                 states[run] = "Deleted"
         return {run: state for run, state in states.items() if state}
-
-    async def _read(self, runs: Sequence[object]) -> list[Json]:
-        if not runs:
-            return []
-        body = {"flow_runs": {"id": {"any_": [str(run) for run in runs]}}, "limit": len(runs)}
-        return cast("list[Json]", await self._api.post("/flow_runs/filter", body))
 
 
 def run_request(decision: Decision, context: RunContext) -> dict[str, Any]:

@@ -137,8 +137,6 @@ class FakeRuns:
         self.order: list[UUID] = []
         self.fails: dict[UUID, list[Exception]] = {}
         self.over: dict[UUID, str] = {}
-        self.together: list[int] = []
-        self.fails_together: list[Exception] = []
         self.most_at_once = 0
         self._at_once = 0
 
@@ -154,17 +152,6 @@ class FakeRuns:
             self.order.append(decision.id)
         self.contexts[decision.id] = context
         return self.created[decision.id]
-
-    async def create_all(
-        self, wanted: Sequence[tuple[Decision, RunContext]], automation: Automation | None
-    ) -> dict[UUID, UUID]:
-        self.together.append(len(wanted))
-        if self.fails_together:
-            raise self.fails_together.pop(0)
-        # What goes wrong takes back what comes after it, as an error in a transaction of Postgres.
-        wrong = (number for number, (decision, _) in enumerate(wanted) if self.fails.get(decision.id))
-        made = wanted[: next(wrong, len(wanted))]
-        return {decision.id: await self.create(decision, context, automation) for decision, context in made}
 
     async def ended(self, runs: Sequence[UUID]) -> dict[UUID, str]:
         return {run: self.over[run] for run in runs if run in self.over}

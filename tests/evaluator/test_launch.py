@@ -14,7 +14,7 @@ from assetflow.core.events import Recording
 from assetflow.errors import LeaseLost, LedgerLocked, PrefectRefused, PrefectUnreachable
 from assetflow.evaluator import launch as launch_module
 from assetflow.evaluator.health import Health
-from assetflow.evaluator.launch import AT_ONCE, FAILURES_UNTOLD, Launcher
+from assetflow.evaluator.launch import Launcher
 from assetflow.evaluator.ports import Launch
 from tests.evaluator.fakes import FakeLedger, FakeLogs, FakeRuns, recording, until, update
 
@@ -62,47 +62,6 @@ async def test_decisions_are_launched_oldest_first_one_at_a_time(pad: Pad) -> No
     await until(lambda: len(pad.ledger.runs) == 5)
     assert pad.runs.order == pad.told == decisions
     assert pad.runs.most_at_once == 1
-
-
-async def test_runs_of_one_consumer_are_asked_for_together(pad: Pad) -> None:
-    decisions = await pad.decide(AT_ONCE + 5)
-    pad.go()
-    await until(lambda: len(pad.told) == len(decisions))
-    assert pad.runs.order == pad.told == decisions
-    assert pad.runs.together == [AT_ONCE, 5]
-    assert pad.runs.contexts[decisions[7]].decision == decisions[7]
-
-
-async def test_a_single_decision_is_asked_for_alone(pad: Pad) -> None:
-    pad.ledger.consumer("report/daily", Asset("a"))
-    pad.ledger.consumer("other/daily", Asset("a"))
-    await pad.ledger.record([recording("a")])
-    pad.go()
-    await until(lambda: len(pad.told) == 2)
-    assert pad.runs.together == []
-
-
-@pytest.mark.parametrize(
-    "error",
-    [PrefectUnreachable("too large"), PrefectRefused("Prefect answers 404"), KeyError("results")],
-    ids=str,
-)
-async def test_runs_that_prefect_does_not_make_together_are_made_one_by_one(pad: Pad, error: Exception) -> None:
-    decisions = await pad.decide(5)
-    pad.runs.fails_together = [error]
-    pad.go()
-    await until(lambda: len(pad.told) == 5)
-    assert pad.runs.order == pad.told == decisions
-    assert pad.ledger.dead == {}
-
-
-async def test_one_that_is_refused_among_those_asked_for_together_holds_up_none(pad: Pad) -> None:
-    decisions = await pad.decide(4)
-    pad.runs.fails[decisions[1]] = [PrefectRefused("409")]
-    pad.go()
-    await until(lambda: len(pad.told) == 3)
-    assert pad.ledger.dead == {decisions[1]: "409"}
-    assert pad.runs.order == pad.told == [decisions[0], *decisions[2:]]
 
 
 async def test_the_log_names_decision_and_run(pad: Pad, caplog: pytest.LogCaptureFixture) -> None:
@@ -155,7 +114,7 @@ async def test_what_may_work_later_is_tried_again(pad: Pad, error: Exception) ->
 
 async def test_a_decision_that_waits_for_long_says_why(pad: Pad, caplog: pytest.LogCaptureFixture) -> None:
     (decision,) = await pad.decide(1)
-    pad.runs.fails[decision] = [PrefectUnreachable("busy")] * (FAILURES_UNTOLD + 2)
+    pad.runs.fails[decision] = [PrefectUnreachable("busy")] * 5
     pad.go()
     await until(lambda: pad.ledger.runs, seconds=20)
     assert pad.ledger.attempts == [(decision, "busy")] * 2
@@ -171,12 +130,11 @@ async def test_a_run_that_could_not_be_marked_is_found_again_not_made_twice(pad:
 
 
 async def test_one_that_has_lost_the_lease_launches_nothing_more(pad: Pad) -> None:
-    await pad.decide(AT_ONCE + 3)
+    await pad.decide(3)
     pad.ledger.fails["launched"] = [LeaseLost("stood still")]
     with pytest.raises(LeaseLost):
         await pad.launcher.run()
-    assert len(pad.runs.order) == AT_ONCE
-    assert pad.told == []
+    assert len(pad.runs.order) == 1
 
 
 async def test_what_prefect_refuses_for_good_is_undeliverable_with_the_reason(pad: Pad) -> None:

@@ -16,7 +16,7 @@ from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.events import Origin, SourceFlowRun, SourceTaskRun
 from assetflow.core.schedules import ConsumerOptions, to_schedule
 from assetflow.errors import InvalidSchedule, NameTaken, UnknownConsumer, UnknownEvent
-from assetflow.ledger import Ledger, Reader, queries
+from assetflow.ledger import Ledger, Reader
 from assetflow.ledger.records import EventQuery
 from tests.ledger.making import NOW, A, B, C, declared, deploy, event, recording, update
 
@@ -194,14 +194,6 @@ def test_oldest_waiting_decision_comes_first(ledger: Ledger) -> None:
     assert [record.number for record, _ in ledger.reader.undelivered(limit=2)] == [1, 2]
     assert [record.number for record in ledger.reader.decisions(limit=2)] == [3, 2]
     assert [record.number for record in ledger.reader.decisions(before=2)] == [1]
-
-
-def test_waiting_decisions_are_few_when_their_events_are_many(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queries, "MOST_EVENTS", 3)
-    deploy(ledger, A & B)
-    for last in [A, B, A, B, A, B]:
-        ledger.writer.record([update(last)], NOW)
-    assert [len(events) for _, events in ledger.reader.undelivered()] == [2, 2]
 
 
 def test_undeliverable_is_listed_and_replayed(ledger: Ledger) -> None:
