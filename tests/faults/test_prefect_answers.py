@@ -82,21 +82,6 @@ def test_launching_meets_time_outs(behind: World, proxy: Proxy, judged: Judged) 
     assert judged(behind).runs == UPDATES
 
 
-@pytest.mark.parametrize("fault", ["503", "lose the answer", {"results": [{"flow_run_id": "of another"}]}], ids=str)
-def test_asking_for_several_runs_meets(behind: World, proxy: Proxy, judged: Judged, fault: Fault) -> None:
-    """They are asked for one by one; those that were made are found."""
-    deployment = behind.deploy("one", Asset(behind.uri("a")))
-    behind.start()
-    behind.wait_for_consumers()
-    with proxy.broken(lambda _, path: fault if path.endswith("/bulk") else None):
-        with proxy.websockets_cut():
-            make_updates(behind)
-        behind.until(lambda: len(behind.runs(deployment)) == UPDATES, 60)
-        assert proxy.faults
-    behind.settle()
-    assert judged(behind).runs == UPDATES
-
-
 @pytest.mark.parametrize("fault", ["500", "503", "lose the answer"])
 def test_everything_fails_now_and_then(behind: World, proxy: Proxy, judged: Judged, fault: Fault) -> None:
     deployment = behind.deploy("one", Asset(behind.uri("a")))
