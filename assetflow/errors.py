@@ -185,7 +185,7 @@ class ApiRefused(AssetflowError):
 
 
 class RecordingFailed(AssetflowError):
-    """A task's update could not be recorded; its data is written and a retry is safe."""
+    """An update could not be recorded; to record it again under the same id is safe."""
 
     code = "recording-failed"
 

@@ -114,7 +114,8 @@ class Demo:
                 if not missing and len(calls.flow_runs()) == len(runs):
                     return Story.read(reader, runs)
             if time.monotonic() > end:
-                raise TimedOut(f"after {SETTLE_SECONDS:.0f} s {missing}", fix=f"Read {self.environment.logs}")
+                left = missing or "new runs still came"
+                raise TimedOut(f"after {SETTLE_SECONDS:.0f} s {left}", fix=f"Read {self.environment.logs}")
             time.sleep(POLL_SECONDS)
 
     def _check_results(self) -> Json:
