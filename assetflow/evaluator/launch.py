@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from math import inf
 from uuid import UUID
 
 from assetflow.core.codec import RunContext, event_to_json
@@ -31,9 +32,10 @@ logger = logging.getLogger("assetflow.evaluator")
 
 LOOK_EVERY = 0.2
 LARGEST_CONTEXT = 64 * 1024
-FIRST_PAUSE = 0.2
+# Prefect's SQLite refuses a run with 503 while something else writes, which takes it some milliseconds.
+FIRST_PAUSE = 0.02
 LONGEST_PAUSE = 30.0
-FAILURES_UNTOLD = 3
+FAILURES_UNTOLD = 6
 MOST_TRACES = 100
 
 
@@ -78,7 +80,7 @@ class Launcher:
         return self._rests.is_set()
 
     async def at_rest(self) -> None:
-        """Return when no decision can be launched now; those that wait for their next attempt do not count."""
+        """Return when no decision can be launched now or soon; those that have failed for longer do not count."""
         await self._rests.wait()
 
     async def run(self) -> None:
@@ -89,15 +91,25 @@ class Launcher:
             while launch := await self._next():
                 self._health.up("launching")
                 await self._launch(launch)
-            self._rests.set()
             self._health.up("launching")
-            await heard(self._wake, LOOK_EVERY)
+            pause = self._until_next_attempt()
+            if pause >= LOOK_EVERY:
+                self._rests.set()
+            await heard(self._wake, min(pause, LOOK_EVERY))
 
     async def _next(self) -> Launch | None:
         """The oldest decision that can be launched now."""
         now = time.monotonic()
         held_up = [consumer for consumer, (due, _) in self._again.items() if now < due]
-        return next(iter(await self._ledger.waiting(1, held_up)), None)
+        launch = next(iter(await self._ledger.waiting(1, held_up)), None)
+        if launch is None:
+            # What else was to be tried again is gone: an operator took it out.
+            self._again = {consumer: each for consumer, each in self._again.items() if consumer in held_up}
+        return launch
+
+    def _until_next_attempt(self) -> float:
+        now = time.monotonic()
+        return max(0.0, min((due - now for due, _ in self._again.values()), default=inf))
 
     async def _launch(self, launch: Launch) -> None:
         try:

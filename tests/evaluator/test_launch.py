@@ -14,7 +14,7 @@ from assetflow.core.events import Recording
 from assetflow.errors import LeaseLost, LedgerLocked, PrefectRefused, PrefectUnreachable
 from assetflow.evaluator import launch as launch_module
 from assetflow.evaluator.health import Health
-from assetflow.evaluator.launch import Launcher
+from assetflow.evaluator.launch import FAILURES_UNTOLD, Launcher
 from assetflow.evaluator.ports import Launch
 from tests.evaluator.fakes import FakeLedger, FakeLogs, FakeRuns, recording, until, update
 
@@ -48,7 +48,7 @@ class Pad:
 @pytest.fixture
 async def pad(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Pad]:
     monkeypatch.setattr(launch_module, "LOOK_EVERY", 0.01)
-    monkeypatch.setattr(launch_module, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(launch_module, "FIRST_PAUSE", 0.002)
     pad = Pad()
     yield pad
     for task in pad.tasks:
@@ -114,7 +114,7 @@ async def test_what_may_work_later_is_tried_again(pad: Pad, error: Exception) ->
 
 async def test_a_decision_that_waits_for_long_says_why(pad: Pad, caplog: pytest.LogCaptureFixture) -> None:
     (decision,) = await pad.decide(1)
-    pad.runs.fails[decision] = [PrefectUnreachable("busy")] * 5
+    pad.runs.fails[decision] = [PrefectUnreachable("busy")] * (FAILURES_UNTOLD + 2)
     pad.go()
     await until(lambda: pad.ledger.runs, seconds=20)
     assert pad.ledger.attempts == [(decision, "busy")] * 2
@@ -186,3 +186,30 @@ async def test_when_prefect_is_back_nobody_waits_any_longer(pad: Pad, monkeypatc
     assert pad.ledger.runs == {}
     pad.launcher.retry_now()
     await until(lambda: pad.ledger.runs)
+
+
+async def test_a_busy_prefect_is_asked_again_at_once_and_notes_wait_meanwhile(
+    pad: Pad, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch_module, "LOOK_EVERY", 3600.0)
+    (decision,) = await pad.decide(1)
+    pad.runs.fails[decision] = [PrefectUnreachable("503")] * 3
+    pad.go()
+    await until(lambda: len(pad.runs.fails[decision]) < 3)
+    assert not pad.launcher.is_idle
+    await until(lambda: pad.launcher.is_idle)
+    assert list(pad.ledger.runs) == [decision]
+
+
+async def test_an_attempt_that_an_operator_took_away_is_waited_for_no_longer(
+    pad: Pad, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch_module, "LOOK_EVERY", 3600.0)
+    (decision,) = await pad.decide(1)
+    monkeypatch.setattr(launch_module, "LONGEST_PAUSE", 0.002)
+    pad.runs.fails[decision] = [PrefectUnreachable("503")] * 100_000
+    pad.go()
+    await until(lambda: len(pad.runs.fails[decision]) < 99_999)
+    pad.ledger.dead[decision] = "taken out"
+    await until(lambda: pad.launcher.is_idle)
+    assert pad.ledger.runs == {}
