@@ -19,7 +19,7 @@ from assetflow.core.explanation import source_of
 from assetflow.core.redaction import redact, redacted
 from assetflow.core.visible import shown
 from assetflow.ledger.explanations import event_explanation
-from assetflow.ledger.lookup import find_uri
+from assetflow.ledger.lookup import find_event, find_uri
 from assetflow.ledger.reader import Reader
 from assetflow.ledger.records import EventQuery, RefusedRecord
 
@@ -58,18 +58,18 @@ def ls(*, asset: str | None = None, limit: Limit = 50, refused: bool = False, js
 
 
 @app.command(name="show")
-def show_event(event_id: UUID, /, *, json: bool = False) -> None:
+def show_event(event: UUID | int, /, *, json: bool = False) -> None:
     """Show an event: where it came from, and what became of it for each consumer.
 
     Parameters
     ----------
-    event_id
-        The event's id.
+    event
+        The event's id, or its number in the ledger, which `events ls` shows.
     json
         Print one JSON document.
     """
     with Reader.open() as reader:
-        told = event_explanation(reader, event_id)
+        told = event_explanation(reader, find_event(reader, event))
     if json:
         print_json(told.as_json())
     else:

@@ -23,7 +23,7 @@ from assetflow.ledger.explanations import (
     partition_explanation,
     run_explanation,
 )
-from assetflow.ledger.lookup import find_consumer
+from assetflow.ledger.lookup import find_consumer, find_event
 from assetflow.ledger.reader import Reader
 
 Explanation = ConsumerExplanation | PartitionExplanation | DecisionExplanation | EventExplanation
@@ -35,7 +35,7 @@ def explain(
     *,
     partition: str | None = None,
     run: UUID | None = None,
-    event: UUID | None = None,
+    event: UUID | int | None = None,
     json: bool = False,
 ) -> None:
     """Say why a consumer runs or does not, why a run exists, or what became of an event.
@@ -49,7 +49,7 @@ def explain(
     run
         A flow run's id instead: which decision started it, and which update completed its condition.
     event
-        An event's id instead: where it came from, and each of its receipts.
+        An event's id instead, or its number: where it came from, and each of its receipts.
     json
         Print one JSON document.
     """
@@ -60,7 +60,7 @@ def explain(
         )
     with Reader.open() as reader:
         if event is not None:
-            told: Explanation = event_explanation(reader, event)
+            told: Explanation = event_explanation(reader, find_event(reader, event))
         elif run is not None:
             told = run_explanation(reader, run)
         else:

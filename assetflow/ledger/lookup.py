@@ -1,17 +1,19 @@
-"""What a person calls consumers and assets, and which one is meant."""
+"""What a person calls consumers, assets and events, and which one is meant."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
 from heapq import nlargest
+from uuid import UUID
 
 from assetflow.core.assets import Asset
-from assetflow.errors import UnknownAsset, UnknownConsumer
+from assetflow.errors import UnknownAsset, UnknownConsumer, UnknownEvent
 from assetflow.ledger.reader import Reader
-from assetflow.ledger.records import ConsumerRecord
+from assetflow.ledger.records import ConsumerRecord, EventQuery
 
 _COMPARED = 100
+_NO_NUMBER = 2**63
 
 
 def find_consumer(reader: Reader, name: str) -> ConsumerRecord:
@@ -44,6 +46,20 @@ def find_uri(reader: Reader, text: str) -> str:
     close = near_assets(reader, text)
     fix = f"Did you mean {_listed(close)}?" if close else "`assetflow assets ls` lists the assets"
     raise UnknownAsset(f"no asset is called {text!r}", fix=fix)
+
+
+def find_event(reader: Reader, event: UUID | int) -> UUID:
+    """The id of the event that is meant by it, or by its number in the ledger.
+
+    Raises:
+        UnknownEvent: there is none with this number; an id is not looked for.
+    """
+    if isinstance(event, UUID):
+        return event
+    found = reader.events(EventQuery(from_sequence=event, to_sequence=event)) if 0 < event < _NO_NUMBER else []
+    if not found:
+        raise UnknownEvent(f"no event has the number {event}", fix="`assetflow events ls` lists the newest")
+    return found[0].id
 
 
 def near_assets(reader: Reader, text: str) -> list[str]:

@@ -114,6 +114,7 @@ def test_an_event_is_shown_with_every_receipt(ledger: Ledger, call: Call) -> Non
     ]
     assert told["receipts"][0]["decision"] == str(decision.id)
     assert call("explain", "--event", str(event_id(1)), "--json").json == told
+    assert call("explain", "--event", "1", "--json").json == call("events", "show", "1", "--json").json == told
     out = call("events", "show", str(event_id(1))).out
     assert 'extra: {"rows": 3}' in out
     assert "○ waits in the queue of report/shop" in out
