@@ -14,14 +14,13 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from prefect.events.schemas.automations import AutomationCore
-
 from assetflow.errors import AssetflowError, InvalidSchedule, LedgerError, PrefectUnreachable
 from assetflow.evaluator.consumer_ledger import ConsumerLedger, KnownConsumer
 from assetflow.evaluator.cycles import find_cycles
+from assetflow.evaluator.following import Follower
 from assetflow.evaluator.health import heard
-from assetflow.evaluator.report import Done, Report, What
-from assetflow.prefect_io.automations import Automations, Delivery, Shown, automation_for, in_step
+from assetflow.evaluator.report import Report
+from assetflow.prefect_io.automations import Automations, Delivery, Shown
 from assetflow.prefect_io.deployments import Deployed, Deployments
 from assetflow.prefect_io.rest import PrefectApi
 from assetflow.prefect_io.websocket import subscribe
@@ -56,7 +55,6 @@ class Registry:
     ) -> None:
         self._url = api.url
         self._ledger = ledger
-        self._delivery: Delivery = delivery
         self._seconds = seconds
         self._deployments = Deployments(api)
         self._automations = Automations(api)
@@ -70,6 +68,7 @@ class Registry:
         self._nudged = asyncio.Event()
         self._looking = asyncio.Lock()
         self.report = Report()
+        self._follower = Follower(ledger, self._automations, self._shown, self.report, delivery)
 
     def nudge(self) -> None:
         """Look at Prefect now: something has changed there."""
@@ -225,92 +224,24 @@ class Registry:
         deployed = self._deployed.get(deployment_id)
         if deployed is None:
             if await self._deployments.is_gone(deployment_id):
-                await self._take_away(deployment_id, known, shown)
+                await self._follower.take_away(deployment_id, known, shown)
                 await self._ledger.drop_edges(deployment_id)
             return
         try:
             if problem := _problem(deployed, known):
                 raise problem
             if not deployed.is_scheduled:
-                await self._take_away(deployment_id, known, shown)
+                await self._follower.take_away(deployment_id, known, shown)
                 if deployed.text:
                     await self._ledger.set_edges(deployed)
                 return
-            await self._bring_in_step(deployed, known, shown)
+            await self._follower.bring_in_step(deployed, known, shown)
         except (PrefectUnreachable, LedgerError):
             raise
         except AssetflowError as error:
             self._object(deployment_id, error if deployed.name in error.where else error.at(deployed.where))
         else:
             self.report.problems.pop(deployment_id, None)
-
-    async def _take_away(self, deployment_id: UUID, known: KnownConsumer | None, shown: Sequence[Shown]) -> None:
-        self.report.scheduled.pop(deployment_id, None)
-        self.report.problems.pop(deployment_id, None)
-        if known is not None:
-            await self._ledger.remove(known.consumer.id)
-            self._tell("removed", known.consumer.name)
-        for each in shown:
-            await self._hide(each)
-
-    async def _bring_in_step(self, deployed: Deployed, known: KnownConsumer | None, shown: Sequence[Shown]) -> None:
-        wanted = automation_for(deployed.id, deployed.name, deployed.options, delivery=self._delivery)
-        kept = await self._keep(known, shown)
-        # The automation's switch says what is paused; one that was deleted comes back as the ledger remembers it.
-        paused = not kept.enabled if kept is not None else known is not None and known.consumer.paused
-        if known is None:
-            consumer = await self._ledger.deploy(deployed, paused=paused)
-            self._tell("deployed", deployed.name)
-        else:
-            consumer = known.consumer
-            await self._change(known, deployed, paused)
-        self.report.scheduled[deployed.id] = deployed
-        automation_id = await self._show(deployed, wanted, kept, enabled=not paused)
-        if known is None or known.automation_id != automation_id:
-            await self._ledger.set_automation(consumer.id, automation_id)
-        for each in shown:
-            if each.id != automation_id:
-                await self._hide(each)
-
-    async def _keep(self, known: KnownConsumer | None, shown: Sequence[Shown]) -> Shown | None:
-        """The one automation to keep: the ledger's; of several, one that is switched off."""
-        automation_id = known.automation_id if known is not None else None
-        if not shown and automation_id is not None:
-            return await self._automations.find(automation_id)
-        return min(shown, key=lambda each: (each.id != automation_id, each.enabled, each.id), default=None)
-
-    async def _change(self, known: KnownConsumer, deployed: Deployed, paused: bool) -> None:
-        consumer = known.consumer
-        if known.text != deployed.text:
-            await self._ledger.change(consumer.id, deployed)
-            self._tell("changed", deployed.name)
-        if consumer.paused != paused:
-            await self._ledger.switch(consumer.id, paused=paused)
-            self._tell("paused" if paused else "resumed", deployed.name)
-        if consumer.held != deployed.held:
-            await self._ledger.switch(consumer.id, held=deployed.held)
-            self._tell("held" if deployed.held else "released", deployed.name)
-
-    async def _show(self, deployed: Deployed, wanted: AutomationCore, kept: Shown | None, *, enabled: bool) -> UUID:
-        if kept is None:
-            automation_id = await self._automations.create(wanted, enabled=enabled)
-            self._tell("shown", deployed.name)
-            self._shown[automation_id] = Shown(automation_id, None, deployed.id, enabled, wanted)
-            return automation_id
-        if not in_step(kept, wanted):
-            await self._automations.update(kept, wanted)
-            self._tell("reshown", deployed.name)
-        self._shown.setdefault(kept.id, kept)
-        return kept.id
-
-    async def _hide(self, shown: Shown) -> None:
-        await self._automations.delete(shown.id)
-        self._shown.pop(shown.id, None)
-        self._tell("hidden", shown.name)
-
-    def _tell(self, what: What, name: str) -> None:
-        self.report.done.append(Done(what, name))
-        logger.info("%s %s", what, name)
 
     def _object(self, deployment_id: UUID, error: AssetflowError) -> None:
         """Keep why a deployment is not in step, and log it once."""
