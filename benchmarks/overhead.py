@@ -1,7 +1,8 @@
 """What a `spark_task` costs beside a plain Prefect task with the same Spark work: `python -m benchmarks.overhead`.
 
-Both tasks run in turn, in one flow run and one classic session. Then whole flow runs, each in a process of its own:
-with a classic session, and on the warm Connect server that they share.
+Beside both, a plain task that keeps three versions, as a `spark_task` does. The tasks run in turn, in one flow run
+and one classic session. Then whole flow runs, each in a process of its own: with a classic session, and on the warm
+Connect server that they share.
 """
 
 from __future__ import annotations
@@ -17,25 +18,26 @@ from unittest.mock import patch
 
 from assetflow.spark.session import SparkProfile, get_session
 from benchmarks.report import Figures, median, parser, tell
-from benchmarks.spark_work import both
+from benchmarks.spark_work import in_turn
 from tests.environment.prefect_server import PrefectServer, send_what_prefect_holds_back
 
 SECONDS = 300.0
+FLOW_RUNS = 5
 
 
 def ratios(folder: Path, sizes: list[int], rounds: int) -> list[Figures]:
-    """For each size, the seconds of both tasks; a first round of each warms Spark up."""
+    """For each size, the seconds of the tasks; a first round of each warms Spark up."""
     get_session(SparkProfile(master="local[2]"))
     found: list[Figures] = []
     for rows in sizes:
-        plain, ours = both(rows, rounds + 1, str(folder / str(rows)))
-        seconds = median(plain[1:]), median(ours[1:])
+        taken = in_turn(rows, rounds + 1, str(folder / str(rows)))
+        seconds = {name: median(each[1:]) for name, each in taken.items()}
         found.append(
             {
                 "rows": rows,
-                "plain_seconds": round(seconds[0], 3),
-                "spark_task_seconds": round(seconds[1], 3),
-                "ratio": round(median(b / a for a, b in zip(plain[1:], ours[1:], strict=True)), 3),
+                **{f"{name}_seconds": round(each, 3) for name, each in seconds.items()},
+                "ratio": round(seconds["spark_task"] / seconds["plain"], 3),
+                "ratio_to_keeping": round(seconds["spark_task"] / seconds["keeping"], 3),
             }
         )
     return found
@@ -65,10 +67,10 @@ def figures(sizes: list[int], rounds: int) -> Figures:
             connect = environment | {"ASSETFLOW_SPARK_REMOTE": "local"}
             _run(connect, "assetflow", "spark", "start")
             try:
-                warm = flow_run_seconds(connect, sizes[0], folder / "warm", rounds)
+                warm = flow_run_seconds(connect, sizes[0], folder / "warm", FLOW_RUNS)
             finally:
                 _run(connect, "assetflow", "spark", "stop")
-            classic = flow_run_seconds(environment, sizes[0], folder / "classic", rounds)
+            classic = flow_run_seconds(environment, sizes[0], folder / "classic", FLOW_RUNS)
             ours = {name: value for name, value in environment.items() if name.startswith("ASSETFLOW_")}
             with server.used_here(), patch.dict(os.environ, ours):
                 found = ratios(folder, sizes, rounds)
@@ -87,7 +89,12 @@ def main() -> None:
     """Measure, and print the figures."""
     options = parser(__doc__)
     options.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
-    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument(
+        "--rounds",
+        type=int,
+        default=12,
+        help="of the tasks; a multiple of six has each of them first, second and third as often",
+    )
     given = options.parse_args()
     tell(figures(given.rows, given.rounds), as_json=given.json)
 

@@ -6,9 +6,11 @@ The same work as a plain Prefect task and as a `spark_task`: a DataFrame of so m
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import cycle, permutations
 from typing import Any
 
 from prefect import flow, task
@@ -30,6 +32,13 @@ def plain(rows: int, place: str) -> None:
     frame(get_session(), rows).write.mode("overwrite").parquet(place)
 
 
+@task
+def keeping(rows: int, place: str, number: int) -> None:
+    """What somebody writes who keeps three versions, so that nobody reads half of one."""
+    frame(get_session(), rows).write.parquet(f"{place}/{number}")
+    shutil.rmtree(f"{place}/{number - 3}", ignore_errors=True)
+
+
 def producing(asset: Asset) -> Any:
     """The same with an outlet: published, measured, recorded."""
 
@@ -41,13 +50,21 @@ def producing(asset: Asset) -> Any:
 
 
 @flow
-def both(rows: int, rounds: int, folder: str) -> tuple[list[float], list[float]]:
-    """Seconds of the plain task and of the `spark_task`, in turn."""
+def in_turn(rows: int, rounds: int, folder: str) -> Mapping[str, list[float]]:
+    """Seconds of each task, by its name; who is first changes from round to round.
+
+    What comes after the plain task finds a disk that has just been busy with what that one left in memory.
+    """
     produce = producing(Asset(f"file://{folder}/ours"))
-    taken: tuple[list[float], list[float]] = ([], [])
-    for number in range(rounds):
-        taken[0].append(_seconds(plain, rows, f"{folder}/plain/{number % 2}"))
-        taken[1].append(_seconds(produce, rows))
+    works: Mapping[str, Callable[[int], object]] = {
+        "plain": lambda number: plain(rows, f"{folder}/plain/{number % 2}"),
+        "keeping": lambda number: keeping(rows, f"{folder}/keeping", number),
+        "spark_task": lambda _: produce(rows),
+    }
+    taken: dict[str, list[float]] = {name: [] for name in works}
+    for number, order in zip(range(rounds), cycle(permutations(works)), strict=False):
+        for name in order:
+            taken[name].append(_seconds(works[name], number))
     return taken
 
 
