@@ -275,7 +275,7 @@ class SparkUnreachable(AssetflowError, ConnectionError):
 
 
 class SparkSettingsConflict(AssetflowError):
-    """The live Spark session cannot be what is asked for now."""
+    """The live Spark session cannot be what is asked for."""
 
     code = "spark-settings-conflict"
 

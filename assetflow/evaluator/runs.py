@@ -1,4 +1,4 @@
-"""How the runs of decisions end: heard on the websocket, and asked for now and then (contract 4.7)."""
+"""How the runs of decisions end: heard on the websocket, and asked for at intervals (contract 4.7)."""
 
 from __future__ import annotations
 
