@@ -9,6 +9,8 @@ import pytest
 
 from assetflow.core.assets import Asset
 from assetflow.core.consumers import decision_id
+from assetflow.ledger import Reader
+from assetflow.prefect_io.recordings import recording_to_prefect_events
 from tests.environment.prefect_server import PrefectServer
 from tests.integration.installation import Installation, events_of, recording
 
@@ -95,6 +97,24 @@ def test_or_in_one_recording_is_one_run(here: Installation) -> None:
     assert [event["uri"] for event in events_of(here.run_of(deployment))] == [a, b]
 
 
+def test_many_updates_at_once_become_as_many_runs_in_their_order(here: Installation) -> None:
+    deployment = here.deploy("many", Asset(here.uri("a")))
+    here.wait_for_consumers()
+    made = [recording(here.uri("a")) for _ in range(20)]
+    here.post("/events", [event for each in made for event in recording_to_prefect_events(each)])
+    here.until(lambda: len(here.runs(deployment)) == len(made))
+    runs = sorted(here.runs(deployment), key=lambda run: run["created"])
+    with here.reader() as ledger:
+        name = here.deployments[deployment]
+        launched = here.until(lambda: _launched(ledger, name, len(made)))
+    assert [(run["idempotency_key"], run["id"]) for run in runs] == launched
+    consumed = [event["id"] for run in runs for event in events_of(run)]
+    assert sorted(consumed) == sorted(str(event.id) for each in made for event in each.events)
+    assert {run["created_by"]["type"] for run in runs} == {"AUTOMATION"}
+    # Notes are written in the same order; until the last one is there, Prefect is busy with them.
+    here.until(lambda: here.notes(runs[-1]["id"]))
+
+
 def test_what_the_websocket_did_not_tell_is_found_in_the_artifacts(here: Installation) -> None:
     deployment = here.deploy("scanned", Asset(here.uri("a")))
     here.wait_for_consumers()
@@ -140,3 +160,9 @@ def test_a_run_of_another_deployment_under_the_same_key_is_not_taken_for_ours(he
     assert str(decision.id) == key
     assert f"run {there_first['id']} of another deployment" in decision.error
     assert here.runs(ours) == []
+
+
+def _launched(ledger: Reader, consumer: str, number: int) -> list[tuple[str, str]]:
+    """The decisions of a consumer and their runs, oldest first, when there are so many."""
+    decisions = [each for each in ledger.decisions(limit=1000) if each.consumer_name == consumer and each.flow_run_id]
+    return [(str(each.id), str(each.flow_run_id)) for each in decisions[::-1]] if len(decisions) == number else []
