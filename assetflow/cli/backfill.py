@@ -9,10 +9,10 @@ from time import sleep
 from typing import Annotated
 
 from cyclopts import Parameter
-from cyclopts.validators import Number
 
 from assetflow.cli.output import print_json, show, text
 from assetflow.cli.ranges import From, To, read_range
+from assetflow.cli.values import AtLeastOne
 from assetflow.core.backfill import target_keys_between
 from assetflow.core.conditions import Token
 from assetflow.core.explanation.words import count, some
@@ -37,7 +37,7 @@ def backfill(
     keys: Annotated[tuple[str, ...], Parameter(negative="", consume_multiple=True)] = (),
     missing_only: bool = False,
     dry_run: bool = False,
-    concurrency: Annotated[int, Parameter(validator=Number(gte=1))] = 2,
+    concurrency: AtLeastOne = 2,
     again: bool = False,
     json: bool = False,
 ) -> int:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import cyclopts
 from rich.text import Text
 
 from assetflow.cli.output import iso, print_json, show, table, text
+from assetflow.cli.values import Age
 from assetflow.core.explanation.words import at
 from assetflow.ledger import upkeep
 
@@ -82,7 +83,7 @@ def check(*, json: bool = False) -> int:
 
 
 @app.command
-def prune(*, older_than: timedelta, dry_run: bool = False, json: bool = False) -> None:
+def prune(*, older_than: Age, dry_run: bool = False, json: bool = False) -> None:
     """Take out what is old: events with their receipts, decisions whose runs have ended, and our artifacts in Prefect.
 
     What is needed stays: what is queued, decisions without a run and what they consumed, the newest update of each

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.naming import Limit
 from assetflow.cli.output import moment, print_json, rows, show, table, text
+from assetflow.cli.values import AtLeastOne
 from assetflow.errors import InvalidCall
 from assetflow.ledger.lookup import find_consumer
 from assetflow.ledger.reader import Reader
@@ -26,7 +26,7 @@ def ls(
     consumer: str | None = None,
     waiting: bool = False,
     undeliverable: bool = False,
-    limit: Limit = 50,
+    limit: AtLeastOne = 50,
     json: bool = False,
 ) -> None:
     """List decisions, the newest first, with the runs that they led to.

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from assetflow.cli.dev import stop_on_sigterm
-from assetflow.cli.ports import Port
+from assetflow.cli.values import Port
 from assetflow.stack.demo import Demo
 from assetflow.stack.environment import StackEnvironment, choose_port, find_project
 from assetflow.stack.show import show

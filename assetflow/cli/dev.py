@@ -8,7 +8,7 @@ from types import FrameType
 
 from rich.console import Console
 
-from assetflow.cli.ports import Port
+from assetflow.cli.values import Port
 from assetflow.stack.environment import StackEnvironment, choose_port, find_project
 from assetflow.stack.stack import Stack
 

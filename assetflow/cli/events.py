@@ -5,14 +5,13 @@ from __future__ import annotations
 import json as json_format
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from uuid import UUID
 
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.naming import Limit
 from assetflow.cli.output import moment, print_json, rows, show, table, text
 from assetflow.cli.telling import event_parts
+from assetflow.cli.values import AtLeastOne, EventName
 from assetflow.core.codec.events import event_to_json
 from assetflow.core.events import AssetEvent
 from assetflow.core.explanation import source_of
@@ -29,7 +28,7 @@ _SHOWN = 60
 
 
 @app.command
-def ls(*, asset: str | None = None, limit: Limit = 50, refused: bool = False, json: bool = False) -> None:
+def ls(*, asset: str | None = None, limit: AtLeastOne = 50, refused: bool = False, json: bool = False) -> None:
     """List events, the newest first.
 
     Parameters
@@ -58,7 +57,7 @@ def ls(*, asset: str | None = None, limit: Limit = 50, refused: bool = False, js
 
 
 @app.command(name="show")
-def show_event(event: UUID | int, /, *, json: bool = False) -> None:
+def show_event(event: EventName, /, *, json: bool = False) -> None:
     """Show an event: where it came from, and what became of it for each consumer.
 
     Parameters

@@ -9,6 +9,7 @@ from rich.console import RenderableType
 
 from assetflow.cli.output import print_json, show
 from assetflow.cli.telling import consumer_parts, decision_parts, event_parts, partition_parts
+from assetflow.cli.values import EventName
 from assetflow.core.explanation import (
     ConsumerExplanation,
     DecisionExplanation,
@@ -35,7 +36,7 @@ def explain(
     *,
     partition: str | None = None,
     run: UUID | None = None,
-    event: UUID | int | None = None,
+    event: EventName | None = None,
     json: bool = False,
 ) -> None:
     """Say why a consumer runs or does not, why a run exists, or what became of an event.

@@ -1,16 +1,10 @@
-"""Limits, times and people on the command line, and what is meant by them."""
+"""Times and people on the command line, and what is meant by them."""
 
 from __future__ import annotations
 
 import getpass
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Annotated
-
-from cyclopts import Parameter
-from cyclopts.validators import Number
-
-Limit = Annotated[int, Parameter(validator=Number(gte=1))]
 
 
 def in_utc(moment: datetime) -> datetime:

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.naming import Limit
 from assetflow.cli.output import moment, print_json, rows, show, table, text
 from assetflow.cli.ranges import From, To, read_range
+from assetflow.cli.values import AtLeastOne
 from assetflow.core.backfill import series_to_look_at
 from assetflow.core.explanation.pending_keys import LeafKeys, leaf_keys
 from assetflow.core.explanation.words import count, iso, some
@@ -35,7 +35,7 @@ _RULERS = {
 
 
 @app.command
-def ls(consumer: str, /, *, limit: Limit = 50, json: bool = False) -> None:
+def ls(consumer: str, /, *, limit: AtLeastOne = 50, json: bool = False) -> None:
     """List the partitions of a consumer: pending ones with the keys that came and are missing, done and failed ones.
 
     Parameters

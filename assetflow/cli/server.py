@@ -18,8 +18,8 @@ from assetflow.api.app import create_app
 from assetflow.api.backend import Backend
 from assetflow.api.security import access_for
 from assetflow.cli.moments import since_option
-from assetflow.cli.ports import Port
 from assetflow.cli.process_log import log_to_stderr
+from assetflow.cli.values import Port
 from assetflow.errors import PortInUse
 from assetflow.evaluator.collector import spare_what_stays
 from assetflow.evaluator.evaluator import Evaluator, Options
