@@ -1,8 +1,8 @@
 """What a `spark_task` costs beside a plain Prefect task with the same Spark work: `python -m benchmarks.overhead`.
 
-Beside both, a plain task that keeps three versions, as a `spark_task` does. The tasks run in turn, in one flow run
-and one classic session. Then whole flow runs, each in a process of its own: with a classic session, and on the warm
-Connect server that they share.
+Beside both, a plain task that keeps three versions, and removes the oldest when it has written. The tasks run in
+turn, in one flow run and one classic session. Then whole flow runs, each in a process of its own: with a classic
+session, and on the warm Connect server that they share.
 """
 
 from __future__ import annotations

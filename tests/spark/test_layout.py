@@ -14,13 +14,18 @@ from assetflow.errors import PublishFailed
 from assetflow.spark import layout as layout_module
 from assetflow.spark.exchange import exchange
 from assetflow.spark.layout import DatasetLayout
-from tests.spark.publisher import publish_text
+from assetflow.spark.partitioned import PartitionedLayout
+from tests.spark.publisher import publish_text, write
 
 FOLDER = Path(__file__).parent
 
 
 def content(path: Path) -> str:
     return (path / "part-0.parquet").read_text()
+
+
+def version_runs(path: Path) -> list[str]:
+    return [each.name.partition("-")[2] for each in DatasetLayout(path).versions()]
 
 
 def publish_and_die(path: Path, text: str, run: str, point: str) -> None:
@@ -39,19 +44,23 @@ def dataset(tmp_path: Path) -> Path:
     return tmp_path / "orders"
 
 
-@pytest.mark.parametrize("point", ["mkdir", "write", "commit", "_next_version", "point_to", "replace"])
+@pytest.mark.parametrize(
+    "point", ["mkdir", "_prune", "remove_buried", "rmdir", "write", "commit", "_next_version", "point_to", "replace"]
+)
 def test_killed_before_the_swap_the_old_data_is_whole_and_a_retry_cleans_up(dataset: Path, point: str) -> None:
-    publish_text(dataset, "old", "run-1")
-    publish_and_die(dataset, "new", "run-2", point)
-    assert content(dataset) == "old"
+    for number in range(1, 4):
+        publish_text(dataset, f"old {number}", f"run-{number}")
+    publish_and_die(dataset, "new", "run-4", point)
+    assert content(dataset) == "old 3"
+    assert {content(each) for each in DatasetLayout(dataset).versions()} >= {"old 2", "old 3"}
 
-    publish_text(dataset, "newer", "run-2")
+    publish_text(dataset, "newer", "run-4")
     assert content(dataset) == "newer"
-    assert [each.name.partition("-")[2] for each in DatasetLayout(dataset).versions()] == ["run-1", "run-2"]
+    assert version_runs(dataset) == ["run-2", "run-3", "run-4"]
     assert list((DatasetLayout(dataset).versions_folder / ".staging").iterdir()) == []
 
 
-@pytest.mark.parametrize("point", ["_prune", "discard"])
+@pytest.mark.parametrize("point", ["_prune:second", "discard"])
 def test_killed_after_the_swap_the_new_data_is_whole(dataset: Path, point: str) -> None:
     publish_text(dataset, "old", "run-1")
     publish_and_die(dataset, "new", "run-2", point)
@@ -87,18 +96,95 @@ def test_without_exchange_a_kill_between_two_renames_is_put_right(
     (versions / "000001-run-0").rename(versions / "000001-before-assetflow")
     monkeypatch.setattr(layout_module, "exchange", lambda *_: False)
 
-    with DatasetLayout(dataset).stage("run-1-1"):
+    with DatasetLayout(dataset).stage("run-1", 1):
         assert content(dataset) == "from before"
 
 
 def test_a_live_attempt_is_not_cleaned_away(dataset: Path) -> None:
-    with DatasetLayout(dataset).stage("run-1-1") as first:
+    with DatasetLayout(dataset).stage("run-1", 1) as first:
         first.data.mkdir()
         publish_text(dataset, "other", "run-2")
         assert first.data.is_dir()
         with DatasetLayout(dataset).lock():
-            DatasetLayout(dataset).commit(first, "run-1")
+            DatasetLayout(dataset).commit(first)
     assert len(DatasetLayout(dataset).versions()) == 2
+
+
+def test_the_oldest_version_makes_room_before_the_next_is_written(dataset: Path) -> None:
+    for number in range(1, 4):
+        publish_text(dataset, str(number), f"run-{number}")
+
+    with DatasetLayout(dataset).stage("run-4", 1) as staging:
+        assert version_runs(dataset) == ["run-2", "run-3"]
+        assert [each.name for each in staging.folder.iterdir()] == ["lock"]
+
+    # It failed. Those that come after it, and its retries, push out no more.
+    with DatasetLayout(dataset).stage("run-4", 2):
+        pass
+    publish_text(dataset, "5", "run-5")
+    assert version_runs(dataset) == ["run-2", "run-3", "run-5"]
+
+
+def test_of_several_at_work_together_the_last_three_are_kept(dataset: Path) -> None:
+    for number in range(1, 4):
+        publish_text(dataset, str(number), f"run-{number}")
+    with DatasetLayout(dataset).stage("run-4", 1) as first:
+        write(first.data, "4")
+        publish_text(dataset, "5", "run-5")
+        with DatasetLayout(dataset).lock():
+            DatasetLayout(dataset).commit(first)
+
+    assert version_runs(dataset) == ["run-3", "run-5", "run-4"]
+
+
+def test_what_nobody_has_seen_pushes_out_no_version(dataset: Path) -> None:
+    for number in range(1, 4):
+        publish_text(dataset, str(number), f"run-{number}")
+    publish_and_die(dataset, "4", "run-4", "point_to")
+    assert version_runs(dataset) == ["run-2", "run-3", "run-4"]
+
+    with DatasetLayout(dataset).stage("run-5", 1):
+        assert version_runs(dataset) == ["run-2", "run-3", "run-4"]
+    publish_text(dataset, "6", "run-6")
+    assert version_runs(dataset) == ["run-2", "run-3", "run-6"]
+
+
+def test_who_went_back_to_an_older_version_loses_no_newer_one_to_an_attempt_that_fails(dataset: Path) -> None:
+    for number in range(1, 4):
+        publish_text(dataset, str(number), f"run-{number}")
+    dataset.unlink()
+    dataset.symlink_to(Path("orders.versions") / "000001-run-1")
+
+    with DatasetLayout(dataset).stage("run-4", 1):
+        pass
+
+    assert version_runs(dataset) == ["run-1", "run-2", "run-3"]
+
+
+def test_the_versions_of_a_dataset_that_somebody_took_away_stay(dataset: Path) -> None:
+    publish_text(dataset, "1", "run-1")
+    publish_text(dataset, "2", "run-2")
+    dataset.unlink()
+
+    publish_text(dataset, "3", "run-3")
+
+    assert version_runs(dataset) == ["run-1", "run-2", "run-3"]
+
+
+def test_versions_from_before_a_dataset_had_partitions_are_left_alone(dataset: Path) -> None:
+    for number in range(1, 4):
+        publish_text(dataset, str(number), f"run-{number}")
+    dataset.rename(dataset.with_name("orders-old"))
+
+    for number in range(4, 6):
+        # As a write with a partition column does.
+        with DatasetLayout(dataset).stage(f"run-{number}", 1), PartitionedLayout(dataset).of("a").stage("x", 1) as own:
+            write(own.data, "partition")
+            PartitionedLayout(dataset).of("a").commit(own)
+            PartitionedLayout(dataset).show()
+
+    assert version_runs(dataset) == ["run-1", "run-2", "run-3"]
+    assert content(dataset.with_name("orders-old")) == "3"
 
 
 def test_what_a_dead_server_side_job_wrote_later_is_cleaned(dataset: Path) -> None:
@@ -114,8 +200,7 @@ def test_a_directory_that_came_back_becomes_a_version_again(dataset: Path) -> No
     dataset.mkdir()
     (dataset / "part-0.parquet").write_text("by hand")
     publish_text(dataset, "two", "run-2")
-    names = [each.name.partition("-")[2] for each in DatasetLayout(dataset).versions()]
-    assert names == ["run-1", "before-assetflow", "run-2"]
+    assert version_runs(dataset) == ["run-1", "before-assetflow", "run-2"]
 
 
 def test_a_link_of_somebody_else_is_left_alone(dataset: Path, tmp_path: Path) -> None:

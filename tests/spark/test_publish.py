@@ -79,6 +79,18 @@ def test_rows_are_counted_although_the_footers_cannot_be_read(
     assert publish(spark.range(1000), orders).metrics["rows"] == 1000
 
 
+@pytest.mark.parametrize("form", ["parquet", "orc", "json", "csv", "text"])
+@pytest.mark.parametrize(("options", "size"), [({}, 65536), ({"file.bytes-per-checksum": "1024"}, 1024)])
+def test_files_reach_the_kernel_in_large_pieces(
+    spark: Any, orders: Asset, form: str, options: dict[str, str], size: int
+) -> None:
+    publish(spark.range(1000).selectExpr("CAST(id AS STRING)"), orders, format=form, options=options)
+
+    # Hadoop writes piece by piece; how large one is stands at the beginning of the file of their checksums.
+    sums = [each.read_bytes() for each in path_of(orders).resolve().glob(".*part-*.crc")]
+    assert {int.from_bytes(each[4:8], "big") for each in sums} == {size}
+
+
 def test_an_empty_dataframe_is_a_dataset_of_no_rows(spark: Any, orders: Asset) -> None:
     assert publish(spark.range(0), orders).metrics["rows"] == 0
     assert rows_of(spark, orders) == []
