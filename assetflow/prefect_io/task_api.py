@@ -14,6 +14,7 @@ from prefect.client.orchestration import get_client
 from prefect.settings import (
     PREFECT_API_URL,
     PREFECT_SERVER_ANALYTICS_ENABLED,
+    PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS,
     get_current_settings,
     temporary_settings,
 )
@@ -23,6 +24,8 @@ from assetflow.patience import Patience, is_busy
 from assetflow.prefect_io.credentials import request_headers
 
 DEFAULT_PATIENCE = 30.0
+# Prefect gives its temporary server 20 s, in which a slow machine does not even make the tables of a new database.
+_OWN_SERVER_STARTS = 120
 _SHOWN = 500
 
 
@@ -66,7 +69,8 @@ class TaskApi:
         Without an address in the settings it is the temporary server that Prefect itself uses then.
 
         Raises:
-            PrefectUnreachable: there is no address, and Prefect may not start a server.
+            PrefectUnreachable: there is no address, and Prefect may not start a server, or the one it starts does not
+                answer within two minutes (or PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS, if that is more).
         """
         api = get_current_settings().api
         verify: bool | str = not api.tls_insecure_skip_verify
@@ -157,13 +161,20 @@ def _tls(verify: bool | str) -> bool | ssl.SSLContext:
 
 
 def _own_server() -> str:
+    name_one = "Set PREFECT_API_URL, as in http://127.0.0.1:4200/api"
+    starts = max(_OWN_SERVER_STARTS, PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS.value())
+    patient = temporary_settings(updates={PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS: starts})
+    # Its report of itself would meet our first request on a new database, and show a traceback when it loses.
+    silent = temporary_settings(updates={PREFECT_SERVER_ANALYTICS_ENABLED: False})
     try:
-        # Its report of itself would meet our first request on a new database, and show a traceback when it loses.
-        with temporary_settings(updates={PREFECT_SERVER_ANALYTICS_ENABLED: False}):
+        with patient, silent:
             return str(get_client(sync_client=True).api_url)
     except ValueError as error:
+        raise PrefectUnreachable("no Prefect server is named", fix=name_one) from error
+    except RuntimeError as error:
         raise PrefectUnreachable(
-            "no Prefect server is named", fix="Set PREFECT_API_URL, as in http://127.0.0.1:4200/api"
+            f"no Prefect server is named, and the one that Prefect starts itself does not answer: {error}",
+            fix=f"Start one with `prefect server start`. {name_one}",
         ) from error
 
 

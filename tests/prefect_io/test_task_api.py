@@ -125,3 +125,13 @@ def test_prefects_settings_are_used(setting: object, value: str, header: str) ->
 def test_without_a_server_the_error_says_how_to_name_one() -> None:
     with pytest.raises(PrefectUnreachable, match="PREFECT_API_URL"):
         TaskApi.connect()
+
+
+def test_a_server_that_prefect_starts_in_vain_is_said_to_be_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never_ready(**_: object) -> None:
+        raise RuntimeError("Timed out while attempting to connect to ephemeral Prefect API server.")
+
+    monkeypatch.setattr("assetflow.prefect_io.task_api.get_client", never_ready)
+
+    with pytest.raises(PrefectUnreachable, match=r"Timed out .* `prefect server start`\. Set PREFECT_API_URL"):
+        TaskApi.connect()
