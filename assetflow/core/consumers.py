@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Literal
 from uuid import UUID, uuid5
 
@@ -37,16 +38,16 @@ class Consumer:
     paused: bool = False
     held: bool = False
 
-    @property
+    @cached_property
     def schedule(self) -> Schedule:
         return self.options.schedule
 
-    @property
+    @cached_property
     def takes_nothing(self) -> bool:
         """Paused, and what comes meanwhile is dropped."""
         return self.paused and self.options.while_paused == "drop"
 
-    @property
+    @cached_property
     def decides(self) -> bool:
         """Whether a pass may lead to a decision."""
         return not (self.paused or self.held) and self.schedule.condition is not None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from assetflow.core.events import AssetEvent
 
 MOST_EVENTS = 100
@@ -17,58 +15,50 @@ class Queue:
         events: the events by sequence; unless `complete`, only those of this transaction.
     """
 
-    __slots__ = ("_before", "complete", "events", "pending")
+    __slots__ = ("complete", "events", "pending")
 
     def __init__(self) -> None:
         self.pending: dict[str, dict[str | None, int]] = {}
         self.events: dict[int, AssetEvent] = {}
         self.complete = True
-        # The numbers in the table of what is another number now, or was meanwhile.
-        self._before: dict[tuple[str, str | None], int] = {}
 
     def stored(self, uri: str, key: str | None, count: int) -> None:
         """Take over a row of the table."""
         self.pending.setdefault(uri, {})[key] = count
         self.complete = False
 
-    def add(self, sequence: int, event: AssetEvent) -> None:
-        """Queue an event, if it is not queued."""
+    def add(self, sequence: int, event: AssetEvent) -> int | None:
+        """Queue an event: how many of its asset and key there are now, none if it is queued already."""
         if sequence in self.events:
-            return
+            return None
         self.events[sequence] = event
-        uri, key = event.asset.uri, event.partition_key
-        keys = self.pending.setdefault(uri, {})
-        count = keys.get(key, 0)
-        self._before.setdefault((uri, key), count)
-        keys[key] = count + 1
+        keys = self.pending.setdefault(event.asset.uri, {})
+        count = keys[event.partition_key] = keys.get(event.partition_key, 0) + 1
+        return count
 
-    def discard(self, sequence: int) -> None:
-        """Take an event out, if it is queued."""
+    def discard(self, sequence: int) -> int | None:
+        """Take an event out: how many of its asset and key are left, none if it is not queued."""
         event = self.events.pop(sequence, None)
         if event is None:
-            return
+            return None
         uri, key = event.asset.uri, event.partition_key
         keys = self.pending[uri]
-        count = keys[key]
-        self._before.setdefault((uri, key), count)
-        if count > 1:
-            keys[key] = count - 1
-            return
-        del keys[key]
-        if not keys:
+        count = keys[key] - 1
+        if count:
+            keys[key] = count
+        elif len(keys) > 1:
+            del keys[key]
+        else:
             del self.pending[uri]
+        return count
 
-    def changes(self) -> Iterator[tuple[str, str | None, int]]:
-        """URI, key and number of events, where it is another number than in the table."""
-        for (uri, key), before in self._before.items():
-            count = self.pending.get(uri, {}).get(key, 0)
-            if count != before:
-                yield uri, key, count
+    @property
+    def is_settled(self) -> bool:
+        """Whether it may stay in memory as it is. A long queue is not kept in full: it may wait for ever, and grow."""
+        return self.complete and len(self.events) <= MOST_EVENTS
 
     def settle(self) -> None:
-        """The changes are in the table. A long queue is not kept in full: it may wait for ever, and grow."""
-        self._before.clear()
-        if self.complete and len(self.events) > MOST_EVENTS:
+        """Keep no more than may stay; what this transaction added is in the tables now."""
+        if not self.is_settled:
             self.complete = False
-        if not self.complete:
             self.events.clear()

@@ -31,6 +31,8 @@ from assetflow.ledger.work import Work
 
 QueueKey = tuple[int, str | None]
 ReceiptKey = tuple[int, int, str]
+# Consumer, target key, URI and key of the events: a row of the short form.
+Place = tuple[int, str | None, str, str | None]
 
 _PENDING_KEY = (PENDING.c.consumer, PENDING.c.target_key, PENDING.c.uri, PENDING.c.source_key)
 _RECEIPT_KEY = (RECEIPT.c.sequence, RECEIPT.c.consumer, RECEIPT.c.target_key)
@@ -55,9 +57,9 @@ class Queues:
         self._recent = recent
         self._queues: dict[QueueKey, Queue] = {}
         # What this transaction writes.
-        self._changed: dict[QueueKey, Queue] = {}
-        self._written: dict[ReceiptKey, Receipt | None] = {}
-        self._keys_of: dict[tuple[int, int], dict[str, None]] = defaultdict(dict)
+        self._counts: dict[Place, tuple[int, int]] = {}  # the number in the table, and the one now
+        self._receipts: dict[int, dict[tuple[int, str], Receipt | None]] = defaultdict(dict)
+        self._unsettled: dict[QueueKey, Queue] = {}
 
     def __len__(self) -> int:
         return len(self._queues)
@@ -139,9 +141,9 @@ class Queues:
     def target_keys(self, consumer: int) -> Collection[str | None]:
         stored = select(PENDING.c.target_key).where(PENDING.c.consumer == consumer).distinct()
         found = {key_from_column(key): None for key in self._work.connection.scalars(stored)}
-        for (number, key), queue in self._changed.items():
+        for number, key, *_ in self._counts:
             if number == consumer:
-                if queue.pending:
+                if self._queues[number, key].pending:
                     found[key] = None
                 else:
                     found.pop(key, None)
@@ -159,19 +161,19 @@ class Queues:
             query = select(*RECEIPT_COLUMNS).select_from(RECEIPTS).where(*of_event)
             rows = self._work.connection.execute(query)
             found = {key_to_column(receipt.target_key): receipt for receipt in map(receipt_from_row, rows)}
-        for key in self._keys_of.get((event, consumer), ()):
-            written = self._written[event, consumer, key]
-            if written is None:
-                found.pop(key, None)
-            else:
-                found[key] = written
+        for (number, key), receipt in self._receipts.get(event, {}).items():
+            if number == consumer:
+                if receipt is None:
+                    found.pop(key, None)
+                else:
+                    found[key] = receipt
         return list(found.values())
 
     def write(self, event: AssetEvent, receipt: Receipt) -> None:
         consumer = receipt.consumer
         if consumer is not None:
             if receipt.status == "queued":
-                self._queue_of(event, consumer, receipt.target_key).add(receipt.event, event)
+                self._put_in(event, consumer, receipt.target_key)
             else:
                 self._take_out(event, consumer, receipt.target_key)
         self._note(receipt.event, consumer or NO_CONSUMER, receipt.target_key, receipt)
@@ -182,10 +184,12 @@ class Queues:
             return
         consumer, key = decision.consumer, decision.target_key
         self.load_events([(consumer, key)])
-        queue = self._changed[consumer, key] = self._queues[consumer, key]
+        queue = self._queues[consumer, key]
         for event in decision.events:
             sequence = _place(event)
-            queue.discard(sequence)
+            left = queue.discard(sequence)
+            if left is not None:
+                self._count(event, consumer, key, queue, left + 1, left)
             receipt = Receipt(sequence, event.asset.uri, consumer, "consumed", key, decision.id)
             self._note(sequence, consumer, key, receipt)
 
@@ -193,23 +197,38 @@ class Queues:
         self._take_out(event, consumer, target_key)
         self._note(_place(event), consumer, target_key, None)
 
+    def _put_in(self, event: AssetEvent, consumer: int, target_key: str | None) -> None:
+        queue = self._queue_of(event, consumer, target_key)
+        count = queue.add(_place(event), event)
+        if count is not None:
+            self._count(event, consumer, target_key, queue, count - 1, count)
+
     def _take_out(self, event: AssetEvent, consumer: int, target_key: str | None) -> None:
         # A new event is queued at most in a queue that was read already.
         if _place(event) < self._work.first or (consumer, target_key) in self._queues:
-            self._queue_of(event, consumer, target_key).discard(_place(event))
+            queue = self._queue_of(event, consumer, target_key)
+            left = queue.discard(_place(event))
+            if left is not None:
+                self._count(event, consumer, target_key, queue, left + 1, left)
 
     def _queue_of(self, event: AssetEvent, consumer: int, target_key: str | None) -> Queue:
         """The queue, to be changed."""
         # Whether an older event is queued can be known only when the whole queue is.
         if _place(event) < self._work.first:
             self.load_events([(consumer, target_key)])
-        queue = self._changed[consumer, target_key] = self._queue(consumer, target_key)
-        return queue
+        return self._queue(consumer, target_key)
+
+    def _count(
+        self, event: AssetEvent, consumer: int, target_key: str | None, queue: Queue, before: int, now: int
+    ) -> None:
+        place = (consumer, target_key, event.asset.uri, event.partition_key)
+        known = self._counts.get(place)
+        self._counts[place] = (before if known is None else known[0], now)
+        if not queue.is_settled:
+            self._unsettled[consumer, target_key] = queue
 
     def _note(self, event: int, consumer: int, target_key: str | None, receipt: Receipt | None) -> None:
-        key = key_to_column(target_key)
-        self._written[event, consumer, key] = receipt
-        self._keys_of[event, consumer][key] = None
+        self._receipts[event][consumer, key_to_column(target_key)] = receipt
 
     def flush(self, numbers: Mapping[UUID, int]) -> None:
         """Write receipts and queues.
@@ -218,17 +237,23 @@ class Queues:
             numbers: the numbers of the decisions made in this transaction.
         """
         self._flush_receipts(numbers)
+        self._flush_counts()
+        for queue in self._unsettled.values():
+            queue.settle()
+        self._unsettled.clear()
+
+    def _flush_counts(self) -> None:
         counts: list[tuple[int, str, str, str, int]] = []
         gone: list[tuple[int, str, str, str]] = []
-        for (consumer, target_key), queue in self._changed.items():
-            for uri, source_key, count in queue.changes():
-                key = (consumer, key_to_column(target_key), uri, key_to_column(source_key))
-                if count:
-                    counts.append((*key, count))
-                else:
-                    gone.append(key)
-            queue.settle()
-        self._changed.clear()
+        for (consumer, target_key, uri, source_key), (before, now) in self._counts.items():
+            if now == before:
+                continue
+            key = (consumer, key_to_column(target_key), uri, key_to_column(source_key))
+            if now:
+                counts.append((*key, now))
+            else:
+                gone.append(key)
+        self._counts.clear()
         _DROP_PENDING.run(self._work.connection, gone)
         _COUNT.run(self._work.connection, counts)
 
@@ -236,16 +261,18 @@ class Queues:
         new: list[tuple[Any, ...]] = []
         changed: list[tuple[Any, ...]] = []
         gone: list[ReceiptKey] = []
-        first, now = self._work.first, self._work.now
-        for key, receipt in self._written.items():
-            if receipt is not None:
-                decision = None if receipt.decision is None else numbers[receipt.decision]
-                row = (*key, receipt.status, decision, receipt.by, receipt.why, receipt.error, now)
-                (new if key[0] >= first else changed).append(row)
-            elif key[0] < first:
-                gone.append(key)
-        self._written.clear()
-        self._keys_of.clear()
+        now = self._work.now
+        for event, receipts in self._receipts.items():
+            is_new = event >= self._work.first
+            rows = new if is_new else changed
+            for (consumer, key), receipt in receipts.items():
+                if receipt is not None:
+                    decision = None if receipt.decision is None else numbers[receipt.decision]
+                    stands = (receipt.status, decision, receipt.by, receipt.why, receipt.error, now)
+                    rows.append((event, consumer, key, *stands))
+                elif not is_new:
+                    gone.append((event, consumer, key))
+        self._receipts.clear()
         _DROP_RECEIPTS.run(self._work.connection, gone)
         _CHANGE_RECEIPTS.run(self._work.connection, changed)
         _ADD_RECEIPTS.run(self._work.connection, new)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable
 
 from assetflow.core.events import AssetEvent
@@ -15,13 +16,14 @@ class RecentEvents:
 
     def __init__(self, size: int = 10_000) -> None:
         self._size = size
-        self._events: dict[int, AssetEvent] = {}
+        # Of a plain dict the first key is found by a walk past all that were deleted before it.
+        self._events: OrderedDict[int, AssetEvent] = OrderedDict()
 
     def keep(self, events: Iterable[AssetEvent]) -> None:
         """Keep committed events; those that were kept longest make room."""
         self._events.update((event.sequence, event) for event in events if event.sequence is not None)
         while len(self._events) > self._size:
-            del self._events[next(iter(self._events))]
+            self._events.popitem(last=False)
 
     def among(self, sequences: Iterable[int]) -> dict[int, AssetEvent]:
         """Those of these events that are kept."""
