@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from multiprocessing import get_context
@@ -49,8 +49,15 @@ class Measured:
     memory_mb: float
 
 
-async def measure(place: str | Path, recordings: int, consumers: int, *, deploy: bool = True) -> Measured:
-    """One round, on a new ledger or on one where the consumers of the ring are deployed."""
+async def measure(
+    place: str | Path,
+    recordings: int,
+    consumers: int,
+    *,
+    deploy: bool = True,
+    counting: AbstractContextManager[None] | None = None,
+) -> Measured:
+    """One round, on a new ledger or on one where the consumers of the ring are deployed; `counting` around it."""
     assets = ring.assets(consumers)
     if deploy:
         with Ledger.open(place) as ledger:
@@ -60,7 +67,8 @@ async def measure(place: str | Path, recordings: int, consumers: int, *, deploy:
         await _seconds(thread, before)
         start = await thread.call(thread.ledger.reader.status)
         spare_what_stays()
-        wall, cpu = await _seconds(thread, made)
+        with counting or nullcontext():
+            wall, cpu = await _seconds(thread, made)
         end = await thread.call(thread.ledger.reader.status)
     assert end.last_event == start.last_event + recordings, "every recording is in the ledger"
     database = "postgres" if "://" in str(place) else "sqlite"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from typing import Literal
 from uuid import UUID, uuid5
 
@@ -20,7 +19,7 @@ ReceiptStatus = Literal[
 DecisionKind = Literal["asset", "time", "backfill"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Consumer:
     """One deployment of a flow that is scheduled on assets or time.
 
@@ -29,6 +28,9 @@ class Consumer:
         name: `flow/deployment`.
         paused: its automation is switched off (3.4).
         held: the deployment itself is paused: the queue goes on filling, decisions wait (3.4).
+        schedule, coalesces: of its options.
+        takes_nothing: paused, and what comes meanwhile is dropped.
+        decides: whether a pass may lead to a decision.
     """
 
     id: int
@@ -37,23 +39,25 @@ class Consumer:
     options: ConsumerOptions = field(default_factory=ConsumerOptions)
     paused: bool = False
     held: bool = False
+    # What follows from the others, worked out once: the fold asks for it with each event.
+    schedule: Schedule = field(init=False, repr=False, compare=False)
+    coalesces: bool = field(init=False, repr=False, compare=False)
+    takes_nothing: bool = field(init=False, repr=False, compare=False)
+    decides: bool = field(init=False, repr=False, compare=False)
 
-    @cached_property
-    def schedule(self) -> Schedule:
-        return self.options.schedule
-
-    @cached_property
-    def takes_nothing(self) -> bool:
-        """Paused, and what comes meanwhile is dropped."""
-        return self.paused and self.options.while_paused == "drop"
-
-    @cached_property
-    def decides(self) -> bool:
-        """Whether a pass may lead to a decision."""
-        return not (self.paused or self.held) and self.schedule.condition is not None
+    def __post_init__(self) -> None:
+        schedule = self.options.schedule
+        derived = {
+            "schedule": schedule,
+            "coalesces": self.options.coalesce,
+            "takes_nothing": self.paused and self.options.while_paused == "drop",
+            "decides": not (self.paused or self.held) and schedule.condition is not None,
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Receipt:
     """What became of one event for one consumer (and target key, if partitioned) (3.5).
 
@@ -77,7 +81,7 @@ class Receipt:
     error: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Decision:
     """The record that a consumer's condition held: the events it consumes, and the run that it leads to (4.2, 4.6).
 

@@ -81,7 +81,7 @@ def _order(key: str | None) -> str:
 
 def _decide(book: Book, consumer: Consumer, key: str | None, now: datetime) -> Decision | None:
     pending = book.pending(consumer.id, key)
-    if not pending or (consumer.options.coalesce and book.is_busy(consumer.id, key)):
+    if not pending or (consumer.coalesces and book.is_busy(consumer.id, key)):
         return None
     if not evaluate(consumer.schedule, key, pending, book.tokens_of):
         return None

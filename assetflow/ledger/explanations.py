@@ -128,7 +128,7 @@ def consumer_facts(
         queued=size,
         since=record.since,
         last=last[0] if last else None,
-        running=_running(reader, consumer.id) if consumer.options.coalesce else frozenset(),
+        running=_running(reader, consumer.id) if consumer.coalesces else frozenset(),
         loops=loops,
         removed=record.removed_at,
     )

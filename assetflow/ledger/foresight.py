@@ -53,7 +53,7 @@ def _tokens(names: Names, events: Iterable[AssetEvent]) -> dict[str, frozenset[T
 
 
 def _coalescing(roster: Roster, tokens: Mapping[str, frozenset[Token]]) -> Iterable[Consumer]:
-    return (consumer for found in tokens.values() for consumer in roster.wanting(found) if consumer.options.coalesce)
+    return (consumer for found in tokens.values() for consumer in roster.wanting(found) if consumer.coalesces)
 
 
 def _touched(
@@ -91,7 +91,7 @@ def _may_be_consumed(
         return tokens[uri] if uri in tokens else names.tokens_of(uri)
 
     for (number, key), (consumer, added) in touched.items():
-        waits = consumer.options.coalesce and verdicts.is_busy(number, key)
+        waits = consumer.coalesces and verdicts.is_busy(number, key)
         if consumer.decides and stored[number, key] and not waits:
             pending = {uri: set(keys) for uri, keys in stored[number, key].items()}
             for uri, keys in added.items():

@@ -68,7 +68,7 @@ def ended(
 def _pass_after_end(book: LedgerBook, number: int, key: str | None, now: datetime) -> list[Decision]:
     consumer = book.roster.find(number)
     # Only with `coalesce` does a run's end let a decision be made (4.7).
-    if consumer is None or not consumer.options.coalesce:
+    if consumer is None or not consumer.coalesces:
         return []
     return evaluate_consumer(book, consumer, [key], now)
 

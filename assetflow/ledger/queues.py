@@ -254,8 +254,9 @@ class Queues:
             else:
                 gone.append(key)
         self._counts.clear()
-        _DROP_PENDING.run(self._work.connection, gone)
-        _COUNT.run(self._work.connection, counts)
+        # In the order of the table: neighbours share its pages.
+        _DROP_PENDING.run(self._work.connection, sorted(gone))
+        _COUNT.run(self._work.connection, sorted(counts))
 
     def _flush_receipts(self, numbers: Mapping[UUID, int]) -> None:
         new: list[tuple[Any, ...]] = []
@@ -274,7 +275,7 @@ class Queues:
                     gone.append((event, consumer, key))
         self._receipts.clear()
         _DROP_RECEIPTS.run(self._work.connection, gone)
-        _CHANGE_RECEIPTS.run(self._work.connection, changed)
+        _CHANGE_RECEIPTS.run(self._work.connection, sorted(changed))
         _ADD_RECEIPTS.run(self._work.connection, new)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from typing import Any
@@ -12,10 +13,10 @@ import pytest
 pytestmark = pytest.mark.heavy
 
 
-def run(name: str, *options: str) -> dict[str, Any]:
+def run(name: str, *options: str, timeout: float = 170) -> dict[str, Any]:
     """What a benchmark prints."""
     command = [sys.executable, "-m", f"benchmarks.{name}", "--json", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=170, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout)
 
@@ -26,6 +27,13 @@ def test_engine() -> None:
     names = {"events_per_second_1k", "events_per_second_10k", "cpu_ms_per_event_1k", "cost_ratio_10k_to_100"}
     assert all(found[name] > 0 for name in (*names, "memory_mb", "postgres_ratio"))
     assert [each["decisions"] for each in found["sizes"]] == [60, 60, 120, 120, 60]
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind, which is not here")
+def test_instructions() -> None:
+    found = run("instructions", "--many=30", "--few=10", timeout=900)
+    assert found["instructions_ratio_10k_to_100"] > 0
+    assert all(each["instructions"] > 10_000 for each in found["sizes"])
 
 
 @pytest.mark.prefect

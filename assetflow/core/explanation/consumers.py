@@ -62,7 +62,7 @@ class ConsumerExplanation:
             "paused": consumer.paused,
             "held": consumer.held,
             "while_paused": consumer.options.while_paused,
-            "coalesce": consumer.options.coalesce,
+            "coalesce": consumer.coalesces,
             "partitioned": consumer.schedule.is_partitioned,
             "schedule": consumer.schedule.describe(),
             "holds": self.holds,
@@ -133,7 +133,7 @@ def _state(facts: ConsumerFacts, rows: tuple[ConditionRow, ...], holds: bool) ->
     if not rows:
         return "time only"
     if holds:
-        return "running" if consumer.options.coalesce and facts.running else "ready"
+        return "running" if consumer.coalesces and facts.running else "ready"
     return "never" if rows[0].state == "never" or not consumer.schedule.tokens else "waiting"
 
 
@@ -200,7 +200,7 @@ def _notes(facts: ConsumerFacts, rows: tuple[ConditionRow, ...]) -> list[str]:
         for row in rows
         if row.state == "never" and row.kind == "name"
     ]
-    if consumer.options.coalesce:
+    if consumer.coalesces:
         notes.append("Updates that come while a run of it has not ended become one run (coalesce).")
     if facts.last is not None and facts.last.run.undeliverable:
         notes.append(
