@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from benchmarks.engine import measure
@@ -35,8 +35,8 @@ _COUNTED = re.compile(r"Events +: (.*)\n.*Collected : (.*)")
 
 def count(folder: Path, recordings: int, consumers: int) -> Figures:
     """The counts of one round in a process of its own, each per event."""
-    profile = folder / f"{consumers}.callgrind"
-    child = (sys.executable, "-m", "benchmarks.instructions", "--child", str(folder / f"{consumers}.db"))
+    profile = folder / "callgrind"
+    child = (sys.executable, "-m", "benchmarks.instructions", "--child", str(folder / "ledger.db"))
     sizes = ("--many", str(recordings), "--few", str(consumers))
     # With strings hashed at random, two runs would differ a little.
     done = subprocess.run(
@@ -47,9 +47,9 @@ def count(folder: Path, recordings: int, consumers: int) -> Figures:
         check=False,
     )
     found = _COUNTED.search(done.stderr)
-    if done.returncode or found is None:
-        raise SystemExit(f"valgrind failed: {done.stderr[-3000:]}")
-    events = dict(zip(found[1].split(), map(int, found[2].split()), strict=True))
+    events = dict(zip(found[1].split(), map(int, found[2].split()), strict=True)) if found else {}
+    if done.returncode or not events.get("Ir"):
+        raise SystemExit(f"valgrind counted nothing: {done.stderr[-3000:]}")
     return {
         "recordings": recordings,
         "consumers": consumers,
@@ -61,9 +61,10 @@ def count(folder: Path, recordings: int, consumers: int) -> Figures:
 
 def figures(many: int, few: int) -> Figures:
     """`many` recordings into `many` and into `few` consumers."""
-    with tempfile.TemporaryDirectory(prefix="assetflow-instructions-") as folder, ThreadPoolExecutor(2) as threads:
-        counts = threads.map(lambda consumers: count(Path(folder), many, consumers), (many, few))
-        large, small = list(counts)
+    with ExitStack() as stack:
+        folders = [Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assetflow-"))) for _ in range(2)]
+        threads = stack.enter_context(ThreadPoolExecutor(2))
+        large, small = threads.map(count, folders, (many, many), (many, few))
     return {
         "instructions_ratio_10k_to_100": round(large["instructions"] / small["instructions"], 3),
         "first_level_misses_ratio": round(large["first_level_misses"] / small["first_level_misses"], 3),

@@ -90,8 +90,7 @@ class Queues:
         if not missing:
             return
         self._take(_QUEUED_IN, _names(missing), set(missing))
-        for key in missing:
-            self._queues[key].complete = True
+        self._complete(missing)
 
     def load_all(self, consumer: int) -> None:
         """Read all queues of a consumer, in short and in full."""
@@ -105,8 +104,14 @@ class Queues:
                 self._queues[key].stored(uri, key_from_column(source_key), count)
         wanted = {key for key in keys if not self._queues[key].complete}
         self._take(_QUEUED.where(RECEIPT.c.consumer == consumer), {}, wanted)
-        for key in wanted:
-            self._queues[key].complete = True
+        self._complete(wanted)
+
+    def _complete(self, keys: Iterable[QueueKey]) -> None:
+        for key in keys:
+            queue = self._queues[key]
+            queue.complete = True
+            if not queue.is_settled:
+                self._unsettled[key] = queue
 
     def _take(self, query: Any, parameters: dict[str, Any], wanted: Collection[QueueKey]) -> None:
         rows = cast("Sequence[Sequence[Any]]", self._work.connection.execute(query, parameters).all())

@@ -171,9 +171,10 @@ def _own_server() -> str:
             return str(get_client(sync_client=True).api_url)
     except ValueError as error:
         raise PrefectUnreachable("no Prefect server is named", fix=name_one) from error
-    except RuntimeError as error:
+    except (RuntimeError, httpx.HTTPError) as error:
         raise PrefectUnreachable(
-            f"no Prefect server is named, and the one that Prefect starts itself does not answer: {error}",
+            "no Prefect server is named, and the one that Prefect starts itself does not answer: "
+            f"{error or type(error).__name__}",
             fix=f"Start one with `prefect server start`. {name_one}",
         ) from error
 

@@ -30,6 +30,7 @@ def test_engine() -> None:
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind, which is not here")
+@pytest.mark.timeout(960)
 def test_instructions() -> None:
     found = run("instructions", "--many=30", "--few=10", timeout=900)
     assert found["instructions_ratio_10k_to_100"] > 0

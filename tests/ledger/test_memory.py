@@ -98,7 +98,9 @@ def test_a_long_queue_is_not_kept_in_memory(sqlite_ledger: Ledger, monkeypatch: 
     deploy(sqlite_ledger, A & B)
     for _ in range(3):
         sqlite_ledger.writer.record([recording(event(A), event(A))], NOW)
-    with sqlite_ledger.transaction(NOW) as book:
-        assert not book.queues.is_known((1, None))
+    for _ in range(2):
+        with sqlite_ledger.transaction(NOW) as book:
+            assert not book.queues.is_known((1, None))
+            assert len(book.queued(1, None)) == 6
     [(_, [decision])] = sqlite_ledger.writer.record([update(B)], NOW)
     assert [each.sequence for each in decision.events] == [1, 2, 3, 4, 5, 6, 7]

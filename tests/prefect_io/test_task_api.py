@@ -127,11 +127,14 @@ def test_without_a_server_the_error_says_how_to_name_one() -> None:
         TaskApi.connect()
 
 
-def test_a_server_that_prefect_starts_in_vain_is_said_to_be_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("failure", [RuntimeError("timed out"), httpx.ReadTimeout("timed out")])
+def test_a_server_that_prefect_starts_in_vain_is_said_to_be_unreachable(
+    monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
     def never_ready(**_: object) -> None:
-        raise RuntimeError("Timed out while attempting to connect to ephemeral Prefect API server.")
+        raise failure
 
     monkeypatch.setattr("assetflow.prefect_io.task_api.get_client", never_ready)
 
-    with pytest.raises(PrefectUnreachable, match=r"Timed out .* `prefect server start`\. Set PREFECT_API_URL"):
+    with pytest.raises(PrefectUnreachable, match=r"timed out\. .* `prefect server start`\. Set PREFECT_API_URL"):
         TaskApi.connect()
