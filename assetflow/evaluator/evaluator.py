@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from uuid import UUID
 
 from assetflow.core.consumers import Consumer
@@ -26,7 +27,7 @@ from assetflow.listeners import RunCreated
 from assetflow.prefect_io.artifact_log import ArtifactLog
 from assetflow.prefect_io.event_log import EventLog
 from assetflow.prefect_io.flow_runs import FlowRuns
-from assetflow.prefect_io.rest import PrefectApi
+from assetflow.prefect_io.rest import PrefectApi, patiently
 from assetflow.prefect_io.run_notes import RunNotes
 from assetflow.prefect_io.time_runs import TimeRuns
 from assetflow.prefect_io.websocket import subscribe
@@ -135,9 +136,9 @@ class Evaluator:
         Raises:
             PrefectUnreachable, PrefectRefused, LedgerError
         """
-        await self.registry.sync()
-        await self.timers.settled()
-        await self.catch_up.sweep(self._options.sweeps.overlap)
+        sweep = partial(self.catch_up.sweep, self._options.sweeps.overlap)
+        for step in (self.registry.sync, self.timers.settled, sweep):
+            await patiently(step)
         while not await self._is_idle():  # noqa: ASYNC110 (other processes write to the ledger too)
             await asyncio.sleep(SETTLE_EVERY)
 
@@ -147,7 +148,7 @@ class Evaluator:
         Raises:
             PrefectUnreachable, PrefectRefused, LedgerError
         """
-        await self.catch_up.whole_window()
+        await patiently(self.catch_up.whole_window)
         await self.settled()
 
     async def _is_idle(self) -> bool:

@@ -10,7 +10,7 @@ from typing import cast
 from assetflow.core.codec import event_to_json
 from assetflow.core.consumers import Decision
 from assetflow.prefect_io.names import TRIGGERING_EVENTS_ARTIFACT, UPDATE_ARTIFACT
-from assetflow.prefect_io.rest import Json, PrefectApi, next_page
+from assetflow.prefect_io.rest import Json, PrefectApi, patiently
 
 PAGE = 100
 
@@ -37,7 +37,7 @@ class ArtifactLog:
                 "offset": offset,
             }
             ask = partial(self._api.post, "/artifacts/filter", body)
-            page = cast("list[Json]", await (next_page(ask) if offset else ask()))
+            page = cast("list[Json]", await (patiently(ask) if offset else ask()))
             for artifact in page:
                 if created(artifact) < moment:
                     return

@@ -11,7 +11,7 @@ from functools import partial
 from typing import cast
 from urllib.parse import parse_qs, urlsplit
 
-from assetflow.prefect_io.rest import Json, PrefectApi, next_page
+from assetflow.prefect_io.rest import Json, PrefectApi, patiently
 
 PAGE = 50
 
@@ -45,7 +45,7 @@ class EventLog:
                 return
             # Only the token is taken over: the host in the link is the server's own idea of its name.
             token = parse_qs(urlsplit(following).query)["page-token"][0]
-            page = await next_page(partial(self._api.get, "/events/filter/next", {"page-token": token}))
+            page = await patiently(partial(self._api.get, "/events/filter/next", {"page-token": token}))
 
     async def publish(self, events: Sequence[Json]) -> None:
         """Publish events, all of them or, if one is invalid, none; answered is not yet stored.

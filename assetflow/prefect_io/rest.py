@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import httpx
 from prefect.client.orchestration import PrefectClient, get_client
@@ -19,9 +19,10 @@ from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, tempor
 from assetflow.errors import PrefectRefused, PrefectUnreachable
 
 Json = Mapping[str, Any]
+Answer = TypeVar("Answer")
 
 SECONDS_TO_ANSWER = 15.0
-PAUSES_WITHIN_A_LIST = (0.1, 0.2, 0.5, 1.0, 2.0)
+PAUSES_WHEN_BUSY = (0.1, 0.2, 0.5, 1.0, 2.0)
 # Prefect's client would repeat these by itself, after a pause of two seconds at least.
 _BUSY = frozenset({408, 429, 502, 503})
 _NOT_FOR_GOOD = _BUSY | {425}
@@ -109,13 +110,15 @@ def check_address() -> None:
         )
 
 
-async def next_page(ask: Callable[[], Awaitable[Any]]) -> Any:
-    """A page in the middle of a long list: asked for again when Prefect is busy, so that nobody begins anew.
+async def patiently(ask: Callable[[], Awaitable[Answer]]) -> Answer:
+    """The answer to what may be asked twice: asked for again when Prefect is busy, or away for some seconds.
+
+    For what nobody repeats, a person's click or `--once`, and for the middle of a list, so that nobody begins anew.
 
     Raises:
         PrefectUnreachable, PrefectRefused: as `post`.
     """
-    for pause in PAUSES_WITHIN_A_LIST:
+    for pause in PAUSES_WHEN_BUSY:
         try:
             return await ask()
         except PrefectUnreachable:

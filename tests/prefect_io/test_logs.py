@@ -25,7 +25,7 @@ PAGES = 40
 
 @pytest.fixture
 async def api(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PrefectApi]:
-    monkeypatch.setattr(rest, "PAUSES_WITHIN_A_LIST", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(rest, "PAUSES_WHEN_BUSY", (0.0, 0.0, 0.0))
     with temporary_settings(updates={PREFECT_API_URL: URL}), respx.mock:
         respx.get(f"{URL}/csrf-token").respond(422, json={"detail": "CSRF protection is disabled."})
         async with prefect_api() as api:

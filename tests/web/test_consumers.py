@@ -13,6 +13,7 @@ from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.schedules import AssetOrTimeSchedule
 from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Ledger
+from assetflow.prefect_io import rest
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
 from tests.web.conftest import MakeSite, Site
 from tests.web.html import Page, read
@@ -154,14 +155,15 @@ class Told:
 
     url = "http://127.0.0.1:4200/api"
 
-    def __init__(self, error: Exception | None = None) -> None:
+    def __init__(self, error: Exception | None = None, times: int = 100) -> None:
         self.error = error
+        self.times = times
         self.asked: list[tuple[str, Any]] = []
 
     async def post(self, path: str, body: Any) -> Any:
-        if self.error:
-            raise self.error
         self.asked.append((path, body))
+        if self.error and len(self.asked) <= self.times:
+            raise self.error
         return {"id": str(UUID(int=5)), "state_type": "SCHEDULED"}
 
 
@@ -188,6 +190,22 @@ def test_run_now_starts_a_run_that_consumes_nothing(make_site: MakeSite, ledger:
     assert body["context"]["assetflow"]["partition_key"] == "2026-01-01"
 
 
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rest, "PAUSES_WHEN_BUSY", (0.0, 0.0))
+
+
+@pytest.mark.usefixtures("no_pauses")
+def test_prefect_that_is_busy_for_a_moment_is_asked_again_for_the_same_run(make_site: MakeSite, ledger: Ledger) -> None:
+    deploy(ledger, "report/nightly", ORDERS)
+    told = Told(PrefectUnreachable("Prefect answers 503"), times=2)
+    answer = make_site(prefect=prefect(told)).submit(f"{REPORT}/run", REPORT, f"{REPORT}/run")
+    assert answer.headers["location"] == f"{REPORT}?started={UUID(int=5)}"
+    assert len(told.asked) == 3
+    assert len({body["idempotency_key"] for _, body in told.asked}) == 1
+
+
+@pytest.mark.usefixtures("no_pauses")
 def test_prefect_that_does_not_answer_is_told_at_the_form(make_site: MakeSite, ledger: Ledger) -> None:
     deploy(ledger, "report/nightly", ORDERS)
     site = make_site(prefect=prefect(Told(PrefectUnreachable("Prefect does not answer", fix="Is it up?"))))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any, cast
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from fastapi import APIRouter
 from fastapi.concurrency import run_in_threadpool
@@ -22,6 +23,7 @@ from assetflow.core.partitions import check_key
 from assetflow.core.redaction import redact
 from assetflow.errors import Conflict, UnknownAsset
 from assetflow.ledger.reader import Reader
+from assetflow.prefect_io.rest import patiently
 
 router = APIRouter(tags=["Airflow: assets"], route_class=EtagRoute)
 
@@ -60,13 +62,15 @@ def producer_of(reader: Reader, number: int) -> tuple[str, UUID]:
 
 
 async def start_run(backend: Backend, deployment: UUID, wanted: MaterializeIn) -> Mapping[str, Any]:
-    """The flow run that Prefect made.
+    """The flow run that Prefect made; a Prefect that is busy for a moment is asked again.
 
     Raises:
         PrefectUnreachable, PrefectRefused: there is none.
     """
+    # With a key of its own, a request that is repeated does not make a second run.
+    request = {"idempotency_key": str(uuid4())} | run_request(wanted)
     async with backend.prefect() as api:
-        answer = await api.post(f"/deployments/{deployment}/create_flow_run", run_request(wanted))
+        answer = await patiently(partial(api.post, f"/deployments/{deployment}/create_flow_run", request))
     return cast("Mapping[str, Any]", answer)
 
 
