@@ -192,9 +192,7 @@ class Queues:
         queue = self._queues[consumer, key]
         for event in decision.events:
             sequence = _place(event)
-            left = queue.discard(sequence)
-            if left is not None:
-                self._count(event, consumer, key, queue, left + 1, left)
+            self._discard(event, consumer, key, queue)
             receipt = Receipt(sequence, event.asset.uri, consumer, "consumed", key, decision.id)
             self._note(sequence, consumer, key, receipt)
 
@@ -211,10 +209,12 @@ class Queues:
     def _take_out(self, event: AssetEvent, consumer: int, target_key: str | None) -> None:
         # A new event is queued at most in a queue that was read already.
         if _place(event) < self._work.first or (consumer, target_key) in self._queues:
-            queue = self._queue_of(event, consumer, target_key)
-            left = queue.discard(_place(event))
-            if left is not None:
-                self._count(event, consumer, target_key, queue, left + 1, left)
+            self._discard(event, consumer, target_key, self._queue_of(event, consumer, target_key))
+
+    def _discard(self, event: AssetEvent, consumer: int, target_key: str | None, queue: Queue) -> None:
+        left = queue.discard(_place(event))
+        if left is not None:
+            self._count(event, consumer, target_key, queue, left + 1, left)
 
     def _queue_of(self, event: AssetEvent, consumer: int, target_key: str | None) -> Queue:
         """The queue, to be changed."""
