@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -61,6 +62,8 @@ def count(folder: Path, recordings: int, consumers: int) -> Figures:
 
 def figures(many: int, few: int) -> Figures:
     """`many` recordings into `many` and into `few` consumers."""
+    if shutil.which(_VALGRIND[0]) is None:
+        raise SystemExit("valgrind is not here, and it does the counting: install it (`apt-get install valgrind`)")
     with ExitStack() as stack:
         folders = [Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assetflow-"))) for _ in range(2)]
         threads = stack.enter_context(ThreadPoolExecutor(2))
