@@ -8,6 +8,8 @@ work later) and `PrefectRefused` (it never will).
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar, cast
@@ -110,18 +112,24 @@ def check_address() -> None:
         )
 
 
-async def patiently(ask: Callable[[], Awaitable[Answer]]) -> Answer:
+async def patiently(ask: Callable[[], Awaitable[Answer]], *, within: float = math.inf) -> Answer:
     """The answer to what may be asked twice: asked for again when Prefect is busy, or away for some seconds.
 
     For what nobody repeats, a person's click or `--once`, and for the middle of a list, so that nobody begins anew.
 
+    Parameters:
+        within: seconds after which it is not asked for again.
+
     Raises:
         PrefectUnreachable, PrefectRefused: as `post`.
     """
+    start = time.monotonic()
     for pause in PAUSES_WHEN_BUSY:
         try:
             return await ask()
         except PrefectUnreachable:
+            if time.monotonic() - start + pause >= within:
+                raise
             await asyncio.sleep(pause)
     return await ask()
 

@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from assetflow.api.v2 import materialize
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.schedules import AssetOrTimeSchedule
 from assetflow.errors import PrefectUnreachable
@@ -203,6 +204,16 @@ def test_prefect_that_is_busy_for_a_moment_is_asked_again_for_the_same_run(make_
     assert answer.headers["location"] == f"{REPORT}?started={UUID(int=5)}"
     assert len(told.asked) == 3
     assert len({body["idempotency_key"] for _, body in told.asked}) == 1
+
+
+def test_prefect_that_takes_all_of_its_time_is_asked_once(
+    make_site: MakeSite, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(materialize, "SECONDS_TO_ANSWER", 0.0)
+    deploy(ledger, "report/nightly", ORDERS)
+    told = Told(PrefectUnreachable("Prefect does not answer (ReadTimeout)"))
+    answer = make_site(prefect=prefect(told)).submit(f"{REPORT}/run", REPORT, f"{REPORT}/run")
+    assert (answer.status_code, len(told.asked)) == (422, 1)
 
 
 @pytest.mark.usefixtures("no_pauses")

@@ -23,7 +23,7 @@ from assetflow.core.partitions import check_key
 from assetflow.core.redaction import redact
 from assetflow.errors import Conflict, UnknownAsset
 from assetflow.ledger.reader import Reader
-from assetflow.prefect_io.rest import patiently
+from assetflow.prefect_io.rest import SECONDS_TO_ANSWER, patiently
 
 router = APIRouter(tags=["Airflow: assets"], route_class=EtagRoute)
 
@@ -70,7 +70,9 @@ async def start_run(backend: Backend, deployment: UUID, wanted: MaterializeIn) -
     # With a key of its own, a request that is repeated does not make a second run.
     request = {"idempotency_key": str(uuid4())} | run_request(wanted)
     async with backend.prefect() as api:
-        answer = await patiently(partial(api.post, f"/deployments/{deployment}/create_flow_run", request))
+        ask = partial(api.post, f"/deployments/{deployment}/create_flow_run", request)
+        # A person waits: for a Prefect that does not answer at all, one time limit is enough.
+        answer = await patiently(ask, within=SECONDS_TO_ANSWER)
     return cast("Mapping[str, Any]", answer)
 
 
