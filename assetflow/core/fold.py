@@ -81,7 +81,8 @@ def _order(key: str | None) -> str:
 
 def _decide(book: Book, consumer: Consumer, key: str | None, now: datetime) -> Decision | None:
     pending = book.pending(consumer.id, key)
-    if not pending or (consumer.coalesces and book.is_busy(consumer.id, key)):
+    # Most passes end here, before anything of the schedule has to be looked at.
+    if len(pending) < consumer.fewest or (consumer.coalesces and book.is_busy(consumer.id, key)):
         return None
     if not evaluate(consumer.schedule, key, pending, book.tokens_of):
         return None
@@ -108,18 +109,20 @@ def _declare(book: Book, event: AssetEvent, result: Recorded) -> list[Token]:
     """Let the asset's name and aliases be known; the tokens that are new for it. The first URI keeps a name (1.2)."""
     asset = event.asset
     new: list[Token] = []
-    if not book.names_of(asset.uri):
+    names = book.names_of(asset.uri)
+    if not names:
         result.new_assets.append(asset.uri)
         if event.aliases:
             result.warnings.append(f"{asset.uri} is new; it came through alias {', '.join(event.aliases)}")
-    owner = book.owner_of(asset.name)
-    if owner is None:
-        book.declare(asset.name, asset.uri)
-        new.append(Token("name", asset.name))
-    elif owner != asset.uri:
-        result.warnings.append(
-            f"the name {asset.name!r} belongs to {owner}; the update of {asset.uri} is made without it"
-        )
+    if asset.name not in names:
+        owner = book.owner_of(asset.name)
+        if owner is None:
+            book.declare(asset.name, asset.uri)
+            new.append(Token("name", asset.name))
+        else:
+            result.warnings.append(
+                f"the name {asset.name!r} belongs to {owner}; the update of {asset.uri} is made without it"
+            )
     linked = book.aliases_of(asset.uri) if event.aliases else ()
     for alias in event.aliases:
         if alias not in linked:
@@ -143,7 +146,7 @@ def _offer_to_all(book: Book, event: AssetEvent, touched: Touched) -> None:
 
 def _offer(book: Book, event: AssetEvent, consumer: Consumer, tokens: frozenset[Token]) -> Sequence[str | None]:
     """Queue an event for a consumer, or write why not; the first reason that applies counts (3.5)."""
-    if not consumer.schedule.wants_key(event.partition_key):
+    if not consumer.wants_key(event.partition_key):
         return refuse(book, event, consumer, "not_for_consumer")
     if consumer.takes_nothing:
         return refuse(book, event, consumer, "dropped")
@@ -162,7 +165,7 @@ def target_keys_of(consumer: Consumer, event: AssetEvent, tokens: frozenset[Toke
     Raises:
         MappingError: the mapper cannot map the key, gives too many, or one that can be no key (5.4).
     """
-    partitioning = consumer.schedule.partitioning
+    partitioning = None if event.partition_key is None else consumer.schedule.partitioning
     if partitioning is None or event.partition_key is None:
         return (None,)
     keys = tuple(dict.fromkeys(partitioning.mapper_for(tokens).to_downstream(event.partition_key)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
@@ -124,7 +123,7 @@ class MemoryBook:
         for event in decision.events:
             assert event.sequence is not None
             before = self.receipts[event.sequence, decision.consumer, decision.target_key]
-            self.write(event, replace(before, status="consumed", decision=decision.id))
+            self.write(event, before._replace(status="consumed", decision=decision.id))
 
     def end_runs(self, consumer: int) -> None:
         """Let all runs of a consumer have ended (4.7)."""

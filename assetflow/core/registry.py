@@ -141,7 +141,7 @@ def _requeue(book: Book, consumer: Consumer, event: AssetEvent, keys: list[str |
     """Carry one queued event over to the consumer's changed schedule."""
     schedule = consumer.schedule
     tokens = book.tokens_of(event.uri)
-    if not (tokens & schedule.tokens) or not schedule.wants_key(event.partition_key):
+    if not (tokens & schedule.tokens) or not consumer.wants_key(event.partition_key):
         for key in keys:
             _supersede(book, consumer, event, key)
         return

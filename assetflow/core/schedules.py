@@ -74,10 +74,6 @@ class Schedule:
             isinstance(mapper, RollupMapper) for mapper in (parts.default, *(m for _, m in parts.mappers))
         )
 
-    def wants_key(self, partition_key: str | None) -> bool:
-        """Whether an event with this key, or with none, is of this schedule's kind (3.3)."""
-        return (partition_key is not None) == self.is_partitioned
-
     @property
     def named_assets(self) -> tuple[Asset, ...]:
         """The assets that stand in the schedule, in order: the names that it declares (1.2)."""

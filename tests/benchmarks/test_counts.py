@@ -17,6 +17,7 @@ from tests.ledger.making import NOW
 RECORDINGS = 240
 BATCH = 60
 PER_BATCH = 16
+AT_FIRST = 24
 
 
 @dataclass
@@ -62,13 +63,31 @@ def test_a_recording_costs_the_same_for_any_number_of_consumers(
     few, many = (counted(tmp_path, monkeypatch, consumers) for consumers in (24, 240))
 
     assert few.decisions == many.decisions == RECORDINGS
-    # Two or three consumers want each asset, and each is looked at once.
-    assert few.evaluations == many.evaluations == 2.5 * RECORDINGS
+    # Two or three consumers want each asset; a condition is looked at when as many assets are queued as it needs.
+    assert few.evaluations == many.evaluations == RECORDINGS
     batches = RECORDINGS / BATCH
     assert few.statements <= many.statements <= PER_BATCH * batches
     # One event, one decision, two or three receipts: written once, or again when they are consumed later, and the
     # queues in short between the two.
     assert 4.5 * RECORDINGS < few.rows <= many.rows < 13 * RECORDINGS
+
+
+def test_an_evaluator_that_begins_reads_as_seldom(tmp_path: Path) -> None:
+    assets = ring.assets(200)
+    sent: list[int] = []
+
+    def note(*_: Any) -> None:
+        sent[-1] += 1
+
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        ring.deploy(ledger, assets)
+        ledger.writer.record(ring.recordings(assets, 150), NOW)
+    for number in (20, 300):
+        sent.append(0)
+        with Ledger.open(tmp_path / "ledger.db") as ledger:
+            event.listen(ledger._engine, "before_cursor_execute", note)
+            ledger.writer.record(ring.recordings(assets, number, seed=number), NOW)
+    assert max(sent) <= AT_FIRST
 
 
 def test_statements_for_a_batch_do_not_grow_with_it(tmp_path: Path) -> None:
