@@ -12,7 +12,7 @@ from assetflow.core.book import Pending
 from assetflow.core.conditions import Token
 from assetflow.core.consumers import Consumer, Decision, Receipt
 from assetflow.core.events import AssetEvent, Recording
-from assetflow.ledger.foresight import foresee
+from assetflow.ledger.foresight import foresee, is_known
 from assetflow.ledger.journal import Journal
 from assetflow.ledger.memory import Memory
 from assetflow.ledger.recent import RecentEvents
@@ -60,10 +60,15 @@ class LedgerBook:
         self.names, self.roster, self.queues = memory.names, memory.roster, memory.queues
         self.journal = Journal(connection, last_event)
         self.verdicts = Verdicts(connection, last_decision)
+        self._ahead: Sequence[AssetEvent] = ()
 
     def load(self, recordings: Sequence[Recording]) -> None:
-        """Read what the fold over these recordings will ask for, in a number of statements that they do not change."""
-        foresee(self.names, self.journal, self.roster, self.queues, self.verdicts, recordings)
+        """Announce the recordings of this transaction: what the fold will ask for is then read in a few statements.
+
+        Which of them are recorded already is read now, the rest before the first one of which not all is known.
+        """
+        self.journal.load(recordings)
+        self._ahead = [event for recording in recordings for event in recording.events]
 
     def flush(self) -> None:
         """Write everything; the book is not used any more after it."""
@@ -103,6 +108,10 @@ class LedgerBook:
         self.names.link(alias, uri)
 
     def new_events(self, recording: UUID, events: Sequence[AssetEvent]) -> Sequence[AssetEvent]:
+        # Looked at just before the fold: what is then in the processor's caches is what the fold needs.
+        if self._ahead and not all(is_known(self.names, self.roster, self.queues, event) for event in events):
+            foresee(self.names, self.roster, self.queues, self.verdicts, self._ahead)
+            self._ahead = ()
         return self.journal.new_events(recording, events)
 
     def append(self, event: AssetEvent, recording: UUID, now: datetime) -> AssetEvent:
@@ -128,7 +137,7 @@ class LedgerBook:
         return self.queues.queued(consumer, target_key)
 
     def receipts_of(self, consumer: int, event: int) -> Sequence[Receipt]:
-        return self.queues.receipts_of(consumer, event)
+        return self.queues.receipts.of(consumer, event)
 
     def write(self, event: AssetEvent, receipt: Receipt) -> None:
         self.queues.write(event, receipt)
@@ -141,4 +150,4 @@ class LedgerBook:
 
     def decide(self, decision: Decision) -> None:
         self.verdicts.decide(decision)
-        self.queues.consume(decision)
+        self.queues.consume(decision, self.verdicts.last)

@@ -9,7 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from sqlalchemy import Column, ColumnElement, Connection, Dialect, bindparam, column, delete, func, select
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Dialect,
+    bindparam,
+    column,
+    delete,
+    func,
+    literal_column,
+    select,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.compiler import SQLCompiler
 
@@ -74,6 +86,17 @@ def upsert_rows(key: Sequence[Column[Any]], values: Sequence[Column[Any]], *, ke
         return statement.on_conflict_do_update(index_elements=[each.name for each in key], set_=changes)
 
     return _inserting((*key, *values, *kept), replacing)
+
+
+def update_rows(key: Sequence[Column[Any]], values: Sequence[Column[Any]], **fixed: str) -> Bulk:
+    """Give the rows with these keys the values, and all of them what is `fixed`; they are there."""
+
+    def statement(given: Given) -> Any:
+        rows = update(key[0].table).where(*(each == given[each.name] for each in key))
+        in_all: dict[str, Any] = {name: literal_column(f"'{value}'") for name, value in fixed.items()}
+        return rows.values({each.name: given[each.name] for each in values} | in_all)
+
+    return Bulk((*key, *values), statement, statement)
 
 
 def delete_rows(key: Sequence[Column[Any]]) -> Bulk:

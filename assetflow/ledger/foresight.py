@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from assetflow.core.conditions import Token
 from assetflow.core.consumers import Consumer
 from assetflow.core.evaluation import evaluate
-from assetflow.core.events import AssetEvent, Recording
+from assetflow.core.events import AssetEvent
 from assetflow.core.fold import target_keys_of
 from assetflow.errors import MappingError
-from assetflow.ledger.journal import Journal
 from assetflow.ledger.names import Names
 from assetflow.ledger.queues import QueueKey, Queues
 from assetflow.ledger.roster import Roster
@@ -20,12 +19,23 @@ from assetflow.ledger.verdicts import Verdicts
 Touched = dict[QueueKey, tuple[Consumer, dict[str, set[str | None]]]]
 
 
-def foresee(
-    names: Names, journal: Journal, roster: Roster, queues: Queues, verdicts: Verdicts, recordings: Sequence[Recording]
-) -> None:
+def is_known(names: Names, roster: Roster, queues: Queues, event: AssetEvent) -> bool:
+    """Whether nothing has to be read for an event: an evaluator at work knows all that most events meet."""
+    tokens = names.known_tokens(event)
+    consumers = None if tokens is None else roster.known_wanting(tokens)
+    if tokens is None or consumers is None:
+        return False
+    for consumer in consumers:
+        if consumer.coalesces:
+            return False
+        for key in _target_keys(consumer, event, tokens):
+            if not queues.is_known((consumer.id, key)):
+                return False
+    return True
+
+
+def foresee(names: Names, roster: Roster, queues: Queues, verdicts: Verdicts, events: Sequence[AssetEvent]) -> None:
     """Read all that the fold will need. What is foreseen wrongly is read later, one by one, and changes no result."""
-    events = [event for recording in recordings for event in recording.events]
-    journal.load(recordings)
     names.load_assets(dict.fromkeys(event.asset.uri for event in events))
     names.load_owners(dict.fromkeys(event.asset.name for event in events))
     tokens = _tokens(names, events)
@@ -64,8 +74,6 @@ def _touched(
     for event in events:
         found = tokens[event.asset.uri]
         for consumer in roster.wanting(found):
-            if not consumer.schedule.wants_key(event.partition_key) or consumer.takes_nothing:
-                continue
             for key in _target_keys(consumer, event, found):
                 if not queues.is_known((consumer.id, key)):
                     _, added = touched.setdefault((consumer.id, key), (consumer, {}))
@@ -74,6 +82,9 @@ def _touched(
 
 
 def _target_keys(consumer: Consumer, event: AssetEvent, tokens: frozenset[Token]) -> Sequence[str | None]:
+    """The keys under which an event will be queued."""
+    if not consumer.wants_key(event.partition_key) or consumer.takes_nothing:
+        return ()
     try:
         return target_keys_of(consumer, event, tokens)
     except MappingError:

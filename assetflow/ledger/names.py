@@ -10,6 +10,7 @@ from sqlalchemy import bindparam, insert, select, update
 from assetflow.core.assets import Asset
 from assetflow.core.book import all_tokens
 from assetflow.core.conditions import Token
+from assetflow.core.events import AssetEvent
 from assetflow.ledger.among import among
 from assetflow.ledger.tables import ALIAS, ALIAS_LINK, ASSET, ASSET_NAME
 from assetflow.ledger.work import Work
@@ -25,23 +26,38 @@ _ASSETS = select(ASSET.c.uri, ASSET.c.group, ASSET.c.extra).where(among(ASSET.c.
 _KNOWN_ALIASES = select(ALIAS.c.name).where(among(ALIAS.c.name, "aliases"))
 
 
+class KnownAsset:
+    """What is known of one URI: in one place, for an update asks for all of it.
+
+    Attributes:
+        names, aliases: those that it has; few.
+        described: group and extra; none as long as it is no asset.
+        tokens: what follows from names and aliases; none when it has to be made anew.
+    """
+
+    __slots__ = ("aliases", "described", "names", "tokens")
+
+    def __init__(self) -> None:
+        self.names: tuple[str, ...] = ()
+        self.aliases: tuple[str, ...] = ()
+        self.described: tuple[str, Mapping[str, object]] | None = None
+        self.tokens: frozenset[Token] | None = None
+
+
 class Names:
     """Which names and aliases a URI has, and which assets there are: read when asked for, written by `flush`."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
         self._owners: dict[str, str | None] = {}
-        self._names: dict[str, dict[str, None]] = {}
-        self._aliases: dict[str, dict[str, None]] = {}
-        self._tokens: dict[str, frozenset[Token]] = {}
-        self._described: dict[str, tuple[str, Mapping[str, object]] | None] = {}
+        self._assets: dict[str, KnownAsset] = {}
         self._new_assets: dict[str, None] = {}
         self._new_names: dict[str, str] = {}
         self._new_links: dict[tuple[str, str], None] = {}
         self._changed_assets: dict[str, None] = {}
 
     def __len__(self) -> int:
-        return len(self._owners) + len(self._names)
+        return len(self._owners) + len(self._assets)
 
     def load_owners(self, names: Iterable[str]) -> None:
         """Read to whom these names belong, as far as it is not known yet."""
@@ -53,18 +69,24 @@ class Names:
 
     def load_assets(self, uris: Iterable[str]) -> None:
         """Read names, aliases and description of these URIs, as far as they are not known yet."""
-        missing = dict.fromkeys(uri for uri in uris if uri not in self._names)
+        missing = {uri: KnownAsset() for uri in uris if uri not in self._assets}
         if not missing:
             return
-        for uri in missing:
-            self._names[uri], self._aliases[uri], self._described[uri] = {}, {}, None
-        wanted = {"uris": missing}
+        self._assets |= missing
+        wanted = {"uris": list(missing)}
         for uri, name in self._work.connection.execute(_NAMES, wanted).all():
-            self._names[uri][name] = None
+            missing[uri].names += (name,)
         for uri, alias in self._work.connection.execute(_LINKS, wanted).all():
-            self._aliases[uri][alias] = None
+            missing[uri].aliases += (alias,)
         for uri, label, extra in self._work.connection.execute(_ASSETS, wanted).all():
-            self._described[uri] = (label, extra)
+            missing[uri].described = (label, extra)
+
+    def known_tokens(self, event: AssetEvent) -> frozenset[Token] | None:
+        """The tokens of an event's asset, unless something has to be read, or is new with this event."""
+        known = self._assets.get(event.asset.uri)
+        if known is None or event.asset.name not in known.names:
+            return None
+        return known.tokens if all(alias in known.aliases for alias in event.aliases) else None
 
     def owner_of(self, name: str) -> str | None:
         if name not in self._owners:
@@ -72,53 +94,56 @@ class Names:
         return self._owners[name]
 
     def names_of(self, uri: str) -> Collection[str]:
-        if uri not in self._names:
-            self.load_assets([uri])
-        return self._names[uri].keys()
+        return self._known(uri).names
 
     def aliases_of(self, uri: str) -> Collection[str]:
-        if uri not in self._aliases:
-            self.load_assets([uri])
-        return self._aliases[uri].keys()
+        return self._known(uri).aliases
 
     def tokens_of(self, uri: str) -> frozenset[Token]:
-        found = self._tokens.get(uri)
-        if found is None:
-            found = self._tokens[uri] = all_tokens(uri, self.names_of(uri), self.aliases_of(uri))
-        return found
+        known = self._known(uri)
+        if known.tokens is None:
+            known.tokens = all_tokens(uri, known.names, known.aliases)
+        return known.tokens
 
     def declare(self, name: str, uri: str) -> None:
-        self._add_asset(uri)
-        self._tokens.pop(uri, None)
+        known = self._asset(uri)
+        known.names += (name,)
+        known.tokens = None
         self._owners[name] = uri
-        self._names[uri][name] = None
         self._new_names[name] = uri
 
     def link(self, alias: str, uri: str) -> None:
-        if alias in self.aliases_of(uri):
-            return
-        self._add_asset(uri)
-        self._tokens.pop(uri, None)
-        self._aliases[uri][alias] = None
-        self._new_links[alias, uri] = None
+        known = self._asset(uri)
+        if alias not in known.aliases:
+            known.aliases += (alias,)
+            known.tokens = None
+            self._new_links[alias, uri] = None
 
     def describe(self, asset: Asset) -> None:
         """Keep the group and the extra that an asset was declared with last; one without them changes nothing."""
-        self._add_asset(asset.uri)
+        known = self._asset(asset.uri)
         if not (asset.group or asset.extra):
             return
-        group, extra = self._described[asset.uri] or ("", {})
+        group, extra = known.described or ("", {})
         wanted = (asset.group or group, asset.extra or extra)
         if wanted != (group, extra):
-            self._described[asset.uri] = wanted
+            known.described = wanted
             self._changed_assets[asset.uri] = None
 
-    def _add_asset(self, uri: str) -> None:
-        if uri not in self._names:
+    def _known(self, uri: str) -> KnownAsset:
+        known = self._assets.get(uri)
+        if known is None:
             self.load_assets([uri])
-        if self._described[uri] is None:
-            self._described[uri] = ("", {})
+            known = self._assets[uri]
+        return known
+
+    def _asset(self, uri: str) -> KnownAsset:
+        """The URI, which is an asset from now on."""
+        known = self._known(uri)
+        if known.described is None:
+            known.described = ("", {})
             self._new_assets[uri] = None
+        return known
 
     def flush(self) -> None:
         """Write what is new."""
@@ -139,7 +164,7 @@ class Names:
         return {"uri": uri, "first_seen": self._work.now} | self._description(uri)
 
     def _description(self, uri: str) -> dict[str, Any]:
-        group, extra = self._described[uri] or ("", {})
+        group, extra = self._assets[uri].described or ("", {})
         return {"group": group, "extra": extra}
 
     def _write_links(self) -> None:

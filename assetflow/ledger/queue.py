@@ -6,6 +6,9 @@ from assetflow.core.events import AssetEvent
 
 MOST_EVENTS = 100
 
+# One event without a key: what most queues hold of an asset. Never changed, so that all of them can share it.
+_ONE_PLAIN: dict[str | None, int] = {None: 1}
+
 
 class Queue:
     """What is queued for one consumer and key.
@@ -24,7 +27,7 @@ class Queue:
 
     def stored(self, uri: str, key: str | None, count: int) -> None:
         """Take over a row of the table."""
-        self.pending.setdefault(uri, {})[key] = count
+        self._own(uri, self.pending.get(uri, {}))[key] = count
         self.complete = False
 
     def add(self, sequence: int, event: AssetEvent) -> int | None:
@@ -32,8 +35,13 @@ class Queue:
         if sequence in self.events:
             return None
         self.events[sequence] = event
-        keys = self.pending.setdefault(event.asset.uri, {})
-        count = keys[event.partition_key] = keys.get(event.partition_key, 0) + 1
+        uri, key = event.asset.uri, event.partition_key
+        keys = self.pending.get(uri)
+        if keys is None and key is None:
+            self.pending[uri] = _ONE_PLAIN
+            return 1
+        keys = self._own(uri, keys or {})
+        count = keys[key] = keys.get(key, 0) + 1
         return count
 
     def discard(self, sequence: int) -> int | None:
@@ -45,12 +53,18 @@ class Queue:
         keys = self.pending[uri]
         count = keys[key] - 1
         if count:
-            keys[key] = count
+            self._own(uri, keys)[key] = count
         elif len(keys) > 1:
             del keys[key]
         else:
             del self.pending[uri]
         return count
+
+    def _own(self, uri: str, keys: dict[str | None, int]) -> dict[str | None, int]:
+        """The numbers of an asset's keys, to be changed."""
+        if keys is _ONE_PLAIN or not keys:
+            keys = self.pending[uri] = dict(keys)
+        return keys
 
     @property
     def is_settled(self) -> bool:

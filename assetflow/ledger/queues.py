@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, cast
 from uuid import UUID
 
@@ -12,41 +12,36 @@ from sqlalchemy import select
 from assetflow.core.book import Pending
 from assetflow.core.consumers import Decision, Receipt
 from assetflow.core.events import AssetEvent
+from assetflow.core.fold import place_in_ledger
 from assetflow.ledger.among import among
-from assetflow.ledger.bulk import delete_rows, insert_rows, upsert_rows
+from assetflow.ledger.bulk import delete_rows, upsert_rows
 from assetflow.ledger.queue import Queue
+from assetflow.ledger.receipts import Receipts
 from assetflow.ledger.recent import RecentEvents
 from assetflow.ledger.rows import (
     EVENT_COLUMNS,
     QUEUED,
-    RECEIPT_COLUMNS,
-    RECEIPTS,
     event_from_row,
     key_from_column,
     key_to_column,
-    receipt_from_row,
 )
-from assetflow.ledger.tables import EVENT, NO_CONSUMER, PENDING, RECEIPT
+from assetflow.ledger.tables import EVENT, PENDING, RECEIPT
 from assetflow.ledger.work import Work
 
 QueueKey = tuple[int, str | None]
-ReceiptKey = tuple[int, int, str]
-# Consumer, target key, URI and key of the events: a row of the short form.
-Place = tuple[int, str | None, str, str | None]
+# Consumer, target key, URI and key of the events, as columns: a row of the short form.
+Place = tuple[int, str, str, str]
 
 _PENDING_KEY = (PENDING.c.consumer, PENDING.c.target_key, PENDING.c.uri, PENDING.c.source_key)
-_RECEIPT_KEY = (RECEIPT.c.sequence, RECEIPT.c.consumer, RECEIPT.c.target_key)
-_RECEIPT_VALUES = (RECEIPT.c.status, RECEIPT.c.decision, RECEIPT.c.by, RECEIPT.c.why, RECEIPT.c.error, RECEIPT.c.at)
 _COUNT = upsert_rows(_PENDING_KEY, (PENDING.c.count,))
 _DROP_PENDING = delete_rows(_PENDING_KEY)
-_ADD_RECEIPTS = insert_rows((*_RECEIPT_KEY, *_RECEIPT_VALUES))
-_CHANGE_RECEIPTS = upsert_rows(_RECEIPT_KEY, _RECEIPT_VALUES)
-_DROP_RECEIPTS = delete_rows(_RECEIPT_KEY)
 _QUEUED = select(RECEIPT.c.sequence, RECEIPT.c.consumer, RECEIPT.c.target_key).where(RECEIPT.c.status == QUEUED)
 _EVENTS = select(*EVENT_COLUMNS).where(among(EVENT.c.sequence, "sequences"))
 _PENDING = select(*_PENDING_KEY, PENDING.c.count)
 _OF_QUEUES = _PENDING.where(among(PENDING.c.consumer, "consumers"), among(PENDING.c.target_key, "keys"))
 _QUEUED_IN = _QUEUED.where(among(RECEIPT.c.consumer, "consumers"), among(RECEIPT.c.target_key, "keys"))
+
+_FIRST: Any = itemgetter(0)
 
 
 class Queues:
@@ -55,10 +50,10 @@ class Queues:
     def __init__(self, work: Work, recent: RecentEvents) -> None:
         self._work = work
         self._recent = recent
+        self.receipts = Receipts(work)
         self._queues: dict[QueueKey, Queue] = {}
         # What this transaction writes.
         self._counts: dict[Place, tuple[int, int]] = {}  # the number in the table, and the one now
-        self._receipts: dict[int, dict[tuple[int, str], Receipt | None]] = defaultdict(dict)
         self._unsettled: dict[QueueKey, Queue] = {}
 
     def __len__(self) -> int:
@@ -127,7 +122,7 @@ class Queues:
         if missing:
             read = [event_from_row(row) for row in self._work.connection.execute(_EVENTS, {"sequences": missing}).all()]
             self._recent.keep(read)
-            events |= {_place(event): event for event in read}
+            events |= {place_in_ledger(event): event for event in read}
         return events
 
     def _queue(self, consumer: int, target_key: str | None) -> Queue:
@@ -146,8 +141,9 @@ class Queues:
     def target_keys(self, consumer: int) -> Collection[str | None]:
         stored = select(PENDING.c.target_key).where(PENDING.c.consumer == consumer).distinct()
         found = {key_from_column(key): None for key in self._work.connection.scalars(stored)}
-        for number, key, *_ in self._counts:
+        for number, column, *_ in self._counts:
             if number == consumer:
+                key = key_from_column(column)
                 if self._queues[number, key].pending:
                     found[key] = None
                 else:
@@ -159,21 +155,6 @@ class Queues:
         events = self._queues[consumer, target_key].events
         return [events[sequence] for sequence in sorted(events)]
 
-    def receipts_of(self, consumer: int, event: int) -> Sequence[Receipt]:
-        found: dict[str, Receipt] = {}
-        if event < self._work.first:
-            of_event = RECEIPT.c.sequence == event, RECEIPT.c.consumer == consumer
-            query = select(*RECEIPT_COLUMNS).select_from(RECEIPTS).where(*of_event)
-            rows = self._work.connection.execute(query)
-            found = {key_to_column(receipt.target_key): receipt for receipt in map(receipt_from_row, rows)}
-        for (number, key), receipt in self._receipts.get(event, {}).items():
-            if number == consumer:
-                if receipt is None:
-                    found.pop(key, None)
-                else:
-                    found[key] = receipt
-        return list(found.values())
-
     def write(self, event: AssetEvent, receipt: Receipt) -> None:
         consumer = receipt.consumer
         if consumer is not None:
@@ -181,59 +162,56 @@ class Queues:
                 self._put_in(event, consumer, receipt.target_key)
             else:
                 self._take_out(event, consumer, receipt.target_key)
-        self._note(receipt.event, consumer or NO_CONSUMER, receipt.target_key, receipt)
+        self.receipts.write(receipt)
 
-    def consume(self, decision: Decision) -> None:
-        """Take out the events that a decision consumes, and write their receipts."""
+    def consume(self, decision: Decision, number: int) -> None:
+        """Take out the events that the decision with this number consumes, and write their receipts."""
         if not decision.events:
             return
         consumer, key = decision.consumer, decision.target_key
         self.load_events([(consumer, key)])
         queue = self._queues[consumer, key]
         for event in decision.events:
-            sequence = _place(event)
-            self._discard(event, consumer, key, queue)
-            receipt = Receipt(sequence, event.asset.uri, consumer, "consumed", key, decision.id)
-            self._note(sequence, consumer, key, receipt)
+            was_queued = self._discard(event, consumer, key, queue)
+            self.receipts.consume(event, decision, number, was_queued=was_queued)
 
     def unqueue(self, event: AssetEvent, consumer: int, target_key: str | None) -> None:
         self._take_out(event, consumer, target_key)
-        self._note(_place(event), consumer, target_key, None)
+        self.receipts.drop(place_in_ledger(event), consumer, target_key)
 
     def _put_in(self, event: AssetEvent, consumer: int, target_key: str | None) -> None:
         queue = self._queue_of(event, consumer, target_key)
-        count = queue.add(_place(event), event)
+        count = queue.add(place_in_ledger(event), event)
         if count is not None:
             self._count(event, consumer, target_key, queue, count - 1, count)
 
     def _take_out(self, event: AssetEvent, consumer: int, target_key: str | None) -> None:
         # A new event is queued at most in a queue that was read already.
-        if _place(event) < self._work.first or (consumer, target_key) in self._queues:
+        if place_in_ledger(event) < self._work.first or (consumer, target_key) in self._queues:
             self._discard(event, consumer, target_key, self._queue_of(event, consumer, target_key))
 
-    def _discard(self, event: AssetEvent, consumer: int, target_key: str | None, queue: Queue) -> None:
-        left = queue.discard(_place(event))
-        if left is not None:
-            self._count(event, consumer, target_key, queue, left + 1, left)
+    def _discard(self, event: AssetEvent, consumer: int, target_key: str | None, queue: Queue) -> bool:
+        left = queue.discard(place_in_ledger(event))
+        if left is None:
+            return False
+        self._count(event, consumer, target_key, queue, left + 1, left)
+        return True
 
     def _queue_of(self, event: AssetEvent, consumer: int, target_key: str | None) -> Queue:
         """The queue, to be changed."""
         # Whether an older event is queued can be known only when the whole queue is.
-        if _place(event) < self._work.first:
+        if place_in_ledger(event) < self._work.first:
             self.load_events([(consumer, target_key)])
         return self._queue(consumer, target_key)
 
     def _count(
         self, event: AssetEvent, consumer: int, target_key: str | None, queue: Queue, before: int, now: int
     ) -> None:
-        place = (consumer, target_key, event.asset.uri, event.partition_key)
+        place = (consumer, key_to_column(target_key), event.asset.uri, key_to_column(event.partition_key))
         known = self._counts.get(place)
         self._counts[place] = (before if known is None else known[0], now)
         if not queue.is_settled:
             self._unsettled[consumer, target_key] = queue
-
-    def _note(self, event: int, consumer: int, target_key: str | None, receipt: Receipt | None) -> None:
-        self._receipts[event][consumer, key_to_column(target_key)] = receipt
 
     def flush(self, numbers: Mapping[UUID, int]) -> None:
         """Write receipts and queues.
@@ -241,7 +219,7 @@ class Queues:
         Parameters:
             numbers: the numbers of the decisions made in this transaction.
         """
-        self._flush_receipts(numbers)
+        self.receipts.flush(numbers)
         self._flush_counts()
         for queue in self._unsettled.values():
             queue.settle()
@@ -249,39 +227,18 @@ class Queues:
 
     def _flush_counts(self) -> None:
         counts: list[tuple[int, str, str, str, int]] = []
-        gone: list[tuple[int, str, str, str]] = []
-        for (consumer, target_key, uri, source_key), (before, now) in self._counts.items():
+        gone: list[Place] = []
+        for place, (before, now) in self._counts.items():
             if now == before:
                 continue
-            key = (consumer, key_to_column(target_key), uri, key_to_column(source_key))
             if now:
-                counts.append((*key, now))
+                counts.append((*place, now))
             else:
-                gone.append(key)
+                gone.append(place)
         self._counts.clear()
         # In the order of the table: neighbours share its pages.
-        _DROP_PENDING.run(self._work.connection, sorted(gone))
-        _COUNT.run(self._work.connection, sorted(counts))
-
-    def _flush_receipts(self, numbers: Mapping[UUID, int]) -> None:
-        new: list[tuple[Any, ...]] = []
-        changed: list[tuple[Any, ...]] = []
-        gone: list[ReceiptKey] = []
-        now = self._work.now
-        for event, receipts in self._receipts.items():
-            is_new = event >= self._work.first
-            rows = new if is_new else changed
-            for (consumer, key), receipt in receipts.items():
-                if receipt is not None:
-                    decision = None if receipt.decision is None else numbers[receipt.decision]
-                    stands = (receipt.status, decision, receipt.by, receipt.why, receipt.error, now)
-                    rows.append((event, consumer, key, *stands))
-                elif not is_new:
-                    gone.append((event, consumer, key))
-        self._receipts.clear()
-        _DROP_RECEIPTS.run(self._work.connection, gone)
-        _CHANGE_RECEIPTS.run(self._work.connection, sorted(changed))
-        _ADD_RECEIPTS.run(self._work.connection, new)
+        _DROP_PENDING.run(self._work.connection, sorted(gone, key=_FIRST))
+        _COUNT.run(self._work.connection, sorted(counts, key=_FIRST))
 
 
 def _names(keys: Iterable[QueueKey]) -> dict[str, Any]:
@@ -291,8 +248,3 @@ def _names(keys: Iterable[QueueKey]) -> dict[str, Any]:
         "consumers": dict.fromkeys(consumer for consumer, _ in keys),
         "keys": dict.fromkeys(key_to_column(key) for _, key in keys),
     }
-
-
-def _place(event: AssetEvent) -> int:
-    assert event.sequence is not None, "only recorded events have receipts"
-    return event.sequence

@@ -85,6 +85,10 @@ class Roster:
         self.load_ids([number])
         return self._consumers.get(number)
 
+    def known_wanting(self, tokens: frozenset[Token]) -> Sequence[Consumer] | None:
+        """The consumers that want these tokens, unless they have to be looked for."""
+        return self._wanting.get(tokens)
+
     def wanting(self, tokens: frozenset[Token]) -> Sequence[Consumer]:
         found = self._wanting.get(tokens)
         if found is None:
