@@ -2,8 +2,9 @@
 
 N recordings go into M consumers on the evaluator's own road (its line, its ledger thread, batches that share a
 transaction, a pass after each recording), on a ledger that is durable: SQLite in WAL mode with `synchronous=FULL`.
-The evaluator has been at work before: each asset was updated once already. CPU time counts all threads of this
-process. Figures are medians over rounds, each on a new ledger and in a process of its own.
+The evaluator has been at work before: it has taken in as many recordings as are measured then, and each asset was
+updated at least once. CPU time counts all threads of this process. Figures are medians over rounds, each on a new
+ledger and in a process of its own; what is compared takes turns.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from datetime import UTC, datetime
 from multiprocessing import get_context
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
+from statistics import median
 from uuid import uuid4
 
 from sqlalchemy import create_engine, text
@@ -62,7 +64,7 @@ async def measure(
     if deploy:
         with Ledger.open(place) as ledger:
             ring.deploy(ledger, assets)
-    before, made = ring.recordings(assets, consumers, seed=0), ring.recordings(assets, recordings)
+    before, made = ring.recordings(assets, max(consumers, recordings), seed=0), ring.recordings(assets, recordings)
     async with LedgerThread(place) as thread:
         await _seconds(thread, before)
         start = await thread.call(thread.ledger.reader.status)
@@ -102,11 +104,22 @@ async def _seconds(thread: LedgerThread, recordings: Sequence[Recording]) -> tup
 
 def on_sqlite(recordings: int, consumers: int, rounds: int) -> Measured:
     """The median round on SQLite."""
-    found: list[Measured] = []
-    for _ in range(rounds):
-        with tempfile.TemporaryDirectory(prefix="assetflow-engine-") as folder:
-            found.append(in_own_process(Path(folder) / "ledger.db", recordings, consumers))
-    return _middle(found)
+    return _middle([_round_on_sqlite(recordings, consumers) for _ in range(rounds)])
+
+
+def in_turn(recordings: int, many: int, few: int, rounds: int) -> tuple[Measured, Measured, float]:
+    """The median rounds with many and with few consumers on SQLite, and how much more an event costs with many.
+
+    A machine is not equally fast all the time: each round is compared with the one beside it.
+    """
+    pairs = [(_round_on_sqlite(recordings, many), _round_on_sqlite(recordings, few)) for _ in range(rounds)]
+    large, dense = zip(*pairs, strict=True)
+    return _middle(large), _middle(dense), median(a.cpu_ms_per_event / b.cpu_ms_per_event for a, b in pairs)
+
+
+def _round_on_sqlite(recordings: int, consumers: int) -> Measured:
+    with tempfile.TemporaryDirectory(prefix="assetflow-engine-") as folder:
+        return in_own_process(Path(folder) / "ledger.db", recordings, consumers)
 
 
 def on_postgres(recordings: int, consumers: int, rounds: int) -> Measured | None:
@@ -143,15 +156,14 @@ def figures(thousand: int, many: int, few: int, rounds: int) -> Figures:
     """All figures: `thousand` recordings into `few` and into `thousand` consumers, `many` into `many` and `few`."""
     small = on_sqlite(thousand, few, rounds)
     middle = on_sqlite(thousand, thousand, rounds)
-    large = on_sqlite(many, many, rounds)
-    dense = on_sqlite(many, few, rounds)
+    large, dense, ratio = in_turn(many, many, few, rounds)
     found = [small, middle, large, dense]
     result: Figures = {
         "events_per_second_1k": round(middle.events_per_second),
         "events_per_second_10k": round(large.events_per_second),
         "cpu_ms_per_event_1k": round(middle.cpu_ms_per_event, 4),
         "cpu_ms_per_event_10k": round(large.cpu_ms_per_event, 4),
-        "cost_ratio_10k_to_100": round(large.cpu_ms_per_event / dense.cpu_ms_per_event, 3),
+        "cost_ratio_10k_to_100": round(ratio, 3),
         "memory_mb": round(max(each.memory_mb for each in found)),
     }
     postgres = on_postgres(thousand, thousand, rounds)
