@@ -54,6 +54,10 @@ class Verdicts:
             self._busy |= {number: set() for number in missing}
             for number, key in self._connection.execute(_OPEN, {"consumers": missing}).all():
                 self._busy[number].add(key_from_column(key))
+            # Those of this transaction are not in the table yet.
+            for decision in self._new:
+                if decision.consumer in missing:
+                    self._busy[decision.consumer].add(decision.target_key)
 
     def is_busy(self, consumer: int, target_key: str | None) -> bool:
         self.load([consumer])
