@@ -117,6 +117,14 @@ class AssetEvent:
             keep(placed, value)
         return placed
 
+    def __getstate__(self) -> dict[str, object]:
+        # By name, so that what another version of assetflow pickled can be read.
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def __setstate__(self, state: Mapping[str, object]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+
     def __eq__(self, other: object) -> bool:
         return self.id == other.id if isinstance(other, AssetEvent) else NotImplemented
 
@@ -124,9 +132,10 @@ class AssetEvent:
         return hash(self.id)
 
 
-_NAMES = [each.name for each in fields(AssetEvent)]  # sequence and recorded come last
-_WITHOUT_PLACE: Callable[[AssetEvent], tuple[object, ...]] = attrgetter(*_NAMES[:-2])
-_KEEP: list[Callable[[AssetEvent, object], None]] = [getattr(AssetEvent, name).__set__ for name in _NAMES]
+_PLACE = ("sequence", "recorded")
+_COPIED = [each.name for each in fields(AssetEvent) if each.name not in _PLACE]
+_WITHOUT_PLACE: Callable[[AssetEvent], tuple[object, ...]] = attrgetter(*_COPIED)
+_KEEP: list[Callable[[AssetEvent, object], None]] = [getattr(AssetEvent, name).__set__ for name in (*_COPIED, *_PLACE)]
 
 
 @dataclass(frozen=True)

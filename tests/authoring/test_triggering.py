@@ -10,6 +10,7 @@ import pytest
 
 from assetflow import Asset, AssetAlias, TriggeringAssetEvents, partition_key, triggering_asset_events
 from assetflow.core.codec.run_context import RunContext
+from assetflow.core.events import AssetEvent
 from assetflow.errors import InvalidEvent
 from tests.authoring.events import event
 
@@ -75,3 +76,13 @@ def test_outside_of_a_run_there_is_nothing() -> None:
 def test_events_travel_to_other_processes() -> None:
     found = TriggeringAssetEvents.of_run(RunContext(uuid4(), "flow/deployment", events=tuple(EVENTS)))
     assert pickle.loads(pickle.dumps(found)).all() == EVENTS
+
+
+def test_events_are_pickled_by_name_for_other_versions() -> None:
+    event = EVENTS[0]
+    state = event.__reduce_ex__(pickle.HIGHEST_PROTOCOL)[2]
+    assert state == event.__getstate__()
+    placed = event.in_ledger(5, event.occurred)
+    found = AssetEvent.__new__(AssetEvent)
+    found.__setstate__(placed.__getstate__())
+    assert (found, found.asset, found.sequence, found.recorded) == (event, event.asset, 5, event.occurred)
