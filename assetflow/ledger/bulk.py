@@ -47,20 +47,21 @@ class Bulk:
         self._compiled: tuple[str, Sequence[tuple[int, Any]]] | None = None
         self._statement: Any = None
 
-    def run(self, connection: Connection, rows: Rows) -> None:
-        """Execute the statement for these rows; none is nothing to do."""
+    def run(self, connection: Connection, rows: Rows) -> int:
+        """Execute the statement for these rows; none is nothing to do. How many rows of the table it changed."""
         if not rows:
-            return
+            return 0
         values = list(zip(*rows, strict=True))
         if connection.dialect.name == "sqlite":
             text, places = self._compiled or self._compile(connection.dialect)
             converted = (_converted(values[place], convert) for place, convert in places)
-            connection.exec_driver_sql(text, list(zip(*converted, strict=True)))
+            done = connection.exec_driver_sql(text, list(zip(*converted, strict=True)))
         else:
             if self._statement is None:
                 self._statement = self._on_postgres(_arrays(self._columns))
             arrays = {f"given_{each.name}": list(found) for each, found in zip(self._columns, values, strict=True)}
-            connection.execute(self._statement, arrays)
+            done = connection.execute(self._statement, arrays)
+        return done.rowcount
 
     def _compile(self, dialect: Dialect) -> tuple[str, Sequence[tuple[int, Any]]]:
         """The statement's text; for each of its parameters the place of its value in a row, and how it is written."""
@@ -89,7 +90,7 @@ def upsert_rows(key: Sequence[Column[Any]], values: Sequence[Column[Any]], *, ke
 
 
 def update_rows(key: Sequence[Column[Any]], values: Sequence[Column[Any]], **fixed: str) -> Bulk:
-    """Give the rows with these keys the values, and all of them what is `fixed`; they are there."""
+    """Give the rows with these keys the values, and all of them what is `fixed`. A row that is missing stays so."""
 
     def statement(given: Given) -> Any:
         rows = update(key[0].table).where(*(each == given[each.name] for each in key))

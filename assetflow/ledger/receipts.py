@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +13,7 @@ from sqlalchemy import select
 from assetflow.core.consumers import Decision, Receipt
 from assetflow.core.events import AssetEvent
 from assetflow.core.fold import place_in_ledger
+from assetflow.errors import LedgerError
 from assetflow.ledger.bulk import delete_rows, insert_rows, update_rows, upsert_rows
 from assetflow.ledger.rows import RECEIPT_COLUMNS, RECEIPTS, key_to_column, receipt_from_row
 from assetflow.ledger.tables import NO_CONSUMER, RECEIPT
@@ -25,7 +25,6 @@ _ADD = insert_rows((*_KEY, *_VALUES))
 _CHANGE = upsert_rows(_KEY, _VALUES)
 _CONSUME = update_rows(_KEY, (RECEIPT.c.decision, RECEIPT.c.at), status="consumed")
 _DROP = delete_rows(_KEY)
-_SEQUENCE: Any = itemgetter(0)
 
 
 class Receipts:
@@ -96,9 +95,13 @@ class Receipts:
                     gone.append((event, consumer, key))
         connection = self._work.connection
         # In the order of the table: neighbours share its pages. What was written after it was consumed comes last.
-        _CONSUME.run(connection, sorted(self._consumed, key=_SEQUENCE))
+        if _CONSUME.run(connection, sorted(self._consumed)) != len(self._consumed):
+            raise LedgerError(
+                "updates that are consumed are not queued in the ledger as this process remembers it",
+                fix="Nothing was written; the next attempt reads everything anew",
+            )
         _DROP.run(connection, gone)
-        _CHANGE.run(connection, sorted(changed, key=_SEQUENCE))
+        _CHANGE.run(connection, sorted(changed))
         _ADD.run(connection, new)
         for written in (self._written, self._consumed, self._decisions):
             written.clear()

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+from sqlalchemy import delete
+
 from assetflow.core import registry
 from assetflow.core.fold import record_and_pass
-from assetflow.core.schedules import ConsumerOptions, to_schedule
+from assetflow.core.schedules import ConsumerOptions, PartitionedAssetTimetable, to_schedule
+from assetflow.errors import LedgerError
 from assetflow.ledger import Ledger
+from assetflow.ledger.tables import PENDING, RECEIPT
 from tests.ledger.making import NOW, A, B, C, deploy, update
 
 
@@ -27,15 +32,26 @@ def test_receipts_of_older_and_newer_events_as_soon_as_they_are_consumed(ledger:
 
 
 def test_an_older_event_that_is_carried_over_and_consumed_in_one_transaction(ledger: Ledger) -> None:
-    consumer = deploy(ledger, A & B)
-    given = update(A)
+    consumer = deploy(ledger, PartitionedAssetTimetable(assets=A & B))
+    given = update(A, partition_key="key")
     ledger.writer.record([given], NOW)
     with ledger.transaction(NOW) as book:
-        changed = registry.change(book, consumer, ConsumerOptions(to_schedule(A | C)))
+        changed = registry.change(book, consumer, ConsumerOptions(to_schedule(PartitionedAssetTimetable(assets=A | C))))
         [decision] = registry.pass_over_consumer(book, changed, NOW)
         assert [each.status for each in book.receipts_of(consumer.id, 1)] == ["consumed"]
     [record] = ledger.reader.receipts(given.events[0].id)
     assert (record.receipt.status, record.receipt.decision) == ("consumed", decision.id)
+
+
+def test_a_memory_that_is_wrong_ends_in_an_error_and_is_forgotten(ledger: Ledger) -> None:
+    deploy(ledger, A & B)
+    ledger.writer.record([update(A)], NOW)
+    with ledger.writes() as connection:
+        connection.execute(delete(RECEIPT))
+        connection.execute(delete(PENDING))
+    with pytest.raises(LedgerError, match="not queued in the ledger"):
+        ledger.writer.record([update(B)], NOW)
+    assert [made for _, made in ledger.writer.record([update(B)], NOW)] == [[]]
 
 
 def test_a_queue_counts_events_of_one_asset(ledger: Ledger) -> None:
