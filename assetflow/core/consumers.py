@@ -70,7 +70,7 @@ class Consumer:
 class Receipt(NamedTuple):
     """What became of one event for one consumer (and target key, if partitioned) (3.5).
 
-    A tuple, for each event makes several of them, and nothing is made faster.
+    A tuple, which is the quickest to make: each event makes several.
 
     Attributes:
         event: the event's sequence in the ledger.

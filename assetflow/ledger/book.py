@@ -29,7 +29,7 @@ class LedgerBook:
     """The `Book` of one transaction; see there for what the methods promise.
 
     What it is asked for it reads, once; what it is told it keeps, and writes all together when `flush` is called, as
-    the last thing before the commit. `load` reads beforehand, in a few statements, what recordings will ask for.
+    the last thing before the commit. For recordings that `load` announces it reads ahead, in a few statements.
 
     Parameters:
         connection: in a transaction that writes.
@@ -65,7 +65,7 @@ class LedgerBook:
     def load(self, recordings: Sequence[Recording]) -> None:
         """Announce the recordings of this transaction: what the fold will ask for is then read in a few statements.
 
-        Which of them are recorded already is read now, the rest before the first one of which not all is known.
+        Which of them are recorded already is read now, all the rest as soon as a recording needs something unknown.
         """
         self.journal.load(recordings)
         self._ahead = [event for recording in recordings for event in recording.events]
@@ -108,7 +108,8 @@ class LedgerBook:
         self.names.link(alias, uri)
 
     def new_events(self, recording: UUID, events: Sequence[AssetEvent]) -> Sequence[AssetEvent]:
-        # Looked at just before the fold: what is then in the processor's caches is what the fold needs.
+        # Once it is read, all that comes in this transaction is known. Looked at just before the fold: what is then in
+        # the processor's caches is what the fold needs.
         if self._ahead and not all(is_known(self.names, self.roster, self.queues, event) for event in events):
             foresee(self.names, self.roster, self.queues, self.verdicts, self._ahead)
             self._ahead = ()

@@ -15,7 +15,7 @@ from assetflow.ledger.queues import QueueKey, Queues
 from assetflow.ledger.roster import Roster
 from assetflow.ledger.verdicts import Verdicts
 
-# Queues that recordings touch: the consumer, and what they will add, URI to keys.
+# Queues that recordings touch: the consumer, and what they add, URI to keys.
 Touched = dict[QueueKey, tuple[Consumer, dict[str, set[str | None]]]]
 
 
@@ -35,7 +35,10 @@ def is_known(names: Names, roster: Roster, queues: Queues, event: AssetEvent) ->
 
 
 def foresee(names: Names, roster: Roster, queues: Queues, verdicts: Verdicts, events: Sequence[AssetEvent]) -> None:
-    """Read all that the fold will need. What is foreseen wrongly is read later, one by one, and changes no result."""
+    """Read all that the fold will need for these events, of which some may be recorded in this transaction already.
+
+    What is foreseen wrongly is read later, one by one, and changes no result.
+    """
     names.load_assets(dict.fromkeys(event.asset.uri for event in events))
     names.load_owners(dict.fromkeys(event.asset.name for event in events))
     tokens = _tokens(names, events)

@@ -82,7 +82,7 @@ class Names:
             missing[uri].described = (label, extra)
 
     def known_tokens(self, event: AssetEvent) -> frozenset[Token] | None:
-        """The tokens of an event's asset, unless something has to be read, or is new with this event."""
+        """The tokens of an event's asset; none if something has to be read or worked out, or is new with this event."""
         known = self._assets.get(event.asset.uri)
         if known is None or event.asset.name not in known.names:
             return None

@@ -61,7 +61,7 @@ class Queue:
         return count
 
     def _own(self, uri: str, keys: dict[str | None, int]) -> dict[str | None, int]:
-        """The numbers of an asset's keys, to be changed."""
+        """The numbers of an asset's keys, in a dictionary of this queue's own, which may be changed."""
         if keys is _ONE_PLAIN or not keys:
             keys = self.pending[uri] = dict(keys)
         return keys

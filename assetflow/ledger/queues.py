@@ -1,9 +1,8 @@
-"""Queues and receipts in the ledger's book."""
+"""Queues in the ledger's book."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from operator import itemgetter
 from typing import Any, cast
 from uuid import UUID
 
@@ -40,8 +39,6 @@ _EVENTS = select(*EVENT_COLUMNS).where(among(EVENT.c.sequence, "sequences"))
 _PENDING = select(*_PENDING_KEY, PENDING.c.count)
 _OF_QUEUES = _PENDING.where(among(PENDING.c.consumer, "consumers"), among(PENDING.c.target_key, "keys"))
 _QUEUED_IN = _QUEUED.where(among(RECEIPT.c.consumer, "consumers"), among(RECEIPT.c.target_key, "keys"))
-
-_FIRST: Any = itemgetter(0)
 
 
 class Queues:
@@ -237,8 +234,8 @@ class Queues:
                 gone.append(place)
         self._counts.clear()
         # In the order of the table: neighbours share its pages.
-        _DROP_PENDING.run(self._work.connection, sorted(gone, key=_FIRST))
-        _COUNT.run(self._work.connection, sorted(counts, key=_FIRST))
+        _DROP_PENDING.run(self._work.connection, sorted(gone))
+        _COUNT.run(self._work.connection, sorted(counts))
 
 
 def _names(keys: Iterable[QueueKey]) -> dict[str, Any]:
