@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from sqlite3 import SQLITE_BUSY, OperationalError
 from sqlite3 import Connection as SqliteConnection
+from time import monotonic, sleep
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
@@ -157,7 +159,7 @@ def _sqlite(url: URL, read_only: bool, lock_timeout: float) -> Engine:
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute("PRAGMA wal_autocheckpoint = 4000")
         if not read_only:
-            connection.execute("PRAGMA journal_mode = WAL")
+            _turn_on_wal(connection, lock_timeout)
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:  # pyright: ignore[reportUnusedFunction]
@@ -165,6 +167,20 @@ def _sqlite(url: URL, read_only: bool, lock_timeout: float) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+def _turn_on_wal(connection: SqliteConnection, lock_timeout: float) -> None:
+    """Let a new file have a write-ahead log. While another program does the same, SQLite refuses without waiting."""
+    deadline = monotonic() + lock_timeout
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except OperationalError as error:
+            if error.sqlite_errorcode != SQLITE_BUSY or monotonic() > deadline:
+                raise
+            sleep(0.01)
+        else:
+            return
 
 
 def writing(engine: Engine) -> Engine:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from sqlalchemy import create_engine, text
 
 from assetflow.core.fold import record_and_pass
 from assetflow.errors import LedgerError, LedgerLocked
-from assetflow.ledger import Ledger, Reader, schema
+from assetflow.ledger import Ledger, Reader, engine, schema
 from assetflow.ledger.tables import Base
 from tests.ledger.conftest import START, NewLedger
 from tests.ledger.making import NOW, A, B, deploy, event, update
@@ -166,6 +167,7 @@ def test_full_disk(sqlite_ledger: Ledger) -> None:
 
 OPEN = """
 import sys
+from contextlib import closing
 from assetflow.ledger import Ledger
 Ledger.open(sys.argv[1]).close()
 """
@@ -174,9 +176,18 @@ Ledger.open(sys.argv[1]).close()
 def test_two_programs_make_one_ledger(tmp_path: Path) -> None:
     command = [sys.executable, "-c", OPEN, str(tmp_path / "ledger.db")]
     programs = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    for program in programs:
-        _, said = program.communicate(timeout=60)
-        assert program.returncode == 0, said
+    said = [program.communicate(timeout=60)[1] for program in programs]
+    assert [program.returncode for program in programs] == [0, 0], said
+
+
+def test_another_program_begins_with_the_same_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "ledger.db"
+    with closing(sqlite3.connect(place, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LedgerLocked, match="another process holds the ledger"):
+            Ledger.open(place, lock_timeout=0.1)
+        monkeypatch.setattr(engine, "sleep", lambda _seconds: other.rollback())
+        Ledger.open(place).close()
 
 
 KILLED = """
