@@ -165,8 +165,10 @@ def target_keys_of(consumer: Consumer, event: AssetEvent, tokens: frozenset[Toke
     Raises:
         MappingError: the mapper cannot map the key, gives too many, or one that can be no key (5.4).
     """
-    partitioning = None if event.partition_key is None else consumer.schedule.partitioning
-    if partitioning is None or event.partition_key is None:
+    if event.partition_key is None:
+        return (None,)
+    partitioning = consumer.schedule.partitioning
+    if partitioning is None:
         return (None,)
     keys = tuple(dict.fromkeys(partitioning.mapper_for(tokens).to_downstream(event.partition_key)))
     for key in keys:

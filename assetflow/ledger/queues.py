@@ -169,8 +169,8 @@ class Queues:
         self.load_events([(consumer, key)])
         queue = self._queues[consumer, key]
         for event in decision.events:
-            was_queued = self._discard(event, consumer, key, queue)
-            self.receipts.consume(event, decision, number, was_queued=was_queued)
+            self._discard(event, consumer, key, queue)
+            self.receipts.consume(event, decision, number)
 
     def unqueue(self, event: AssetEvent, consumer: int, target_key: str | None) -> None:
         self._take_out(event, consumer, target_key)
@@ -187,12 +187,10 @@ class Queues:
         if place_in_ledger(event) < self._work.first or (consumer, target_key) in self._queues:
             self._discard(event, consumer, target_key, self._queue_of(event, consumer, target_key))
 
-    def _discard(self, event: AssetEvent, consumer: int, target_key: str | None, queue: Queue) -> bool:
+    def _discard(self, event: AssetEvent, consumer: int, target_key: str | None, queue: Queue) -> None:
         left = queue.discard(place_in_ledger(event))
-        if left is None:
-            return False
-        self._count(event, consumer, target_key, queue, left + 1, left)
-        return True
+        if left is not None:
+            self._count(event, consumer, target_key, queue, left + 1, left)
 
     def _queue_of(self, event: AssetEvent, consumer: int, target_key: str | None) -> Queue:
         """The queue, to be changed."""

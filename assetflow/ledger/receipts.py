@@ -64,10 +64,10 @@ class Receipts:
         consumer = NO_CONSUMER if receipt.consumer is None else receipt.consumer
         self._written[receipt.event][consumer, key_to_column(receipt.target_key)] = receipt
 
-    def consume(self, event: AssetEvent, decision: Decision, number: int, *, was_queued: bool) -> None:
-        """Write that the decision with this number consumes an event."""
+    def consume(self, event: AssetEvent, decision: Decision, number: int) -> None:
+        """Write that the decision with this number consumes a queued event."""
         sequence, consumer, key = place_in_ledger(event), decision.consumer, decision.target_key
-        if was_queued and sequence < self._work.first and sequence not in self._written:
+        if sequence < self._work.first and sequence not in self._written:
             self._decisions[number] = decision.id
             self._consumed.append((sequence, consumer, key_to_column(key), number, self._work.now))
         else:
