@@ -13,6 +13,7 @@ from assetflow.core import evaluation, fold
 from assetflow.ledger import Ledger, foresight
 from benchmarks import ring
 from tests.ledger.making import NOW
+from tests.ledger.test_plans import statements
 
 RECORDINGS = 240
 BATCH = 60
@@ -74,35 +75,22 @@ def test_a_recording_costs_the_same_for_any_number_of_consumers(
 
 def test_an_evaluator_that_begins_reads_as_seldom(tmp_path: Path) -> None:
     assets = ring.assets(200)
-    sent: list[int] = []
-
-    def note(*_: Any) -> None:
-        sent[-1] += 1
-
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         ring.deploy(ledger, assets)
         ledger.writer.record(ring.recordings(assets, 150), NOW)
     for number in (20, 300):
-        sent.append(0)
-        with Ledger.open(tmp_path / "ledger.db") as ledger:
-            event.listen(ledger._engine, "before_cursor_execute", note)
+        with Ledger.open(tmp_path / "ledger.db") as ledger, statements(ledger) as sent:
             ledger.writer.record(ring.recordings(assets, number, seed=number), NOW)
-    assert max(sent) <= AT_FIRST
+        assert len(sent) <= AT_FIRST
 
 
 def test_statements_for_a_batch_do_not_grow_with_it(tmp_path: Path) -> None:
     assets = ring.assets(200)
-    sent: list[int] = []
-
-    def note(*_: Any) -> None:
-        sent[-1] += 1
-
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         ring.deploy(ledger, assets)
         made = ring.recordings(assets, 600)
         ledger.writer.record(made[:200], NOW)
-        event.listen(ledger._engine, "before_cursor_execute", note)
         for first, last in ((200, 220), (220, 300), (300, 600)):
-            sent.append(0)
-            ledger.writer.record(made[first:last], NOW)
-    assert max(sent) <= PER_BATCH
+            with statements(ledger) as sent:
+                ledger.writer.record(made[first:last], NOW)
+            assert len(sent) <= PER_BATCH
