@@ -6,26 +6,34 @@ from collections.abc import Mapping
 from typing import cast, overload
 
 from assetflow.core.conditions import Leaf, Token
+from assetflow.core.json_data import check_json, is_plain_text
 from assetflow.core.uri import RESERVED_NAMES, check_alias, check_name, normalize
-from assetflow.errors import InvalidAsset
+from assetflow.errors import InvalidAsset, InvalidEvent
 
 
 class Asset(Leaf):
-    """A piece of data that tasks update and flows are scheduled on: its normalised URI.
+    """A piece of data that tasks update and flows are scheduled on.
 
-    `Asset("s3://bucket/orders")`, `Asset("s3://bucket/orders", name="orders")`, `Asset("orders", "s3://bucket/orders")`
-    and `Asset(name="orders", uri="s3://bucket/orders")` mean the same asset: two assets are equal when their URIs are
-    (1.1). A URI is never connected to or expanded (1.8).
+    >>> from assetflow import Asset
+    >>> Asset("s3://shop/orders", name="orders")
+    Asset('s3://shop/orders', name='orders')
+    >>> Asset("orders", "s3://shop/orders") == Asset(name="orders", uri="s3://shop/orders/")
+    True
+
+    Two assets are equal if their normalised URIs are equal; name, group and extra do not count. A URI is a label:
+    assetflow never opens or expands it. An asset is immutable.
+
+    Contract 1.1, 1.2, 1.8.
 
     Parameters:
-        name_or_uri: the URI, or the name if a URI is given beside it (Airflow's order).
-        uri: the URI, normalised on the way in (1.3).
-        name: a readable name; the normalised URI if none is given (1.2).
-        group: a label that pages and lists sort by.
+        name_or_uri: the URI; or the name, if `uri` is given too (Airflow's order).
+        uri: the URI, at most 1500 ASCII characters. It is normalised (contract 1.3).
+        name: a readable name; by default the normalised URI.
+        group: a label by which pages and lists group assets.
         extra: static facts about the asset, a JSON object.
 
     Raises:
-        InvalidAsset: the URI or the name breaks 1.4 or 1.5.
+        InvalidAsset: the URI or the name breaks contract 1.4 or 1.5, or `extra` is not a JSON object (contract 2.7).
     """
 
     uri: str
@@ -43,12 +51,22 @@ class Asset(Leaf):
         extra: Mapping[str, object] | None = None,
     ) -> None:
         given_name, given_uri = _name_and_uri(name_or_uri, uri, name)
-        self.uri = normalize(given_uri)
-        self.name = self.uri if given_name is None or given_name == given_uri else check_name(given_name)
-        if self.name in RESERVED_NAMES:
-            check_name(self.name)
-        self.group = group
-        self.extra = _checked_extra(extra, self.uri)
+        normalized = normalize(given_uri)
+        called = normalized if given_name is None or given_name == given_uri else check_name(given_name)
+        if called in RESERVED_NAMES:
+            check_name(called)
+        checked_group, checked_extra = _checked_group(group, normalized), _checked_extra(extra, normalized)
+        self.__dict__.update(uri=normalized, name=called, group=checked_group, extra=checked_extra)
+
+    @classmethod
+    def known(cls, uri: str, name: str, group: str = "", extra: Mapping[str, object] | None = None) -> Asset:
+        """Return an asset that was recorded or declared before, without checking or normalising its parts.
+
+        This process may have registered other scheme rules (contract 1.4) than the one that made the asset.
+        """
+        asset = cls.__new__(cls)
+        asset.__dict__.update(uri=uri, name=name, group=group, extra={} if extra is None else extra)
+        return asset
 
     @overload
     @staticmethod
@@ -58,15 +76,17 @@ class Asset(Leaf):
     def ref(*, uri: str) -> AssetRef: ...
     @staticmethod
     def ref(*, name: str | None = None, uri: str | None = None) -> AssetRef:
-        """A reference to an asset by name or by URI, resolved when it is evaluated (1.6)."""
+        """Return a reference to an asset by its name or its URI: `Asset.ref(name="orders")`. See `AssetRef`."""
         return AssetRef(name=name, uri=uri)
 
     @property
     def token(self) -> Token:
+        """The token by which the asset's events are found: its URI."""
         return Token("uri", self.uri)
 
     @property
     def label(self) -> str:
+        """The readable name of the asset."""
         return self.name
 
     def __eq__(self, other: object) -> bool:
@@ -83,10 +103,23 @@ class Asset(Leaf):
 
 
 class AssetRef(Leaf):
-    """A reference to an asset by name or by URI; a name that belongs to no asset is never satisfied (1.6).
+    """A reference to an asset that is declared elsewhere, by its name or its URI.
+
+    >>> from assetflow import Asset
+    >>> Asset.ref(name="orders") | Asset.ref(uri="s3://shop/customers")
+    AssetAny(Asset.ref(name='orders'), Asset.ref(uri='s3://shop/customers'))
+
+    assetflow looks the name up each time it evaluates the schedule. While no asset has the name, no update satisfies
+    the reference.
+
+    Contract 1.6.
+
+    Parameters:
+        name: the asset's name.
+        uri: the asset's URI, which is normalised (contract 1.3).
 
     Raises:
-        InvalidAsset: not exactly one of name and URI is given, or it breaks chapter 1.
+        InvalidAsset: neither or both are given, or the given one breaks contract 1.4 or 1.5.
     """
 
     name: str | None
@@ -97,15 +130,18 @@ class AssetRef(Leaf):
             raise InvalidAsset(
                 "a reference needs exactly one of name and uri", rule="1.6", fix='Write Asset.ref(name="orders")'
             )
-        self.name = None if name is None else check_name(name)
-        self.uri = None if uri is None else normalize(uri)
+        self.__dict__.update(
+            name=None if name is None else check_name(name), uri=None if uri is None else normalize(uri)
+        )
 
     @property
     def token(self) -> Token:
+        """The token by which the asset's events are found: the name or the URI."""
         return Token("name", self.name) if self.name is not None else Token("uri", self.uri or "")
 
     @property
     def label(self) -> str:
+        """The readable name of the reference: the name or the URI."""
         return self.name or self.uri or ""
 
     def __eq__(self, other: object) -> bool:
@@ -119,26 +155,40 @@ class AssetRef(Leaf):
 
 
 class AssetAlias(Leaf):
-    """A name for assets that become known only when a task runs (1.7, 2.4).
+    """A name for assets that become known only when a task runs.
+
+    >>> from assetflow import Asset, AssetAlias, outlet_events, task
+    >>> latest = AssetAlias("latest-orders")
+    >>> @task(outlets=[latest])
+    ... def load(day: str):
+    ...     outlet_events[latest].add(Asset(f"s3://shop/orders/{day}"))
+
+    A flow that is scheduled on the alias runs on the assets that tasks add to it.
+
+    Contract 1.7, 2.4, 3.2.
 
     Parameters:
-        name: the alias, case-sensitive, in a namespace of its own.
-        group: a label that pages and lists sort by.
+        name: the alias, at most 1500 characters, case-sensitive. An alias and an asset can have the same name.
+        group: a label by which pages and lists group aliases.
+
+    Raises:
+        InvalidAsset: the name is blank, too long or not valid text.
     """
 
     name: str
     group: str
 
     def __init__(self, name: str, *, group: str = "") -> None:
-        self.name = check_alias(name)
-        self.group = group
+        self.__dict__.update(name=check_alias(name), group=group)
 
     @property
     def token(self) -> Token:
+        """The token by which the alias's events are found: the alias."""
         return Token("alias", self.name)
 
     @property
     def label(self) -> str:
+        """The readable name of the alias."""
         return f"alias {self.name}"
 
     def __eq__(self, other: object) -> bool:
@@ -154,16 +204,31 @@ class AssetAlias(Leaf):
 Outlet = Asset | AssetRef | AssetAlias
 
 
+def _checked_group(group: object, uri: str) -> str:
+    if not isinstance(group, str) or not is_plain_text(group):
+        raise InvalidAsset(
+            f"the group {ascii(group)[:60]} of {uri} is not valid text",
+            rule="1.5",
+            fix="Give a text without NUL and lone surrogates",
+        )
+    return group
+
+
 def _checked_extra(extra: object, uri: str) -> Mapping[str, object]:
-    if extra is not None and not isinstance(extra, Mapping):
+    if extra is None:
+        return {}
+    if not isinstance(extra, Mapping):
         raise InvalidAsset(
             f"the extra of {uri} is a {type(extra).__name__}, not a JSON object", rule="1.1", fix='Write {"team": "x"}'
         )
-    return dict(cast("Mapping[str, object]", extra or {}))
+    try:
+        return cast("Mapping[str, object]", check_json(cast(object, extra), "extra"))
+    except InvalidEvent as error:
+        raise InvalidAsset(error.message, where=uri, fix=error.fix, rule=error.rule) from error
 
 
 def _name_and_uri(first: str | None, uri: str | None, name: str | None) -> tuple[str | None, str]:
-    """Name (or none) and URI from the ways to write them."""
+    """Return the name, or `None`, and the URI from the three ways to write them."""
     if first is not None and uri is not None and name is not None:
         raise InvalidAsset(
             f"an asset has one name and one URI; {first!r}, {uri!r} and {name!r} were given",

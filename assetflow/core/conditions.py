@@ -1,49 +1,71 @@
 """Conditions over assets: what has to be updated before a flow runs.
 
-A condition is a tree of values: leaves (assets, references, aliases) and the two gates AND and OR. Everything that
-looks at a tree (evaluation, the codec, Prefect's triggers, explanations) walks its postfix form with a stack of its
-own, so that neither depth nor width of a schedule meets Python's recursion limit.
+A condition is a tree. Its leaves are assets, references and aliases; its gates are AND, OR, quorum, counts and windows
+of time. Evaluation, the codec, Prefect's triggers and explanations all read the postfix form of the tree with a stack
+of their own. So a schedule can be as deep as it likes without meeting Python's recursion limit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
 from functools import cached_property
-from typing import ClassVar, Literal, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, NoReturn, Protocol, TypeVar, cast, runtime_checkable
 
-from assetflow.errors import InvalidSchedule
+from assetflow.core.spans import check_count, check_span, span_in_words
+from assetflow.core.time.moments import moments
+from assetflow.core.time.timetables import CronTriggerTimetable, Timetable
+from assetflow.errors import InvalidSchedule, not_a
 
-GateKind = Literal["all", "any"]
+GateKind = Literal["all", "any", "at_least", "times", "within", "since"]
+GateArgument = int | timedelta | Timetable
 T = TypeVar("T")
 
 
 class Token(NamedTuple):
-    """How a leaf finds its events: by URI, by a name that belongs to the URI, or by an alias linked to it."""
+    """What a leaf is matched by: the URI of an event's asset, a name of that URI, or an alias linked to it."""
 
     kind: Literal["uri", "name", "alias"]
     value: str
 
 
 class Gate(NamedTuple):
-    """An AND ("all") or OR ("any") over the `arity` values before it in postfix order."""
+    """A gate over the `arity` values before it in postfix order.
+
+    Attributes:
+        kind: "all" is AND, "any" is OR.
+        argument: the number of "at_least" and "times", the span of "within", the timetable of "since"; None of others.
+    """
 
     kind: GateKind
     arity: int
+    argument: GateArgument | None = None
+
+    @property
+    def is_window(self) -> bool:
+        """Return True if the gate looks at parts of the queued events, one stretch of time after the other."""
+        return self.kind in ("within", "since")
 
 
 class Condition:
-    """Something that can be satisfied by updates; combine with `&` and `|`."""
+    """The base class of assets, references, aliases and their combinations with `&` and `|`. Conditions are immutable.
 
-    def __and__(self, other: object) -> AssetAll:
+    Contract 4.1.
+    """
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{self!r} cannot be changed after it was made. Make a new one with another {name}")
+
+    def __and__(self, other: ConditionValue) -> AssetAll:
         return AssetAll(*_members(self, AssetAll), *_members(_operand(other, "&"), AssetAll))
 
-    def __or__(self, other: object) -> AssetAny:
+    def __or__(self, other: ConditionValue) -> AssetAny:
         return AssetAny(*_members(self, AssetAny), *_members(_operand(other, "|"), AssetAny))
 
-    def __rand__(self, other: object) -> AssetAll:
+    def __rand__(self, other: ConditionValue) -> AssetAll:
         return to_condition(other) & self
 
-    def __ror__(self, other: object) -> AssetAny:
+    def __ror__(self, other: ConditionValue) -> AssetAny:
         return to_condition(other) | self
 
     def __bool__(self) -> bool:
@@ -54,14 +76,14 @@ class Condition:
 
     @cached_property
     def postfix(self) -> tuple[Leaf | Gate, ...]:
-        """The tree with children before their gate: the form that every visitor reads."""
-        # Children are visited last to first, gates before them; the reverse of that is postfix order.
+        """The nodes of the tree from left to right, each gate after its members."""
+        # The loop visits each gate before its members, from right to left. The reverse of that is postfix order.
         found: list[Leaf | Gate] = []
         waiting: list[Condition] = [self]
         while waiting:
             node = waiting.pop()
             if isinstance(node, BooleanCondition):
-                found.append(Gate(node.kind, len(node.objects)))
+                found.append(node.gate)
                 waiting.extend(node.objects)
             else:
                 found.append(cast(Leaf, node))
@@ -70,17 +92,17 @@ class Condition:
 
     @cached_property
     def tokens(self) -> frozenset[Token]:
-        """The tokens of all leaves: the index entries under which this condition's events are found."""
+        """The tokens of all leaves, by which the ledger's index finds the condition's events."""
         return frozenset(node.token for node in self.postfix if isinstance(node, Leaf))
 
     @cached_property
     def needed_uris(self) -> frozenset[str]:
-        """URIs without which the condition cannot hold: those of the leaves that only ANDs stand above."""
+        """The URIs without which the condition cannot hold: those of the leaves below no OR."""
         found: set[str] = set()
         waiting: list[Condition] = [self]
         while waiting:
             node = waiting.pop()
-            if isinstance(node, AssetAll):
+            if isinstance(node, AssetAll | Times | Within | Since):
                 waiting.extend(node.objects)
             elif isinstance(node, Leaf) and node.token.kind == "uri":
                 found.add(node.token.value)
@@ -88,40 +110,130 @@ class Condition:
 
     @cached_property
     def needs_nothing_else(self) -> bool:
-        """Whether the condition holds as soon as its needed URIs are there: ANDs of assets and nothing else."""
+        """True if the condition has only ANDs of assets, so that it holds as soon as its needed URIs are updated."""
         return all(node.kind == "all" if isinstance(node, Gate) else node.token.kind == "uri" for node in self.postfix)
+
+    @cached_property
+    def has_windows(self) -> bool:
+        """Return True if the condition looks at when events were recorded. Contract 9.3, 9.4."""
+        return any(isinstance(node, Gate) and node.is_window for node in self.postfix)
+
+    @cached_property
+    def windows_around(self) -> tuple[tuple[Leaf, tuple[int, ...]], ...]:
+        """Return each leaf with the places in `postfix` of the windows that stand around it."""
+        found: list[tuple[Leaf, tuple[int, ...]]] = []
+        # The gates whose members come next, from the end: how many are missing, and the windows around each of them.
+        above: list[tuple[int, tuple[int, ...]]] = [(1, ())]
+        for place in range(len(self.postfix) - 1, -1, -1):
+            while above[-1][0] == 0:
+                above.pop()
+            missing, windows = above.pop()
+            above.append((missing - 1, windows))
+            node = self.postfix[place]
+            if isinstance(node, Gate):
+                above.append((node.arity, (*windows, place) if node.is_window else windows))
+            else:
+                found.append((node, windows))
+        found.reverse()
+        return tuple(found)
+
+    def within(self, span: timedelta) -> Within:
+        """Return the condition that this one holds over updates that came together.
+
+        >>> from datetime import timedelta
+        >>> from assetflow import Asset
+        >>> (Asset("orders") & Asset("customers")).within(timedelta(hours=6)).describe()
+        '(orders AND customers) within 6 h of each other'
+
+        The span is measured from update to update, not from now: updates that came together stay together while the
+        flow waits for something else. An update that can no longer be part of it expires. Contract 9.3, 9.5.
+
+        Parameters:
+            span: the elapsed time from the first to the last update, both included; at most 366 days.
+
+        Raises:
+            InvalidSchedule: the span is not above zero, or over 366 days.
+        """
+        return Within(self, span)
+
+    def since(self, timetable: str | Timetable, *, timezone: str = "UTC") -> Since:
+        """Return the condition that this one holds over updates of one period between two times of a timetable.
+
+        >>> from assetflow import Asset
+        >>> (Asset("orders") & Asset("customers")).since("0 0 * * *", timezone="Europe/Berlin").describe()
+        '(orders AND customers) since 00:00 (Europe/Berlin)'
+
+        So updates of yesterday never meet those of today. A period includes its first moment and excludes its last.
+        Contract 9.4.
+
+        Parameters:
+            timetable: a timetable, or a cron such as "0 0 * * *" or "@daily".
+            timezone: the IANA name of the cron's time zone; a timetable has its own.
+
+        Raises:
+            InvalidTimetable: the cron or the time zone cannot be read.
+        """
+        return Since(self, CronTriggerTimetable(timetable, timezone) if isinstance(timetable, str) else timetable)
 
     @property
     def leaves(self) -> Iterator[Leaf]:
-        """The leaves from left to right, repeated ones too."""
+        """The leaves from left to right; a repeated leaf comes each time."""
         return (node for node in self.postfix if isinstance(node, Leaf))
 
     def describe(self) -> str:
-        """The condition as text: `a AND (b OR c)`."""
-        return fold_condition(self, lambda leaf: leaf.label, _join)
+        """Return the condition as text: `a AND (b OR c)`."""
+        return fold_condition(self, lambda leaf: leaf.label, join_gate)
 
 
 class Leaf(Condition):
     """An asset, a reference or an alias."""
 
+    def times(self, n: int) -> Times:
+        """Return the condition that at least `n` queued updates match this asset, reference or alias.
+
+        >>> from assetflow import Asset
+        >>> Asset("prices").times(3).describe()
+        'prices 3 times'
+
+        Updates of all assets behind an alias count together. Contract 9.2.
+
+        Raises:
+            InvalidSchedule: `n` is not a whole number from 1 on.
+        """
+        return Times(self, n)
+
     @property
     def token(self) -> Token:
+        """The token by which the leaf's events are found."""
         raise NotImplementedError
 
     @property
     def label(self) -> str:
-        """The leaf as a person reads it."""
+        """The readable name of the leaf."""
         raise NotImplementedError
 
 
 class BooleanCondition(Condition):
-    """A gate over other conditions. Equal when kind and members are equal, in order."""
+    """A gate over other conditions. Two are equal if their kinds are, and their members in the same order."""
 
     kind: ClassVar[GateKind]
     objects: tuple[Condition, ...]
+    argument: GateArgument | None = None
 
-    def __init__(self, *objects: object) -> None:
-        self.objects = tuple(to_condition(item) for item in objects)
+    def __init__(self, *objects: ConditionValue) -> None:
+        self.__dict__["objects"] = tuple(to_condition(item) for item in objects)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name == "times":
+                raise _times_of(self)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def gate(self) -> Gate:
+        """Return the gate as it stands in postfix order."""
+        return Gate(self.kind, len(self.objects), self.argument)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, BooleanCondition) and self.postfix == other.postfix
@@ -130,52 +242,191 @@ class BooleanCondition(Condition):
         return hash(self.postfix)
 
     def __repr__(self) -> str:
-        return fold_condition(self, repr, lambda gate, parts: f"{_CLASS_NAMES[gate.kind]}({', '.join(parts)})")
+        return fold_condition(self, repr, _repr)
 
 
 class AssetAll(BooleanCondition):
-    """AND: every member has to be satisfied. Without members it is true."""
+    """An AND over conditions: it holds when every member holds. `orders & customers` makes one, and so does a list.
+
+    >>> from assetflow import Asset, AssetAll
+    >>> AssetAll(Asset("s3://shop/orders"), Asset("s3://shop/customers")).describe()
+    's3://shop/orders AND s3://shop/customers'
+
+    Without members it always holds, but a flow never runs without an update. Contract 4.1.
+
+    Parameters:
+        objects: assets, references, aliases, or conditions made of them.
+
+    Raises:
+        InvalidSchedule: a member is something else.
+    """
 
     kind = "all"
 
 
 class AssetAny(BooleanCondition):
-    """OR: one member is enough. Without members it is false."""
+    """An OR over conditions: it holds when one member holds. `orders | customers` makes one.
+
+    >>> from assetflow import Asset
+    >>> orders, customers, prices = Asset("orders"), Asset("customers"), Asset("prices")
+    >>> (orders | (customers & prices)).describe()
+    'orders OR (customers AND prices)'
+
+    Without members it never holds. Contract 4.1.
+
+    Parameters:
+        objects: assets, references, aliases, or conditions made of them.
+
+    Raises:
+        InvalidSchedule: a member is something else.
+    """
 
     kind = "any"
 
 
-_CLASS_NAMES: dict[GateKind, str] = {"all": "AssetAll", "any": "AssetAny"}
+class AtLeast(BooleanCondition):
+    """A quorum: it holds when at least `n` of its members hold.
+
+    >>> from assetflow import Asset, AtLeast
+    >>> AtLeast(2, Asset("north"), Asset("south"), Asset("west")).describe()
+    '2 of: north, south, west'
+
+    A member that stands there twice counts twice. Contract 9.1.
+
+    Parameters:
+        n: how many members have to hold, from 1 up to the number of members.
+        objects: assets, references, aliases, or conditions made of them.
+
+    Raises:
+        InvalidSchedule: `n` is below 1 or above the number of members, or a member is something else.
+    """
+
+    kind = "at_least"
+
+    def __init__(self, n: int, *objects: ConditionValue) -> None:
+        check_count("AtLeast", n)
+        if n > len(objects):
+            raise InvalidSchedule(
+                f"AtLeast({n}, …) has {len(objects)} members", rule="9.16", fix="Ask for at most as many as there are"
+            )
+        super().__init__(*objects)
+        self.__dict__["argument"] = n
+
+
+class Times(BooleanCondition):
+    """At least `n` queued updates of one asset, reference or alias: `orders.times(3)` makes one. Contract 9.2."""
+
+    kind = "times"
+
+    def __init__(self, leaf: ConditionValue, n: int) -> None:
+        super().__init__(leaf)
+        self.__dict__["argument"] = check_count("times", n)
+        if not isinstance(self.objects[0], Leaf):
+            raise _times_of(self.objects[0])
+
+
+class Within(BooleanCondition):
+    """A condition over updates that came within a span of each other: `c.within(span)` makes one. Contract 9.3."""
+
+    kind = "within"
+
+    def __init__(self, condition: ConditionValue, span: timedelta) -> None:
+        super().__init__(condition)
+        self.__dict__["argument"] = check_span("within", span)
+
+
+class Since(BooleanCondition):
+    """A condition over the updates of one period of a timetable: `c.since("@daily")` makes one. Contract 9.4."""
+
+    kind = "since"
+
+    def __init__(self, condition: ConditionValue, timetable: Timetable) -> None:
+        super().__init__(condition)
+        self.__dict__["argument"] = timetable
+
+
+def _times_of(condition: Condition) -> InvalidSchedule:
+    return InvalidSchedule(
+        f"times() counts the updates of one asset, reference or alias, not of {condition.describe()}",
+        rule="9.2",
+        fix="Write orders.times(2) & customers.times(2), or AtLeast(n, ...) for n of several conditions",
+    )
+
+
+def _from_gate(gate: Gate, members: list[Condition]) -> BooleanCondition:
+    match gate.kind, gate.argument, members:
+        case "all", None, _:
+            return AssetAll(*members)
+        case "any", None, _:
+            return AssetAny(*members)
+        case "at_least", int(n), _:
+            return AtLeast(n, *members)
+        case "times", int(n), [member]:
+            return Times(member, n)
+        case "within", timedelta() as span, [member]:
+            return Within(member, span)
+        case "since", Timetable() as timetable, [member]:
+            return Since(member, timetable)
+        case _:
+            raise InvalidSchedule(f"a stored condition is damaged: {gate} has {len(members)} members")
+
+
+def _repr(gate: Gate, parts: list[str]) -> str:
+    match gate.kind:
+        case "all":
+            return f"AssetAll({', '.join(parts)})"
+        case "any":
+            return f"AssetAny({', '.join(parts)})"
+        case "at_least":
+            return f"AtLeast({', '.join((str(gate.argument), *parts))})"
+        case _:
+            return f"{parts[0]}.{gate.kind}({gate.argument!r})"
 
 
 @runtime_checkable
 class ConditionLike(Protocol):
-    """An object that stands for a condition in schedules and outlets, such as a flow made by `@asset`."""
+    """An object that can be written in schedules and outlets like a condition, such as a flow made by `@asset`."""
 
     def as_condition(self) -> Condition: ...
 
 
-def to_condition(value: object) -> Condition:
-    """The condition that a value in `schedule=` means: a condition, or a list of them (AND).
+# What can be written where a condition is wanted. A list is an AND.
+ConditionPart = Condition | ConditionLike
+ConditionValue = ConditionPart | Sequence[ConditionPart | Sequence[ConditionPart]]
+
+SCHEDULE_FIX = (
+    'Write Asset("...") for an asset, CronTriggerTimetable("...") for a timetable, '
+    "and combine assets with `&`, `|` or a list"
+)
+
+
+def to_condition(value: ConditionValue) -> Condition:
+    """Return the condition that a value in `schedule=` stands for.
+
+    Parameters:
+        value: a condition, a `ConditionLike`, or a list of them (AND).
 
     Raises:
-        InvalidSchedule: for anything else; a text too, since it could mean an asset or a cron.
+        InvalidSchedule: the value is something else. A text is refused too, because it could be an asset or a cron.
     """
-    if isinstance(value, Condition):
-        return value
-    if isinstance(value, ConditionLike):
-        return value.as_condition()
-    if isinstance(value, list | tuple):
-        return AssetAll(*cast(Sequence[object], value))
-    raise InvalidSchedule(
-        f"{value!r} is no condition",
-        fix='Write Asset("...") for an asset, CronTriggerTimetable("...") for a time table, '
-        "and combine assets with `&`, `|` or a list",
-    )
+    given = cast(object, value)
+    if isinstance(given, Condition):
+        return given
+    if isinstance(given, ConditionLike) and not isinstance(given, type):
+        return given.as_condition()
+    if isinstance(given, list | tuple):
+        return AssetAll(*cast("Sequence[ConditionPart]", given))
+    message, fix = not_a(given, "a condition", SCHEDULE_FIX)
+    raise InvalidSchedule(message, fix=fix)
 
 
 def fold_condition(condition: Condition, leaf: Callable[[Leaf], T], gate: Callable[[Gate, list[T]], T]) -> T:
-    """The value of a tree, from the leaves up: `leaf` gives a leaf's value, `gate` joins those of its members."""
+    """Compute a value for a tree, from the leaves up.
+
+    Parameters:
+        leaf: returns the value of a leaf.
+        gate: returns the value of a gate, given the values of its members.
+    """
     values: list[T] = []
     for node in condition.postfix:
         if isinstance(node, Gate):
@@ -189,10 +440,10 @@ def fold_condition(condition: Condition, leaf: Callable[[Leaf], T], gate: Callab
 
 
 def from_postfix(nodes: Iterable[Leaf | Gate]) -> Condition:
-    """The tree whose postfix form is given.
+    """Return the tree with this postfix form.
 
     Raises:
-        InvalidSchedule: the nodes are no postfix form.
+        InvalidSchedule: the nodes are not the postfix form of one tree.
     """
     values: list[Condition] = []
     for node in nodes:
@@ -202,7 +453,7 @@ def from_postfix(nodes: Iterable[Leaf | Gate]) -> Condition:
             start = len(values) - node.arity
             members = values[start:]
             del values[start:]
-            values.append(AssetAll(*members) if node.kind == "all" else AssetAny(*members))
+            values.append(_from_gate(node, members))
         else:
             values.append(node)
     if len(values) != 1:
@@ -210,20 +461,39 @@ def from_postfix(nodes: Iterable[Leaf | Gate]) -> Condition:
     return values[0]
 
 
-def _join(gate: Gate, parts: list[str]) -> str:
+def join_gate(gate: Gate, parts: list[str]) -> str:
+    """Return a gate over its members in words: `a AND b`, `2 of: a, b, c`, `a 3 times`."""
+    match gate.argument:
+        case int(n) if gate.kind == "at_least":
+            return f"{n} of: {', '.join(_grouped(part) for part in parts)}"
+        case int(n):
+            return f"{parts[0]} {n} times"
+        case timedelta() as span:
+            return f"{_grouped(parts[0])} within {span_in_words(span)} of each other"
+        case Timetable() as timetable:
+            return f"{_grouped(parts[0])} since {moments(timetable)}"
+        case None:
+            return _join_all(gate, parts)
+
+
+def _grouped(part: str) -> str:
+    return f"({part})" if any(word in part for word in (" AND ", " OR ", " of: ", " within ", " since ")) else part
+
+
+def _join_all(gate: Gate, parts: list[str]) -> str:
     word = " AND " if gate.kind == "all" else " OR "
     if not parts:
         return "always" if gate.kind == "all" else "never"
     if len(parts) == 1:
         return parts[0]
-    return word.join(f"({part})" if " AND " in part or " OR " in part else part for part in parts)
+    return word.join(map(_grouped, parts))
 
 
 def _members(condition: Condition, kind: type[BooleanCondition]) -> tuple[Condition, ...]:
     return condition.objects if isinstance(condition, kind) else (condition,)
 
 
-def _operand(other: object, sign: str) -> Condition:
+def _operand(other: ConditionValue, sign: str) -> Condition:
     try:
         return to_condition(other)
     except InvalidSchedule as error:

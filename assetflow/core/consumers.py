@@ -1,4 +1,4 @@
-"""Consumers, receipts and decisions: the values that the fold reads and writes (contract chapters 3 and 4)."""
+"""Consumers, receipts and decisions, as the fold reads and writes them (contract chapters 3 and 4)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,21 @@ from uuid import UUID, uuid5
 
 from assetflow.core.events import AssetEvent
 from assetflow.core.schedules import ConsumerOptions, Schedule
+from assetflow.core.timing import OnDeadline
 
 _NAMESPACE = UUID("2d5b8a3e-8f0b-5a0e-b6b1-6c1f4b9f0d42")
 
 ReceiptStatus = Literal[
-    "queued", "consumed", "dropped", "removed", "not_for_consumer", "not_mapped", "superseded", "no_consumer"
+    "queued",
+    "consumed",
+    "dropped",
+    "removed",
+    "not_for_consumer",
+    "not_mapped",
+    "superseded",
+    "no_consumer",
+    "expired",
+    "skipped",
 ]
 DecisionKind = Literal["asset", "time", "backfill"]
 
@@ -24,15 +34,16 @@ class Consumer:
     """One deployment of a flow that is scheduled on assets or time.
 
     Attributes:
-        id: its number in the ledger; consumers are passed in this order.
+        id: its number in the ledger; a pass goes through the consumers in this order.
         name: `flow/deployment`.
         paused: its automation is switched off (3.4).
-        held: the deployment itself is paused: the queue goes on filling, decisions wait (3.4).
-        schedule, coalesces: of its options.
-        takes_nothing: paused, and what comes meanwhile is dropped.
-        decides: whether a pass may lead to a decision.
-        is_partitioned: of its schedule.
-        fewest: of how many assets at least something has to be queued before its condition can hold.
+        held: its deployment is paused: events are queued, but there are no decisions (3.4).
+        schedule, coalesces: taken from `options`.
+        takes_nothing: it is paused and drops what comes meanwhile.
+        decides: a pass may make a decision for it.
+        is_partitioned: its schedule maps partition keys.
+        is_timed: its decisions depend on instants: it has windows, opening hours, an intake or a deadline (chapter 9).
+        fewest: the number of assets of which events must be queued before its condition can hold.
     """
 
     id: int
@@ -41,12 +52,13 @@ class Consumer:
     options: ConsumerOptions = field(default_factory=ConsumerOptions)
     paused: bool = False
     held: bool = False
-    # What follows from the others, worked out once: the fold asks for it with each event.
+    # Derived from the fields above, once, because the fold needs it for each event.
     schedule: Schedule = field(init=False, repr=False, compare=False)
     coalesces: bool = field(init=False, repr=False, compare=False)
     takes_nothing: bool = field(init=False, repr=False, compare=False)
     decides: bool = field(init=False, repr=False, compare=False)
     is_partitioned: bool = field(init=False, repr=False, compare=False)
+    is_timed: bool = field(init=False, repr=False, compare=False)
     fewest: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -57,28 +69,44 @@ class Consumer:
             "takes_nothing": self.paused and self.options.while_paused == "drop",
             "decides": not (self.paused or self.held) and schedule.condition is not None,
             "is_partitioned": schedule.is_partitioned,
+            "is_timed": self.options.is_timed,
             "fewest": max(1, len(schedule.condition.needed_uris)) if schedule.condition is not None else 1,
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
 
+    @property
+    def deadline_of_opening(self) -> bool:
+        """Return True if a deadline counts from each opening, and not from the oldest queued event (9.8)."""
+        return self.schedule.opening is not None and not self.is_partitioned
+
     def wants_key(self, partition_key: str | None) -> bool:
-        """Whether an event with this key, or with none, is of this consumer's kind (3.3)."""
+        """Return True if the consumer takes events with this key, or with `None`. Contract 3.3."""
         return (partition_key is not None) == self.is_partitioned
 
 
-class Receipt(NamedTuple):
-    """What became of one event for one consumer (and target key, if partitioned) (3.5).
+@dataclass(frozen=True)
+class Automation:
+    """The automation that shows a consumer's schedule in Prefect."""
 
-    A tuple, which is the quickest to make: each event makes several.
+    id: UUID
+    name: str
+
+
+class Receipt(NamedTuple):
+    """What became of one event for one consumer, and for one target key if it is partitioned. Contract 3.5.
+
+    It is a tuple because each event makes several receipts, and a tuple is the quickest to make.
 
     Attributes:
         event: the event's sequence in the ledger.
-        consumer: the consumer's id; none for `no_consumer`.
-        target_key: the pending partition; none for plain consumers, and where no key was mapped.
-        decision: what consumed it.
-        by, why: who removed it, and the reason given.
-        error: what the mapper said (5.4).
+        uri: the URI of the event's asset.
+        consumer: the consumer's id; `None` for `no_consumer`.
+        target_key: the key of the pending partition; `None` for plain consumers, and if no key was mapped.
+        decision: the id of the decision that consumed the event.
+        by, why: who removed the event, and the reason given.
+        error: the mapper's error (5.4).
+        at: when the event expired or was skipped, UTC (9.5, 9.8).
     """
 
     event: int
@@ -90,13 +118,23 @@ class Receipt(NamedTuple):
     by: str = ""
     why: str = ""
     error: str = ""
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The record that a consumer's condition held: the events it consumes, and the run that it leads to (4.2, 4.6).
+    """The record that a consumer's condition held: it consumes events and leads to one run. Contract 4.2, 4.6.
 
-    One of the kind `backfill` is made on somebody's word, for a key, and consumes nothing (4.5).
+    A decision of the kind `backfill` is made by an operator for a target key, and consumes nothing (4.5).
+
+    Attributes:
+        id: the decision's id, which is the idempotency key of its run.
+        consumer: the consumer's id.
+        target_key: the key of the run; `None` for plain consumers.
+        events: the consumed events, oldest first.
+        made: the instant of the decision, UTC (9.6).
+        opening: the latest opening of its schedule, which its run bears as its scheduled time (9.7).
+        by_deadline: a deadline was the reason, not the condition (9.8).
     """
 
     id: UUID
@@ -106,13 +144,36 @@ class Decision:
     events: tuple[AssetEvent, ...]
     made: datetime
     kind: DecisionKind = "asset"
+    opening: datetime | None = None
+    by_deadline: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MissedDeadline:
+    """The record that no decision came in time (9.8).
+
+    Attributes:
+        due: when the decision should have come.
+        at: when the clock looked: later than `due` only after a pause, a redeploy, or behind another event.
+        queued: how many events were queued then.
+    """
+
+    consumer: int
+    target_key: str | None
+    due: datetime
+    at: datetime
+    then: OnDeadline
+    queued: int
 
 
 def decision_id(deployment_id: UUID, target_key: str | None, event_ids: Iterable[UUID]) -> UUID:
-    """The id of a decision, and the idempotency key of its run: a rebuilt ledger comes to the same one."""
+    """Return the id of a decision, which is also the idempotency key of its run.
+
+    It depends on the consumed events alone, so a rebuilt ledger computes the same id.
+    """
     return uuid5(_NAMESPACE, "|".join((str(deployment_id), target_key or "", *sorted(map(str, event_ids)))))
 
 
 def backfill_id(deployment_id: UUID, target_key: str, attempt: int) -> UUID:
-    """The id of a backfill's decision for a key: the same however often it is asked for, unless `attempt` differs."""
+    """Return the id of a backfill's decision for a target key: another one for each `attempt`."""
     return uuid5(_NAMESPACE, "|".join(("backfill", str(deployment_id), target_key, str(attempt))))

@@ -1,4 +1,4 @@
-"""Events: one recorded update of one asset, and where it came from (contract chapter 2)."""
+"""Events: updates of assets, and where they came from (contract chapter 2)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Literal, cast
 from uuid import UUID, uuid5
 
 from assetflow.core.assets import Asset
+from assetflow.core.json_data import check_json, fit_number, fit_text
 from assetflow.errors import InvalidEvent
 
 _NAMESPACE = UUID("6f0c1a52-6a0e-5a55-9a5e-1f5f3d2b7c11")
@@ -20,7 +21,12 @@ OriginKind = Literal["task", "api", "cli", "prefect", "watcher"]
 
 @dataclass(frozen=True)
 class SourceTaskRun:
-    """The Prefect task run that made an event."""
+    """The Prefect task run that made an update.
+
+    Attributes:
+        id: the id of the task run.
+        name: its name, such as `load-4f1`.
+    """
 
     id: UUID
     name: str = ""
@@ -28,10 +34,19 @@ class SourceTaskRun:
 
 @dataclass(frozen=True)
 class SourceFlowRun:
-    """The Prefect flow run that an event comes from (7.3).
+    """The Prefect flow run in which an update was made.
 
-    `data_interval_start` and `data_interval_end` are the previous and the own time of the run's time schedule,
-    in UTC; none for a run without one. `parameters` is none when they were too large to travel with the event.
+    Contract 7.3.
+
+    Attributes:
+        id: the id of the flow run.
+        name: its name, such as `amber-fox`.
+        flow_id, flow_name: its flow.
+        deployment_id, deployment_name: its deployment; `None` and "" for a run without one.
+        parameters: its parameters; `None` if they were too large to travel with the event.
+        scheduled_time: when the run was due, UTC.
+        data_interval_start: the time before `data_interval_end` in the run's time schedule, UTC; `None` if it has none.
+        data_interval_end: the run's own time in its time schedule, UTC; `None` if it has none.
     """
 
     id: UUID
@@ -48,10 +63,12 @@ class SourceFlowRun:
 
 @dataclass(frozen=True)
 class Origin:
-    """Who made an event: a task, the API, the command line, a Prefect event, a watcher.
+    """Where an event came from: a task, the API, the command line, Prefect or a watcher.
 
     Attributes:
-        traceparent: the span in which it was made, as W3C writes it; empty without tracing.
+        task_run, flow_run: the Prefect runs that made it; `None` if no task did.
+        by: who made it, for an event from the API, the command line or Prefect.
+        traceparent: the span in which it was made, as a W3C `traceparent`; "" without tracing.
     """
 
     kind: OriginKind
@@ -63,19 +80,23 @@ class Origin:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AssetEvent:
-    """One update of one asset. Equal when the ids are.
+    """One update of one asset. Two events are equal if their ids are equal.
+
+    Contract 2.2, 7.3.
 
     Attributes:
-        id: the same id twice is one event (2.2).
-        asset: name, group and extra as the producer declared them (7.3).
-        occurred: the producer's clock, UTC.
-        extra: exactly what the task said, a JSON object (2.3).
-        partition_key: the key of the partition that was updated, or none.
-        aliases: the aliases that the event came through, sorted.
-        metrics: what was measured while publishing: rows, bytes, files, seconds.
-        code_version, data_version: reserved for chapter 8.
-        inputs: URI to the newest sequence known when the task started, for inlets and triggering assets (8).
-        sequence, recorded: place and time in the ledger; none until it is recorded.
+        id: the event's id; two deliveries with the same id are one event.
+        asset: the asset, with name, group and extra as the producer declared them.
+        occurred: when the update happened, by the producer's clock, UTC.
+        origin: who made the event: a task, the API, the command line, Prefect.
+        extra: what the task said about the update, a JSON object (contract 2.3).
+        partition_key: the key of the partition that was updated, or `None`.
+        aliases: the names of the aliases through which the update came, sorted.
+        metrics: what was measured while the data was written: `rows`, `bytes`, `files`, `seconds`.
+        code_version, data_version: reserved.
+        inputs: the inlets and triggering assets of the task, each URI with its newest sequence when the task started.
+        sequence: the event's place in the ledger; `None` until it is recorded.
+        recorded: when it was recorded, UTC; `None` until it is.
     """
 
     id: UUID
@@ -94,7 +115,13 @@ class AssetEvent:
 
     @property
     def uri(self) -> str:
+        """The URI of the updated asset."""
         return self.asset.uri
+
+    @property
+    def content(self) -> tuple[str, str | None, Mapping[str, object]]:
+        """URI, partition key and extra: what tells two updates of one task run apart. Contract 2.1."""
+        return self.asset.uri, self.partition_key, self.extra
 
     @property
     def timestamp(self) -> datetime:
@@ -103,22 +130,24 @@ class AssetEvent:
 
     @property
     def source_task_run(self) -> SourceTaskRun | None:
+        """The Prefect task run that made the event; `None` if no task did."""
         return self.origin.task_run
 
     @property
     def source_flow_run(self) -> SourceFlowRun | None:
+        """The Prefect flow run in which the event was made; `None` outside of a flow."""
         return self.origin.flow_run
 
     def in_ledger(self, sequence: int, recorded: datetime) -> AssetEvent:
-        """The event with its place and time in the ledger."""
-        # What `dataclasses.replace` does, only quicker: each event is copied once.
+        """Return the event with its sequence and the time at which the ledger recorded it."""
+        # This is a quicker `dataclasses.replace`, because each event is copied here once.
         placed = object.__new__(AssetEvent)
         for keep, value in zip(_KEEP, (*_WITHOUT_PLACE(self), sequence, recorded), strict=True):
             keep(placed, value)
         return placed
 
     def __getstate__(self) -> dict[str, object]:
-        # By name, so that what another version of assetflow pickled can be read.
+        # By name, so that another version of assetflow can read the pickle.
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def __setstate__(self, state: Mapping[str, object]) -> None:
@@ -140,14 +169,20 @@ _KEEP: list[Callable[[AssetEvent, object], None]] = [getattr(AssetEvent, name)._
 
 @dataclass(frozen=True)
 class Recording:
-    """All events of one task run, or of one call: recorded in one transaction, followed by one pass (4.3)."""
+    """All events of one task run or of one API call. One transaction records them, and one pass follows. Contract 4.3.
+
+    Attributes:
+        id: the recording's id, which is the same each time that the recording is delivered.
+        durable: when Prefect stored it, by Prefect's clock, UTC; `None` if the ledger is the first to store it (9.6).
+    """
 
     id: UUID
     events: tuple[AssetEvent, ...]
+    durable: datetime | None = None
 
 
 def recording_id(task_run_id: UUID | str) -> UUID:
-    """The id of a task run's recording; the same for each attempt and each delivery."""
+    """Return the id of a task run's recording: the same for each attempt and each delivery."""
     return uuid5(_NAMESPACE, f"recording|{task_run_id}")
 
 
@@ -159,42 +194,49 @@ def event_id(
     *,
     aliased: bool = False,
 ) -> UUID:
-    """The id of an event that a task makes: the same for each attempt that says the same (2.1).
+    """Return the id of an event that a task makes: the same for each attempt with the same content. Contract 2.1.
 
     Parameters:
-        aliased: whether it came through aliases; an asset that is an outlet too makes an event of its own.
+        aliased: True if the update came through aliases. If the asset is an outlet too, that is another event.
     """
     kind = "alias-event" if aliased else "event"
     return uuid5(_NAMESPACE, "|".join((kind, str(task_run_id), uri, partition_key or "", canonical_json(extra))))
 
 
 def canonical_json(value: object) -> str:
-    """JSON text that is the same for equal values: keys sorted, no white space, ASCII."""
+    """Return the same JSON text for equal values: ASCII, with sorted keys and without white space."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, default=_plain)
 
 
-def check_extra(extra: object, *, where: str = "") -> dict[str, object]:
-    """A copy of an extra as plain JSON data; none is `{}`.
+def check_extra(extra: object, *, where: str = "", path: str = "extra") -> dict[str, object]:
+    """Return a copy of an extra as plain JSON data, and `{}` for `None`. Contract 2.2, 2.7.
+
+    Parameters:
+        where: the place that the error names: a task, an asset, an option.
+        path: what the error calls the extra.
 
     Raises:
-        InvalidEvent: it is no object, or holds something that JSON has no form for (2.2, 2.3).
+        InvalidEvent: the extra is not a JSON object, or breaks contract 2.7.
     """
     if extra is None:
         return {}
     if not isinstance(extra, Mapping):
         raise InvalidEvent(
-            f"extra is a {type(extra).__name__}, not a JSON object", where=where, rule="2.2", fix='Write {"rows": 1}'
+            f"{path} is a {type(extra).__name__}, not a JSON object", where=where, rule="2.2", fix='Write {"rows": 1}'
         )
-    try:
-        text = json.dumps(dict(cast("Mapping[object, object]", extra)), allow_nan=False, default=_plain)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidEvent(
-            f"extra is not JSON: {error}",
-            where=where,
-            rule="2.2",
-            fix="Use text, numbers, true, false, none, lists and objects with text keys only",
-        ) from error
-    return cast("dict[str, object]", json.loads(text))
+    return cast("dict[str, object]", check_json(cast(object, extra), path, where=where))
+
+
+def fit_metrics(metrics: object) -> dict[str, int | float]:
+    """Return the metrics of an event without those that are not finite numbers within 64 bits. Contract 2.7."""
+    if not isinstance(metrics, Mapping):
+        return {}
+    numbers = {
+        fit_text(name): fit_number(value)
+        for name, value in cast("Mapping[object, object]", metrics).items()
+        if isinstance(name, str)
+    }
+    return {name: number for name, number in numbers.items() if number is not None}
 
 
 def _plain(value: object) -> object:

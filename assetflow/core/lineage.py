@@ -1,4 +1,4 @@
-"""What surrounds an asset: who makes it, who runs on it, who reads it, and what comes of that (a graph)."""
+"""Lineage: the graph of assets and flows. It shows who makes an asset, who runs on it, and who reads it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ DATA: frozenset[EdgeKind] = frozenset({"produces", "reads", "links"})
 
 
 class Node(NamedTuple):
-    """A node: an asset by URI, an alias, a name that belongs to no asset, a flow as `flow/deployment`."""
+    """A node of the graph.
+
+    Attributes:
+        kind: `name` is a name in a schedule that belongs to no asset yet.
+        value: the URI of an asset, the alias, the name, or a flow as `flow/deployment`.
+    """
 
     kind: NodeKind
     value: str
@@ -27,16 +32,17 @@ class Node(NamedTuple):
 
     @classmethod
     def from_json(cls, text: str) -> Node | None:
-        """The node with this id; none if it is no id."""
+        """Return the node that `as_json` wrote, or `None` for another text."""
         kind, _, value = text.partition(":")
         return next((cls(known, value) for known in NODE_KINDS if known == kind and value), None)
 
 
 class Edge(NamedTuple):
-    """An edge in the direction in which data or runs follow.
+    """An edge of the graph, from cause to effect.
 
-    `schedules`: an asset starts a flow; `produces`: a flow makes an asset; `reads`: an asset is read by a flow;
-    `links`: an asset counts as an alias.
+    Attributes:
+        kind: `schedules`: the asset starts the flow. `produces`: the flow makes the asset. `reads`: from the asset to
+            the flow that reads it. `links`: from the asset to an alias that it is linked to.
     """
 
     source: Node
@@ -52,10 +58,10 @@ class Neighbourhood:
     """A part of the graph around a node.
 
     Attributes:
-        distances: the nodes, each with how many edges it is away.
-        edges: those between the nodes.
-        more: the nodes that have neighbours which are not shown.
-        truncated: whether the limit of nodes was reached.
+        distances: the nodes, each with the number of edges between it and the start.
+        edges: the edges between these nodes.
+        more: the nodes that have neighbours outside of this part.
+        truncated: the part ends early, because it has as many nodes as allowed.
     """
 
     start: Node
@@ -83,21 +89,21 @@ class Neighbourhood:
 
 
 EdgesOf = Callable[[Collection[Node]], Iterable[Edge]]
-"""Gives the edges that touch at least one of some nodes."""
+"""Returns the edges that touch at least one of the given nodes."""
 
 
 def edge_of(flow: str, token: Token, kind: EdgeKind, owners: Mapping[str, str]) -> Edge:
-    """The edge between a flow and what it is scheduled on, produces or reads.
+    """Return the edge between a flow and an asset or alias that it is scheduled on, produces or reads.
 
     Parameters:
-        owners: name to the URI that it belongs to.
+        owners: each name with the URI that it belongs to.
     """
     asset, runs = node_of(token, owners), Node("flow", flow)
     return Edge(runs, asset, kind) if kind == "produces" else Edge(asset, runs, kind)
 
 
 def node_of(token: Token, owners: Mapping[str, str]) -> Node:
-    """The node that a token means; a name is the asset that it belongs to."""
+    """Return the node for a token. The node for a name is the asset to which the name belongs."""
     if token.kind == "alias":
         return Node("alias", token.value)
     uri = token.value if token.kind == "uri" else owners.get(token.value)
@@ -112,19 +118,19 @@ def neighbourhood(
     kinds: Collection[EdgeKind],
     most: int,
 ) -> Neighbourhood:
-    """What is at most `depth` edges away from a node, in either direction.
+    """Return the nodes that are at most `depth` edges away from `start`, in either direction.
 
     Parameters:
-        edges_of: the edges that touch one of some nodes; it is asked once for each step away from the start.
-        kinds: the kinds of edges that count.
-        most: how many nodes at most; the nearest come first.
+        edges_of: called once for each step away from the start.
+        kinds: the kinds of edges to follow.
+        most: the largest number of nodes; the nearest are kept.
     """
     distances, ring, truncated = {start: 0}, [start], False
     edges: dict[Edge, None] = {}
     for distance in range(1, depth + 2):
         found = dict.fromkeys(edge for edge in edges_of(ring) if edge.kind in kinds)
         edges |= found
-        # Of the outermost nodes only whether they have more neighbours is told.
+        # The last round only finds which of the outermost nodes have more neighbours.
         if distance > depth or truncated:
             break
         others = dict.fromkeys(node for edge in found for node in edge[:2] if node not in distances)
@@ -139,12 +145,14 @@ def neighbourhood(
 
 
 def loops_through(edges_of: EdgesOf, flow: str, most: int = 2_000) -> list[tuple[str, ...]]:
-    """The ways from a flow's runs back to itself, as texts, itself at both ends.
-
-    For each asset or alias that starts it, the shortest one.
+    """Return the shortest loop from a flow back to itself through each asset or alias that starts it.
 
     Parameters:
-        most: after so many nodes it is looked no further.
+        flow: `flow/deployment`.
+        most: the search ends after this number of nodes.
+
+    Returns:
+        Each loop as the values of its nodes, with the flow at both ends.
     """
     start = Node("flow", flow)
     came_from: dict[Node, Node] = {}

@@ -1,6 +1,6 @@
-"""What a task said about its outlets, and the updates that follow when it completes (contract 2.1 and 2.3 to 2.5).
+"""The outcome of a task: what it said about its outlets, and the updates that it makes (contract 2.1, 2.3 to 2.5).
 
-Real tasks and the simulator both collect what is said here, so that neither knows a rule that the other does not.
+Real tasks and the simulator both use it, so they follow the same rules.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from assetflow.core.assets import Asset, AssetAlias, AssetRef, Outlet
 from assetflow.core.conditions import Token
 from assetflow.core.events import canonical_json, check_extra, event_id
 from assetflow.core.partitions import check_key
-from assetflow.errors import InvalidEvent, OutletError
+from assetflow.errors import InvalidEvent, OutletError, RecordingFailed
 
-# The URI that a name belongs to, or none.
+# Returns the URI that a name belongs to, or None.
 ResolveName = Callable[[str], str | None]
 
 
 @dataclass(frozen=True)
 class Update:
-    """One update that a completed task made: an event that lacks only its origin and its time.
+    """One update that a completed task made: an event without its origin and its time.
 
     Attributes:
-        asset: as the outlet (or what was added to the alias) declares it.
+        asset: the asset as the outlet declares it, or as the task added it to an alias.
         aliases: the aliases that it came through, sorted; empty for an ordinary outlet.
     """
 
@@ -35,30 +35,30 @@ class Update:
     aliases: tuple[str, ...] = ()
 
     def event_id(self, task_run_id: UUID | str) -> UUID:
-        """The id of its event: the same for each attempt of the task run that says the same (2.1)."""
+        """Return the id of the update's event: the same for each attempt with the same content. Contract 2.1."""
         return event_id(task_run_id, self.asset.uri, self.partition_key, self.extra, aliased=bool(self.aliases))
 
 
 @dataclass
 class _Said:
-    """What was said about one outlet so far."""
+    """What a task has said about one outlet so far; `keys` is `None` if it named no partitions."""
 
     extra: dict[str, object] = field(default_factory=dict[str, object])
     keys: dict[str, None] | None = None
 
 
 class TaskOutcome:
-    """Collects what one attempt of a task says about its outlets; each attempt starts with a new one (2.3).
+    """What one attempt of a task says about its outlets. Each attempt starts with a new one. Contract 2.3.
 
     Parameters:
         outlets: the assets, references and aliases that the task declares, in order.
-        resolve_name: finds the URI of a reference by name; asked when it matters, once for each name (1.6).
+        resolve_name: returns the URI of a name, or `None`; called at most once for each name (1.6).
     """
 
     def __init__(self, outlets: Iterable[Outlet], resolve_name: ResolveName = lambda _: None) -> None:
-        declared = tuple(outlets)
-        self._outlets = [outlet for outlet in declared if not isinstance(outlet, AssetAlias)]
-        self._aliases = {outlet.name for outlet in declared if isinstance(outlet, AssetAlias)}
+        self.outlets = tuple(outlets)
+        self._outlets = [outlet for outlet in self.outlets if not isinstance(outlet, AssetAlias)]
+        self._aliases = {outlet.name for outlet in self.outlets if isinstance(outlet, AssetAlias)}
         self._resolve_name = resolve_name
         self._resolved: dict[str, str | None] = {}
         self._said: dict[Token, _Said] = {}
@@ -68,82 +68,87 @@ class TaskOutcome:
         """Merge an extra into that of an outlet, key by key: `yield Metadata(asset, extra)`.
 
         Raises:
-            OutletError: the asset is no outlet of the task.
-            InvalidEvent: the extra is no JSON object.
+            OutletError: the asset is not an outlet of the task.
+            RecordingFailed: the extra holds what an update may not hold (2.7).
         """
         said = self._of(target)
-        said.extra.update(check_extra(extra, where=f"extra of {target.label}"))
+        said.extra.update(_checked(extra, target))
 
     def assign(self, target: Asset | AssetRef, extra: Mapping[str, object] | None) -> None:
         """Replace the extra of an outlet: `outlet_events[asset].extra = extra`. Raises as `say`."""
         said = self._of(target)
-        said.extra = check_extra(extra, where=f"extra of {target.label}")
+        said.extra = _checked(extra, target)
 
     def extra_of(self, target: Asset | AssetRef) -> dict[str, object]:
-        """The extra of an outlet as it stands; what is written into it counts. Raises OutletError as `say`."""
+        """Return the extra of an outlet, which the caller may change. Raises `OutletError` as `say` does."""
         return self._of(target).extra
 
     def add(self, alias: AssetAlias | str, asset: Asset, extra: Mapping[str, object] | None = None) -> None:
-        """Update an asset through an alias: `outlet_events[alias].add(asset, extra)` (2.4).
+        """Update an asset through an alias: `outlet_events[alias].add(asset, extra)`. Contract 2.4.
 
-        The same asset with the same extra through several aliases is one update that carries all of them.
+        If the same asset is added with the same extra to several aliases, that is one update with all of them.
 
         Raises:
-            OutletError: the alias is no outlet of the task.
-            InvalidEvent: the extra is no JSON object.
+            OutletError: the alias is not an outlet of the task.
+            RecordingFailed: the extra holds what an update may not hold (2.7).
         """
         name = self.check_alias(alias)
-        checked = check_extra(extra, where=f"extra of {asset.label}")
+        checked = _checked(extra, asset)
         _, _, names = self._added.setdefault((asset.uri, canonical_json(checked)), (asset, checked, set()))
         names.add(name)
 
     def add_partitions(self, target: Asset | AssetRef, keys: str | Iterable[str]) -> None:
-        """Say which partitions of an outlet were updated, instead of the run's own (2.5).
+        """Name the partitions of an outlet that were updated, instead of the run's own. Contract 2.5.
+
+        An empty list changes nothing: the update keeps the run's key.
 
         Raises:
-            OutletError: the asset is no outlet of the task.
-            InvalidPartition, InvalidEvent: a key is no text, blank, or longer than 250 characters.
+            OutletError: the asset is not an outlet of the task.
+            InvalidEvent: a key is not a text, is blank, or is longer than 250 characters.
         """
         said = self._of(target)
         if not isinstance(cast("object", keys), str | Iterable):
             raise InvalidEvent(
-                f"partition keys of {target.label} are {keys!r}", rule="2.5", fix="Give a text or a list of texts"
+                f"the partition keys of {target.label} are {keys!r}", rule="2.5", fix="Give a text or a list of texts"
             )
         checked = [check_key(key) for key in ([keys] if isinstance(keys, str) else keys)]
-        said.keys = {**(said.keys or {}), **dict.fromkeys(checked)}
+        if checked:
+            said.keys = {**(said.keys or {}), **dict.fromkeys(checked)}
 
     def check_outlet(self, target: Asset | AssetRef) -> None:
-        """Refuse an asset that is no outlet of the task (2.3): an OutletError."""
+        """Raise `OutletError` unless the asset is an outlet of the task. Contract 2.3."""
         self._of(target)
 
     def check_alias(self, alias: AssetAlias | str) -> str:
-        """The name of an alias that is an outlet of the task; an OutletError for any other (2.3)."""
+        """Return the name of an alias; raise `OutletError` unless it is an outlet of the task. Contract 2.3."""
         name = alias.name if isinstance(alias, AssetAlias) else alias
         if name not in self._aliases:
             raise OutletError(
-                f"the alias {name!r} is no outlet of the task",
+                f"the alias {name!r} is not an outlet of the task",
                 rule="2.4",
                 fix=f"Add AssetAlias({name!r}) to the task's outlets",
             )
         return name
 
     def updates(self, partition_key: str | None = None) -> list[Update]:
-        """The updates of a task that completed, in the order in which they are recorded.
+        """Return the updates of a completed task, in the order in which they are recorded. Contract 2.1.
 
-        First the assets and references in the order of the outlets, each once and for each of its keys in order; then
-        what was added to aliases, in the order in which it was first added. A reference to nothing makes none.
+        First come the assets and references in the order of the outlets, each asset once, with one update for each of
+        its keys. Then come the assets that were added to aliases, in the order in which they were added. A reference to
+        an unknown name makes no update.
 
         Parameters:
-            partition_key: the run's own key, of every update that was not given other keys.
+            partition_key: the run's own key, which an update has unless the task named others for it.
 
         Raises:
-            InvalidEvent: something that is not JSON was written into an extra, or the run's key is none (2.5).
+            RecordingFailed: an extra holds what an update may not hold (2.7).
+            InvalidEvent: the run's key is not a valid partition key (2.5).
         """
         run_key = None if partition_key is None else check_key(partition_key)
         found: list[Update] = []
         for uri, asset in self._declared().items():
             said = self._said.get(Token("uri", uri)) or _Said()
-            extra = check_extra(said.extra, where=f"extra of {asset.label}")
+            extra = _checked(said.extra, asset)
             keys = [run_key] if said.keys is None else list(said.keys)
             found += [Update(asset, extra, key) for key in keys]
         for asset, extra, names in self._added.values():
@@ -151,7 +156,7 @@ class TaskOutcome:
         return found
 
     def _declared(self) -> dict[str, Asset]:
-        """The outlets' assets by URI, in order, each once; as an asset declares it rather than a reference."""
+        """Return the assets of the outlets by URI, in order; an `Asset` outlet counts before a reference to it."""
         found: dict[str, Asset] = {}
         declared_by_asset: set[str] = set()
         for outlet in self._outlets:
@@ -170,13 +175,13 @@ class TaskOutcome:
         if token not in self._said:
             if not any(outlet.token == token or self._token(outlet) == token for outlet in self._outlets):
                 raise OutletError(
-                    f"{target!r} is no outlet of the task", rule="2.3", fix=f"Add {target!r} to the task's outlets"
+                    f"{target!r} is not an outlet of the task", rule="2.3", fix=f"Add {target!r} to the task's outlets"
                 )
             self._said[token] = _Said()
         return self._said[token]
 
     def _token(self, target: Asset | AssetRef) -> Token:
-        """Where what is said about a target is kept: under its URI, or under a name that belongs to none."""
+        """Return the key of `_said` for a target: its URI, or its name if that belongs to no URI."""
         token = target.token
         if token.kind == "uri":
             return token
@@ -184,3 +189,11 @@ class TaskOutcome:
             self._resolved[token.value] = self._resolve_name(token.value)
         uri = self._resolved[token.value]
         return token if uri is None else Token("uri", uri)
+
+
+def _checked(extra: object, target: Asset | AssetRef) -> dict[str, object]:
+    try:
+        return check_extra(extra)
+    except InvalidEvent as error:
+        message = f"the update of {target.label} cannot be recorded: {error.message}"
+        raise RecordingFailed(message, fix=error.fix, rule=error.rule) from error

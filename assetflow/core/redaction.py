@@ -1,4 +1,4 @@
-"""Values that look like secrets are not shown: one rule for the command line, the API and the pages."""
+"""Hide secrets: values under keys that look secret, and passwords in addresses. All outputs use these functions."""
 
 from __future__ import annotations
 
@@ -12,26 +12,28 @@ from assetflow.core.events import AssetEvent
 
 REDACTED = "[redacted]"
 
-# Parts of a key, compared in lower case and without separators: `db_password`, `clientSecret`, `X-Api-Key`.
+# Parts of a key in lower case and without separators, as in `db_password`, `clientSecret`, `X-Api-Key`.
 _SECRET = re.compile(
     r"passw|passphrase|secret|token|apikey|accesskey|privatekey|accountkey|signingkey|encryptionkey|credential|"
     r"authorization|cookie|xamz|connectionstring"
 )
 _SHORT = frozenset({"auth", "pwd", "sig", "signature", "pin", "bearer", "jwt", "sas"})
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
+_ADDRESS = re.compile(r"\b([a-z][a-z0-9+.-]*)://([^/?#\s\"<>]*)@", re.IGNORECASE)
+_WEB = frozenset({"http", "https", "ws", "wss"})
 
 
 def looks_secret(key: str) -> bool:
-    """Whether what stands under this key is probably a secret."""
+    """Return True if the value under this key is probably a secret."""
     plain = _SEPARATORS.sub("", key.lower())
     return plain in _SHORT or _SECRET.search(plain) is not None
 
 
 def redact(data: object) -> object:
-    """A copy of JSON data with `[redacted]` for each value under a key that looks like one of a secret.
+    """Return a copy of JSON data with `[redacted]` in place of each value under a key that looks secret.
 
-    Nothing (none) stays, as do numbers under a key that counts tokens (`tokens`, `token_count`); what is below a
-    redacted key is gone as a whole. The depth of the data is no limit.
+    A list or object under such a key is replaced as a whole. `None` stays, and so do numbers under a key that counts
+    tokens (`tokens`, `token_count`). The data may be nested to any depth.
     """
     holder: list[object] = [data]
     waiting: list[tuple[dict[str, object] | list[object], str | int, object]] = [(holder, 0, data)]
@@ -52,8 +54,16 @@ def redact(data: object) -> object:
     return holder[0]
 
 
+def without_passwords(text: str) -> str:
+    """Return the text without the user and password of each address in it.
+
+    In `abfss://container@account.dfs.core.windows.net/`, the part before the `@` is not a user and stays.
+    """
+    return _ADDRESS.sub(_without_user, text)
+
+
 def redacted(event: AssetEvent) -> AssetEvent:
-    """An event as it may be shown: its extra, its asset's extra and its run's parameters without secrets."""
+    """Return an event without secrets in its extra, in its asset's extra and in its run's parameters."""
     run = event.origin.flow_run
     origin = event.origin
     if run is not None and run.parameters:
@@ -62,17 +72,19 @@ def redacted(event: AssetEvent) -> AssetEvent:
 
 
 def redacted_mapping(data: Mapping[str, object]) -> dict[str, object]:
-    """`redact` for an object."""
+    """Do what `redact` does, for an object."""
     return cast("dict[str, object]", redact(data))
 
 
 def _described(asset: Asset) -> Asset:
     if not asset.extra:
         return asset
-    # Not by its constructor: a recorded URI is not normalised again.
-    shown = Asset.__new__(Asset)
-    shown.uri, shown.name, shown.group, shown.extra = asset.uri, asset.name, asset.group, redacted_mapping(asset.extra)
-    return shown
+    return Asset.known(asset.uri, asset.name, asset.group, redacted_mapping(asset.extra))
+
+
+def _without_user(found: re.Match[str]) -> str:
+    scheme, user = found.groups()
+    return f"{scheme}://" if ":" in user or scheme.lower() in _WEB else found[0]
 
 
 def _hidden(key: str, value: object) -> bool:

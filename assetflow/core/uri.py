@@ -1,7 +1,7 @@
-"""The one spelling of a URI, and what a name may be (contract 1.3 to 1.5 and 1.7).
+"""Normalise URIs, and check the names of assets and aliases (contract 1.3 to 1.5 and 1.7).
 
-An asset is its normalised URI, so everything that names an asset passes here: what a user writes, what arrives from
-Prefect, what an API call says. Normalising twice changes nothing.
+An asset is identified by its normalised URI, so every URI that a user writes, an API call has or Prefect sends passes
+through `normalize`. Normalising twice changes nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
+from assetflow.core.json_data import is_plain_text
 from assetflow.errors import AssetflowWarning, InvalidAsset
 
 MAX_LENGTH = 1500
@@ -21,6 +22,7 @@ RESERVED_SCHEME = "airflow"
 SchemeRule = Callable[[SplitResult], SplitResult]
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*", re.ASCII)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _CREDENTIALS = re.compile(r"//[^/?#]*@")
 _SECRET_KEYS = re.compile(
     r"sig|signature|token|.*[-_]token|password|passwd|pwd|secret|.*[-_]secret|api[-_]?key|access[-_]?key|x-amz-.*",
@@ -29,20 +31,17 @@ _SECRET_KEYS = re.compile(
 
 
 class CredentialsCut(AssetflowWarning):
-    """A URI came with a password; user and password were cut off."""
+    """The warning that a URI had a password, and that user and password were cut off."""
 
 
 def normalize(uri: str, *, stacklevel: int = 2) -> str:
-    """The spelling of this URI under which its asset is known (contract 1.3).
+    """Return the normalised URI, which identifies the asset. Contract 1.3.
 
-    A text without a scheme and one with a scheme `x-…` stay as they are.
+    A text without a scheme stays as it is, and so does a URI with a scheme `x-…`.
 
     Parameters:
-        uri: any text that contract 1.5 accepts: ASCII, not blank, at most 1500 characters.
-        stacklevel: which caller a warning points to, as in `warnings.warn`.
-
-    Returns:
-        The normalised URI.
+        uri: ASCII text without control characters, not blank, at most 1500 characters long (contract 1.5).
+        stacklevel: the caller to which a warning points, as in `warnings.warn`.
 
     Raises:
         InvalidAsset: the text breaks contract 1.5, or the rule of its scheme (1.4).
@@ -52,6 +51,12 @@ def normalize(uri: str, *, stacklevel: int = 2) -> str:
         AssetflowWarning: a query parameter looks like a secret; it stays, and is part of the asset's identity.
     """
     _check_text(uri, "URI", rule="1.5")
+    if found := _CONTROL.search(uri):
+        _refuse(
+            f"The URI {_shown(uri)} holds the control character U+{ord(found[0]):04X}",
+            "Leave it out, or percent-encode it: a line break is %0A.",
+            "1.5",
+        )
     if not uri.isascii():
         _refuse(f"The URI {_shown(uri)} is not ASCII", 'Percent-encode it: "é" is "%C3%A9".', "1.5")
     parts = _split(uri)
@@ -67,11 +72,11 @@ def normalize(uri: str, *, stacklevel: int = 2) -> str:
 
 
 def check_name(name: str) -> str:
-    """The name of an asset, unchanged, if it may be one (contract 1.5): not blank, at most 1500 characters, and neither
-    `self` nor `context`, which would collide with the arguments of a flow or task.
+    """Return the name of an asset, unchanged. Contract 1.5.
 
     Raises:
-        InvalidAsset: it may not.
+        InvalidAsset: the name is not valid text, is blank or longer than 1500 characters, or is `self` or `context`,
+            which would collide with the arguments of a flow or task.
     """
     _check_text(name, "name", rule="1.5")
     if name in RESERVED_NAMES:
@@ -80,28 +85,38 @@ def check_name(name: str) -> str:
 
 
 def check_alias(name: str) -> str:
-    """The name of an alias, unchanged, if it may be one (contract 1.7): not blank, at most 1500 characters.
+    """Return the name of an alias, unchanged. Contract 1.7.
 
     Raises:
-        InvalidAsset: it may not.
+        InvalidAsset: the name is not valid text, is blank, or is longer than 1500 characters.
     """
     _check_text(name, "name of an alias", rule="1.7")
     return name
 
 
 def register_scheme(scheme: str, rule: SchemeRule, *, also: Sequence[str] = ()) -> None:
-    """Give a scheme a rule of its own (contract 1.4), in place of the one it has, if any.
+    """Register the rule by which URIs of a scheme are checked and normalised. It replaces the scheme's earlier rule.
 
-    The rule gets the parts of a URI after the general normalisation and returns the parts that count. It raises
-    `ValueError` with what to do about a URI that it refuses. Producers and consumers must register the same rules.
+    >>> from urllib.parse import SplitResult
+    >>> from assetflow import Asset, register_scheme
+    >>> def topic(parts: SplitResult) -> SplitResult:
+    ...     if not parts.netloc:
+    ...         raise ValueError("kafka:// needs a broker, as in kafka://broker/topic")
+    ...     return parts._replace(query="")
+    >>> register_scheme("kafka", topic)
+    >>> Asset("kafka://broker/orders?offset=3")
+    Asset('kafka://broker/orders')
+
+    Producers and consumers must register the same rules: the rule decides which URIs are one asset. Contract 1.4.
 
     Parameters:
         scheme: the scheme in lower case, without "://".
-        rule: the function.
+        rule: a function that gets the parts of a normalised URI and returns the parts that identify the asset. For a
+            URI that it refuses, it raises `ValueError` with what to do about it.
         also: other spellings of the scheme; URIs that use them become URIs of `scheme`.
 
     Raises:
-        InvalidAsset: a scheme that cannot be one, or that stays as it is (`x-…`, `airflow`).
+        InvalidAsset: the scheme is not valid, or cannot have a rule (`x-…`, `airflow`).
     """
     for spelling in (scheme, *also):
         if not _SCHEME.fullmatch(spelling) or spelling.startswith("x-") or spelling == RESERVED_SCHEME:
@@ -122,6 +137,9 @@ def _check_text(text: object, what: str, *, rule: str) -> None:
     if len(text) > MAX_LENGTH:
         message = f"The {what} has {len(text)} characters, the limit is {MAX_LENGTH}: {_shown(text)[:40]}…"
         _refuse(message, "Shorten it.", rule)
+    # `normalize` reports control characters in a URI itself.
+    if what != "URI" and not is_plain_text(text):
+        _refuse(f"The {what} {text[:40]!a} is not valid text", "Leave out NUL and lone surrogates.", rule)
 
 
 def _split(uri: str) -> SplitResult:
@@ -173,8 +191,11 @@ def _apply_rule(parts: SplitResult, given: str) -> SplitResult:
 
 
 def _join(parts: SplitResult) -> str:
-    """The parts as text. `urlunsplit` is not used: it changed between Python releases, and older ones turn the path
-    `//x` into a host, so that normalising twice would give another asset."""
+    """Return the parts as text.
+
+    `urlunsplit` changed between Python releases. Older ones turn the path `//x` into a host, so that normalising twice
+    would give another asset.
+    """
     query = f"?{parts.query}" if parts.query else ""
     if parts.netloc or parts.path.startswith("//") or parts.scheme in _ALWAYS_WITH_SLASHES:
         slash = "" if parts.path.startswith("/") else "/"
@@ -183,7 +204,7 @@ def _join(parts: SplitResult) -> str:
 
 
 def _shown(uri: str) -> str:
-    """The URI as an error may show it: credentials and query could be secret."""
+    """Return the URI for an error, without credentials and query, which could be secret."""
     address, mark, _ = uri.partition("?")
     return repr(_CREDENTIALS.sub("//…@", address) + ("?…" if mark else ""))
 

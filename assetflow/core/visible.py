@@ -1,15 +1,16 @@
-"""Text from users as it may be shown: what controls a terminal or turns text round is written out, not obeyed."""
+"""Show text from users safely: characters that control a terminal or reverse text become visible escapes."""
 
 from __future__ import annotations
 
-# What changes the direction of text, or is not seen at all.
+# Characters that change the direction of text, or that cannot be seen.
 _INVISIBLE = frozenset("\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
 
 
 def shown(text: object, *, keep: str = "") -> str:
-    """Text with control characters made visible: an escape is shown as `\\x1b`.
+    """Return a text with its control characters as escapes, such as `\\x1b`.
 
     Parameters:
+        text: the text, or an object whose `str` is shown.
         keep: characters that stay as they are, such as line breaks.
     """
     return "".join(each if each in keep else _visible(each) for each in str(text))

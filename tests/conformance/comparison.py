@@ -17,6 +17,7 @@ def differences(expected: Answer, actual: Answer, *, receipts: bool) -> list[str
 def _comparable(answer: Answer, receipts: bool) -> dict[str, Any]:
     part: dict[str, Any] = {key: answer.get(key) for key in ("name", "runs", "queued", "pending_partitions")}
     part["answers"] = answer.get("answers", [])
+    part["missed"] = answer.get("missed", [])
     part["errors"] = [{key: e[key] for key in ("step", "consumer") if key in e} for e in answer.get("errors", [])]
     if receipts:
         part["receipts"] = [{k: v for k, v in r.items() if k != "error"} for r in answer.get("receipts", [])]

@@ -17,7 +17,7 @@ from typing import Any
 
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.partitions import PartitionMapper, RollupMapper, mapper_from_json
-from assetflow.core.timetables import CronPartitionTimetable, CronTriggerTimetable, PartitionedAtRuntime, Timetable
+from assetflow.core.time.timetables import CronPartitionTimetable, CronTriggerTimetable, PartitionedAtRuntime, Timetable
 from assetflow.core.uri import CredentialsCut
 from assetflow.errors import AssetflowError
 

@@ -8,26 +8,27 @@ from uuid import UUID, uuid4, uuid5
 
 import pytest
 
-from assetflow.core.adoption import Adoption, Decided
 from assetflow.core.assets import Asset
 from assetflow.core.consumers import Consumer, Decision
 from assetflow.core.events import AssetEvent, Origin, Recording
-from assetflow.core.fold import record_and_pass
-from assetflow.core.memory_book import MemoryBook
-from assetflow.core.registry import deploy
+from assetflow.core.rules.adoption import Adoption, Decided
+from assetflow.core.rules.fold import record_and_pass
+from assetflow.core.rules.registry import deploy
+from assetflow.core.rules.state import State
 from assetflow.core.schedules import ConsumerOptions, to_schedule
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
-def new_book() -> MemoryBook:
-    book = MemoryBook()
+def new_state() -> State:
+    state = State()
     schedules = (Asset("a") & Asset("b"), Asset("a") | Asset("b"))
     for number, schedule in enumerate(schedules, 1):
         deploy(
-            book, Consumer(number, str(number), uuid5(UUID(int=0), str(number)), ConsumerOptions(to_schedule(schedule)))
+            state,
+            Consumer(number, str(number), uuid5(UUID(int=0), str(number)), ConsumerOptions(to_schedule(schedule))),
         )
-    return book
+    return state
 
 
 def updates(count: int, dice: random.Random) -> list[Recording]:
@@ -44,42 +45,42 @@ def of(decision: Decision) -> Decided:
 def test_the_same_decisions_in_any_order(seed: int) -> None:
     dice = random.Random(seed)
     recordings = updates(40, dice)
-    before = new_book()
+    before = new_state()
     for each in recordings:
         record_and_pass(before, each, NOON)
     # The last of them came after the ledger was lost, or is one that nobody had decided on.
-    adoption, after = Adoption(map(of, before.decisions)), new_book()
+    adoption, after = Adoption(map(of, before.changes.decisions)), new_state()
     dice.shuffle(recordings)
     for each in recordings:
         adoption.record_and_pass(after, each, NOON)
-    adoption.finish(after, NOON)
-    assert {each.id for each in after.decisions} == {each.id for each in before.decisions}
-    assert [set(after.queued(n, None)) for n in (1, 2)] == [set(before.queued(n, None)) for n in (1, 2)]
+    adoption.finish(after, after.consumers.live(), NOON)
+    assert {each.id for each in after.changes.decisions} == {each.id for each in before.changes.decisions}
+    assert [set(after.queues.queued(n, None)) for n in (1, 2)] == [set(before.queues.queued(n, None)) for n in (1, 2)]
 
 
 def test_what_came_later_is_decided_as_ever() -> None:
     dice = random.Random(1)
     old, new = updates(20, dice), updates(20, dice)
-    before = new_book()
+    before = new_state()
     for each in old:
         record_and_pass(before, each, NOON)
-    adoption, after = Adoption(map(of, before.decisions)), new_book()
+    adoption, after = Adoption(map(of, before.changes.decisions)), new_state()
     for each in [*old, *new]:
         adoption.record_and_pass(after, each, NOON)
     for each in new:
         record_and_pass(before, each, NOON)
-    assert [each.id for each in after.decisions] == [each.id for each in before.decisions]
+    assert [each.id for each in after.changes.decisions] == [each.id for each in before.changes.decisions]
 
 
 def test_a_decision_of_which_an_update_is_gone_is_taken_over_with_the_others() -> None:
     a, b = (Recording(uuid4(), (AssetEvent(uuid4(), Asset(uri), NOON, Origin("api")),)) for uri in "ab")
-    before = new_book()
+    before = new_state()
     for each in (a, b):
         record_and_pass(before, each, NOON)
-    adoption, after = Adoption(map(of, before.decisions)), new_book()
+    adoption, after = Adoption(map(of, before.changes.decisions)), new_state()
     adoption.record_and_pass(after, b, NOON)
-    assert [each.consumer for each in after.decisions] == [2]
-    adoption.finish(after, NOON)
-    both = [each for each in after.decisions if each.consumer == 1]
-    assert [each.id for each in both] == [each.id for each in before.decisions if each.consumer == 1]
-    assert not after.queued(1, None)
+    assert [each.consumer for each in after.changes.decisions] == [2]
+    adoption.finish(after, after.consumers.live(), NOON)
+    both = [each for each in after.changes.decisions if each.consumer == 1]
+    assert [each.id for each in both] == [each.id for each in before.changes.decisions if each.consumer == 1]
+    assert not after.queues.queued(1, None)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import pytest
 
 from assetflow.core.assets import Asset, AssetAlias, AssetRef
+from assetflow.core.conditions import AssetAll
 from assetflow.errors import InvalidAsset
 
 
@@ -69,3 +72,28 @@ def test_rule_1_6_reference_normalises_its_uri() -> None:
 def test_rule_1_7_aliases_are_case_sensitive() -> None:
     assert AssetAlias("x") != AssetAlias("X")
     assert AssetAlias("self").name == "self"
+
+
+@pytest.mark.parametrize(
+    "leaf", [Asset("s3://b/a", name="n", group="g", extra={"x": [1]}), Asset.ref(name="n"), AssetAlias("x"), AssetAll()]
+)
+def test_what_was_made_cannot_be_changed(leaf: Any) -> None:
+    before = hash(leaf)
+    for name in ("uri", "name", "extra", "objects", "anything"):
+        with pytest.raises(AttributeError, match="cannot be changed after it was made"):
+            setattr(leaf, name, "s3://other/one")
+    assert leaf.tokens is not None
+    assert hash(leaf) == before
+    for copied in (pickle.loads(pickle.dumps(leaf)), copy.deepcopy(leaf)):
+        assert copied == leaf
+        assert repr(copied) == repr(leaf)
+        with pytest.raises(AttributeError):
+            copied.name = "x"
+
+
+def test_an_asset_keeps_its_own_extra() -> None:
+    extra: dict[str, Any] = {"owners": ["ann"]}
+    asset = Asset("s3://b/a", extra=extra)
+    extra["owners"].append("bob")
+    assert asset.extra == {"owners": ["ann"]}
+    assert pickle.loads(pickle.dumps(asset)).extra == {"owners": ["ann"]}

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.conditions import AssetAll, AssetAny, Condition, Gate, Token, from_postfix, to_condition
-from assetflow.core.evaluation import holds
+from assetflow.core.rules.evaluation import holds
 from assetflow.errors import InvalidSchedule
-from tests.core.book_of import A, B, C
+from tests.core.world import A, B, C
 
 
 def truth(condition: Condition, *assets: Asset) -> bool:
-    return holds(condition, {asset.token for asset in assets})
+    return holds(condition, {asset.token: 1 for asset in assets})
 
 
 def test_operators_build_gates() -> None:
@@ -27,7 +29,7 @@ def test_a_list_is_and() -> None:
 
 
 @pytest.mark.parametrize("value", ["s3://b/a", 5, None, {A}, object()])
-def test_what_is_no_condition_is_refused(value: object) -> None:
+def test_what_is_no_condition_is_refused(value: Any) -> None:
     with pytest.raises(InvalidSchedule, match="Asset"):
         to_condition(value)
 

@@ -9,8 +9,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from assetflow.core.cron import Cron
-from assetflow.core.cron_words import cron_in_words
+from assetflow.core.time.cron import Cron
+from assetflow.core.time.cron_expression import with_forward_ranges
+from assetflow.core.time.cron_words import cron_in_words
 from assetflow.errors import InvalidTimetable
 
 
@@ -114,6 +115,19 @@ def test_day_of_month_and_day_of_week_are_alternatives() -> None:
     assert days("0 0 * * fri-sun") == days("0 0 * * 5-7") == ["01", "06", "07", "08", "13", "14", "15"]
 
 
+@pytest.mark.parametrize(
+    ("stored", "read"),
+    [
+        ("0 22-2 * NOV-feb fri-mon", "0 0,1,2,22,23 * 1,2,11,12 0,1,5,6"),
+        ("0 9-17 * * Sat-Sun", "0 9-17 * * Sat-Sun"),
+        ("@daily", "@daily"),
+        ("nonsense", "nonsense"),
+    ],
+)
+def test_a_stored_backward_range_keeps_its_meaning(stored: str, read: str) -> None:
+    assert with_forward_ranges(stored) == read
+
+
 def test_macros_and_spelling() -> None:
     for macro, fields in (("@hourly", "0 * * * *"), ("@Weekly", "0 0 * * 0"), (" @yearly ", "0 0 1 1 *")):
         assert Cron(macro).fields == Cron(fields).fields
@@ -141,8 +155,12 @@ def test_macros_and_spelling() -> None:
         ("0 0 * * * *", ["6 fields instead of 5"]),
         ("@reboot", ["@hourly"]),
         ("", ["0 fields"]),
-        ("0 0 30 2 *", ["never comes", "day 30"]),
-        ("0 0 31 4,jun *", ["never comes", "day 31"]),
+        ("5-1 * * * *", ["range '5-1'", "minute field", "5-59,0-1"]),
+        ("0 22-2/2 * * *", ["hour field", "backwards"]),
+        ("0 0 * nov-feb *", ["month field", "nov-12,1-feb"]),
+        ("0 0 * * 1,fri-mon", ["range 'fri-mon'", "day of week field"]),
+        ("0 0 30 2 *", ["has no times", "day 30"]),
+        ("0 0 31 4,jun *", ["has no times", "day 31"]),
     ],
 )
 def test_a_bad_expression_names_the_field_and_what_is_allowed(expression: str, words: list[str]) -> None:

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.conditions import AssetAll, AssetAny
 from assetflow.core.consumers import Consumer, Decision, Receipt, ReceiptStatus
-from assetflow.core.evaluation import evaluate
 from assetflow.core.events import AssetEvent, Origin, SourceFlowRun, SourceTaskRun
 from assetflow.core.explanation import (
     ConsumerFacts,
@@ -32,6 +31,7 @@ from assetflow.core.explanation import (
 )
 from assetflow.core.explanation.facts import pending_of
 from assetflow.core.partitions import DayWindow, RollupMapper, StartOfDayMapper
+from assetflow.core.rules.evaluation import evaluate
 from assetflow.core.schedules import (
     AssetOrTimeSchedule,
     ConsumerOptions,
@@ -231,6 +231,23 @@ def test_a_consumer_waits_since_its_last_decision() -> None:
     last = DecisionFacts(made(event(A, 1)), "flow/one")
 
     assert explain_consumer(facts(A, last=last), NOW).condition[0].since == last.decision.made
+
+
+@pytest.mark.parametrize(
+    ("schedule", "needed"),
+    [
+        (A, "a"),
+        (A & B, "a and b"),
+        (A | B, "a or b"),
+        (A & (B | C), "some of a, b, c"),
+        (AssetAll(*(Asset(f"s3://many/{number}") for number in range(7))), "s3://many/0, s3://many/1"),
+    ],
+)
+def test_a_consumer_that_waits_says_what_it_still_needs(schedule: object, needed: str) -> None:
+    words = explain_consumer(facts(schedule), NOW).words
+
+    assert words.startswith("flow/one has been waiting")
+    assert f"it still needs {needed}" in words
 
 
 def test_a_decision_names_the_event_that_completed_it() -> None:

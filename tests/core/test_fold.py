@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 
 from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.fold import pass_over, record
+from assetflow.core.events import Recording
 from assetflow.core.partitions import (
     AllowedKeyMapper,
     FixedKeyMapper,
@@ -14,9 +17,10 @@ from assetflow.core.partitions import (
     SegmentWindow,
     StartOfDayMapper,
 )
-from assetflow.core.registry import pass_over_consumer, switch
+from assetflow.core.rules.fold import pass_over, record
+from assetflow.core.rules.registry import pass_over_consumer, switch
 from assetflow.core.schedules import PartitionedAssetTimetable
-from tests.core.book_of import NOW, A, B, C, World, event, new_id, uris
+from tests.core.world import NOW, A, B, C, World, event, new_id, uris
 
 
 @pytest.fixture
@@ -33,11 +37,11 @@ def test_rule_1_1_names_do_not_matter_for_identity(world: World) -> None:
 def test_rule_1_2_first_uri_keeps_a_name_and_the_event_is_made(world: World) -> None:
     world.consumer("c", Asset("s3://b/a", name="orders"))
 
-    recorded = record(world.book, world.recording(Asset("s3://b/b", name="orders")), NOW)
+    recorded = record(world.state, world.recording(Asset("s3://b/b", name="orders")), NOW)
 
     assert len(recorded.events) == 1
     assert "orders" in recorded.warnings[0]
-    assert world.book.owner_of("orders") == "s3://b/a"
+    assert world.state.names.owner_of("orders") == "s3://b/a"
 
 
 def test_rule_1_6_reference_is_resolved_when_evaluated(world: World) -> None:
@@ -57,18 +61,40 @@ def test_rule_2_2_same_id_twice_is_one_event(world: World) -> None:
     assert world.statuses(consumer) == ["queued"]
 
 
+def test_rule_2_2_another_content_under_a_known_id_is_told(world: World) -> None:
+    first = event(A, extra={"n": 1})
+    assert not record(world.state, Recording(new_id(), (first,)), NOW).warnings
+    assert not record(world.state, Recording(new_id(), (replace(first),)), NOW).warnings
+    for other in (replace(first, asset=B), replace(first, extra={"n": 2}), replace(first, partition_key="k")):
+        again = record(world.state, Recording(new_id(), (other,)), NOW)
+        assert again.events == []
+        (warning,) = again.warnings
+        assert str(first.id) in warning
+        assert other.uri in warning
+
+
 def test_rule_2_1_another_attempt_of_a_recording_adds_no_second_event_of_an_asset(world: World) -> None:
     world.happens(event(A, extra={"try": 1}), recording=new_id("task"))
-    world.happens(event(A, extra={"try": 2}), event(B), recording=new_id("task"))
+    later = NOW + timedelta(seconds=9)
+    retried = [event(A, extra={"try": 2}, occurred=later), event(B, occurred=later)]
+    world.happens(*retried, recording=new_id("task"))
 
-    assert [e.uri for e in world.book.events] == [A.uri, B.uri]
+    assert [e.uri for e in world.state.changes.events] == [A.uri, B.uri]
+
+
+def test_rule_2_4_parts_of_one_attempt_are_all_recorded_however_they_come(world: World) -> None:
+    small, large = event(A, extra={"rows": 1}), event(A, extra={"rows": 2})
+    world.happens(small, recording=new_id("task"))
+    world.happens(small, large, recording=new_id("task"))
+
+    assert world.state.changes.events == [small, large]
 
 
 def test_rule_2_4_an_unknown_asset_is_told(world: World) -> None:
     through_alias = event(A, aliases=("x",))
 
-    assert record(world.book, world.recording(through_alias), NOW).new_assets == [A.uri]
-    assert record(world.book, world.recording(event(A)), NOW).new_assets == []
+    assert record(world.state, world.recording(through_alias), NOW).new_assets == [A.uri]
+    assert record(world.state, world.recording(event(A)), NOW).new_assets == []
 
 
 def test_rule_3_2_alias_gets_later_events_of_a_linked_asset(world: World) -> None:
@@ -97,7 +123,7 @@ def test_rule_3_4_paused_consumer_drops_or_keeps(world: World) -> None:
     assert world.happens(A) == []
     assert world.statuses(drops) == ["dropped"]
     assert world.statuses(keeps) == ["queued"]
-    assert len(pass_over_consumer(world.book, switch(world.book, keeps, paused=False), NOW)) == 1
+    assert len(pass_over_consumer(world.state, switch(world.state, keeps, paused=False), NOW)) == 1
 
 
 def test_rule_3_4_held_deployment_queues_and_waits(world: World) -> None:
@@ -105,7 +131,7 @@ def test_rule_3_4_held_deployment_queues_and_waits(world: World) -> None:
 
     assert world.happens(A) == []
     assert world.statuses(consumer) == ["queued"]
-    assert len(pass_over_consumer(world.book, switch(world.book, consumer, held=False), NOW)) == 1
+    assert len(pass_over_consumer(world.state, switch(world.state, consumer, held=False), NOW)) == 1
 
 
 def test_rule_3_5_first_reason_counts_key_before_pause_before_mapping(world: World) -> None:
@@ -118,7 +144,7 @@ def test_rule_3_5_first_reason_counts_key_before_pause_before_mapping(world: Wor
 
     assert world.statuses(paused) == ["not_for_consumer", "dropped"]
     assert world.statuses(running) == ["not_for_consumer", "not_mapped"]
-    assert "mars" in world.book.receipts_of(running.id, 2)[0].error
+    assert "mars" in world.state.receipts.of(running.id, 2)[0].error
 
 
 def test_rule_3_5_event_that_nobody_wants(world: World) -> None:
@@ -133,7 +159,7 @@ def test_rule_3_6_new_consumer_starts_empty(world: World) -> None:
     consumer = world.consumer("c", A & B)
 
     assert world.happens(B) == []
-    assert [e.uri for e in world.book.queued(consumer.id, None)] == [B.uri]
+    assert [e.uri for e in world.state.queues.queued(consumer.id, None)] == [B.uri]
 
 
 def test_rule_4_1_one_event_satisfies_several_leaves(world: World) -> None:
@@ -147,7 +173,7 @@ def test_rule_4_1_nothing_never_runs(world: World, schedule: object) -> None:
     consumer = world.consumer("c", schedule)
 
     assert world.happens(A) == []
-    assert pass_over_consumer(world.book, consumer, NOW) == []
+    assert pass_over_consumer(world.state, consumer, NOW) == []
 
 
 def test_rule_4_1_link_by_an_event_that_is_not_for_the_consumer_counts(world: World) -> None:
@@ -186,8 +212,8 @@ def test_rule_4_7_coalesce_waits_for_the_end_of_the_run(world: World) -> None:
 
     assert len(world.happens(A)) == 1
     assert world.happens(A) == world.happens(A) == []
-    world.book.end_runs(consumer.id)
-    assert [len(d.events) for d in pass_over_consumer(world.book, consumer, NOW)] == [2]
+    world.state.decisions.end_runs(consumer.id)
+    assert [len(d.events) for d in pass_over_consumer(world.state, consumer, NOW)] == [2]
 
 
 def test_rule_5_2_rollup_waits_for_its_window(world: World) -> None:
@@ -213,7 +239,7 @@ def test_a_pass_over_nobody_decides_nothing(world: World) -> None:
     world.consumer("c", A)
     world.queue(A)
 
-    assert pass_over(world.book, {}, NOW) == []
+    assert pass_over(world.state, {}, NOW) == []
 
 
 @pytest.mark.parametrize("output_format", [" ", "x" * 251], ids=["blank", "over-long"])

@@ -8,8 +8,8 @@ import pytest
 
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.outcome import TaskOutcome
-from assetflow.errors import AssetflowError, InvalidEvent, OutletError
-from tests.core.book_of import A, B, C
+from assetflow.errors import AssetflowError, OutletError, RecordingFailed
+from tests.core.world import A, B, C
 
 X, Y = AssetAlias("x"), AssetAlias("y")
 
@@ -75,18 +75,19 @@ def test_rule_2_3_reference_and_asset_share_an_extra() -> None:
     ],
 )
 def test_rule_2_3_what_is_no_outlet_is_an_error(say: Any) -> None:
-    with pytest.raises(OutletError, match="no outlet of the task"):
+    with pytest.raises(OutletError, match="not an outlet of the task"):
         say(TaskOutcome([A, X]))
 
 
 def test_rule_2_3_what_is_not_json_is_an_error_when_said_and_when_written_in() -> None:
     outcome = TaskOutcome([A])
-    with pytest.raises(InvalidEvent):
+    with pytest.raises(RecordingFailed, match=r"extra\.f is not JSON: it is of the type object"):
         outcome.say(A, {"f": object()})
 
-    outcome.extra_of(A)["f"] = object()
-    with pytest.raises(InvalidEvent):
+    outcome.extra_of(A)["f"] = [{"size": 2**64}]
+    with pytest.raises(RecordingFailed, match=r"extra\.f\[0\]\.size is an integer beyond 64 bits") as caught:
         outcome.updates()
+    assert caught.value.rule == "2.7"
 
 
 def test_rule_2_4_same_asset_and_extra_through_several_aliases_is_one_update() -> None:
@@ -125,11 +126,13 @@ def test_rule_2_5_keys_in_order_instead_of_the_runs_key() -> None:
     ]  # fmt: skip
 
 
-def test_rule_2_5_no_partition_at_all_is_no_update() -> None:
-    outcome = TaskOutcome([A])
+def test_rule_2_5_no_partition_at_all_leaves_the_runs_key() -> None:
+    outcome = TaskOutcome([A, B])
     outcome.add_partitions(A, [])
+    outcome.add_partitions(B, "k")
+    outcome.add_partitions(B, [])
 
-    assert made(outcome, "r") == []
+    assert [(uri, key) for uri, _, key, _ in made(outcome, "r")] == [(A.uri, "r"), (B.uri, "k")]
 
 
 @pytest.mark.parametrize("keys", ["", "  ", ["ok", ""], [5], 5, "k" * 251])

@@ -8,10 +8,10 @@ from uuid import uuid4
 import pytest
 
 from assetflow.core.assets import Asset
+from assetflow.core.by_hand import check_size
 from assetflow.core.events import AssetEvent, Origin, SourceFlowRun
-from assetflow.core.limits import check_limits
-from assetflow.core.redaction import REDACTED, looks_secret, redact, redacted
-from assetflow.errors import InvalidEvent, TooLarge
+from assetflow.core.redaction import REDACTED, looks_secret, redact, redacted, without_passwords
+from assetflow.errors import TooLarge
 
 
 @pytest.mark.parametrize(
@@ -81,12 +81,24 @@ def test_an_event_is_shown_without_secrets() -> None:
 
 
 def test_extras_from_outside_are_limited() -> None:
-    deep: dict[str, object] = {}
-    for _ in range(49):
-        deep = {"a": deep}
-    check_limits({"a": "x" * 65_000})
-    check_limits(deep)
-    with pytest.raises(InvalidEvent, match="levels"):
-        check_limits({"a": {"b": deep}})
+    check_size({"a": "x" * 65_000})
     with pytest.raises(TooLarge, match="bytes"):
-        check_limits({"a": "é" * 33_000})
+        check_size({"a": "é" * 33_000})
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("http://u:secret@host:4200/api", "http://host:4200/api"),
+        ("http://token@host/api", "http://host/api"),
+        ("wss://u:p%40q@[::1]:4200/x", "wss://[::1]:4200/x"),
+        ("no answer from 'https://u:s@a/api' and http://u:s@b", "no answer from 'https://a/api' and http://b"),
+        ("postgresql://u:s@host/db", "postgresql://host/db"),
+        ("abfss://lake@account.dfs.core.windows.net/orders", "abfss://lake@account.dfs.core.windows.net/orders"),
+        ("s3://bucket/user@mail.org/x:y@z", "s3://bucket/user@mail.org/x:y@z"),
+        ("http://host/path?mail=a@b.org", "http://host/path?mail=a@b.org"),
+        ('{"url":"http://host","mail":"a:b@c"}', '{"url":"http://host","mail":"a:b@c"}'),
+    ],
+)
+def test_addresses_are_shown_without_passwords(text: str, shown: str) -> None:
+    assert without_passwords(text) == shown

@@ -6,10 +6,10 @@ import pytest
 
 from assetflow.core.assets import Asset, AssetRef
 from assetflow.core.partitions import AllowedKeyMapper, FixedKeyMapper
-from assetflow.core.registry import change, pass_over_consumer, remove, remove_queued, switch
+from assetflow.core.rules.registry import change, pass_over_consumer, remove, remove_queued, switch
 from assetflow.core.schedules import ConsumerOptions, PartitionedAssetTimetable, to_schedule
 from assetflow.errors import NameTaken
-from tests.core.book_of import NOW, A, B, C, World, event
+from tests.core.world import NOW, A, B, C, World, event
 
 
 @pytest.fixture
@@ -27,8 +27,8 @@ def test_rule_1_2_second_uri_of_a_name_is_refused_and_named(world: World) -> Non
     with pytest.raises(NameTaken, match=r"s3://b/a.*s3://b/b"):
         world.consumer("d", C & Asset("s3://b/b", name="orders"))
 
-    assert len(world.book.consumers) == 1
-    assert world.book.owner_of(C.uri) is None
+    assert len(world.state.consumers.live()) == 1
+    assert world.state.names.owner_of(C.uri) is None
 
 
 def test_rule_1_2_two_uris_of_a_name_in_one_schedule_are_refused(world: World) -> None:
@@ -41,14 +41,14 @@ def test_rule_1_2_a_named_asset_leaves_its_uri_free_as_a_name(world: World) -> N
 
     world.consumer("d", Asset("s3://b/b", name="x"))
 
-    assert world.book.owner_of("x") == "s3://b/b"
+    assert world.state.names.owner_of("x") == "s3://b/b"
 
 
 def test_rule_3_6_removal_supersedes(world: World) -> None:
     consumer = world.consumer("c", A & B)
     world.queue(A)
 
-    remove(world.book, consumer)
+    remove(world.state, consumer)
 
     assert world.statuses(consumer) == ["superseded"]
     assert world.happens(B) == []
@@ -58,9 +58,9 @@ def test_rule_3_7_operator_removes_by_asset_and_says_why(world: World) -> None:
     consumer = world.consumer("c", A & B & C)
     world.queue(A, B)
 
-    count = remove_queued(world.book, consumer, lambda e: e.uri == A.uri, [None], by="ann", why="wrong")
+    count = remove_queued(world.state, consumer, lambda e: e.uri == A.uri, [None], by="ann", why="wrong")
 
-    (receipt,) = world.book.receipts_of(consumer.id, 1)
+    (receipt,) = world.state.receipts.of(consumer.id, 1)
     assert (count, receipt.status, receipt.by, receipt.why) == (1, "removed", "ann", "wrong")
     assert world.statuses(consumer) == ["removed", "queued"]
 
@@ -69,10 +69,10 @@ def test_rule_4_4_changed_schedule_keeps_what_still_matches(world: World) -> Non
     consumer = world.consumer("c", A & B & C)
     world.queue(A, B)
 
-    changed = change(world.book, consumer, options(A | C))
+    changed = change(world.state, consumer, options(A | C))
 
     assert world.statuses(consumer) == ["queued", "superseded"]
-    assert len(pass_over_consumer(world.book, changed, NOW)) == 1
+    assert len(pass_over_consumer(world.state, changed, NOW)) == 1
 
 
 def test_rule_4_4_invalid_schedule_changes_nothing(world: World) -> None:
@@ -80,16 +80,16 @@ def test_rule_4_4_invalid_schedule_changes_nothing(world: World) -> None:
     world.queue(A)
 
     with pytest.raises(NameTaken):
-        change(world.book, consumer, options(Asset("s3://b/c", name="n")))
+        change(world.state, consumer, options(Asset("s3://b/c", name="n")))
 
     assert world.statuses(consumer) == ["queued"]
     assert len(world.happens(B)) == 1
 
 
 def test_rule_4_4_pause_survives(world: World) -> None:
-    consumer = switch(world.book, world.consumer("c", A), paused=True)
+    consumer = switch(world.state, world.consumer("c", A), paused=True)
 
-    assert change(world.book, consumer, options(B)).paused
+    assert change(world.state, consumer, options(B)).paused
 
 
 def test_rule_4_3_a_name_that_becomes_known_is_a_reason_for_a_pass(world: World) -> None:
@@ -98,18 +98,20 @@ def test_rule_4_3_a_name_that_becomes_known_is_a_reason_for_a_pass(world: World)
 
     other = world.consumer("other", Asset("s3://b/a", name="orders"))
 
-    assert [d.consumer for d in pass_over_consumer(world.book, other, NOW)] == [waiting.id]
+    assert [d.consumer for d in pass_over_consumer(world.state, other, NOW)] == [waiting.id]
 
 
 def test_rule_5_6_changed_mapper_maps_anew_and_leaves_out_what_is_done(world: World) -> None:
     consumer = world.consumer("c", PartitionedAssetTimetable(assets=A & B))
     world.queue(event(A, partition_key="k"), event(A, partition_key="l"))
-    remove_queued(world.book, consumer, lambda _: True, ["k"])
+    remove_queued(world.state, consumer, lambda _: True, ["k"])
 
     mapper = FixedKeyMapper("k")
-    change(world.book, consumer, options(PartitionedAssetTimetable(assets=A & B, default_partition_mapper=mapper)))
+    change(world.state, consumer, options(PartitionedAssetTimetable(assets=A & B, default_partition_mapper=mapper)))
 
-    assert {key: len(world.book.queued(consumer.id, key)) for key in world.book.target_keys(consumer.id)} == {"k": 1}
+    assert {
+        key: len(world.state.queues.queued(consumer.id, key)) for key in world.state.queues.target_keys(consumer.id)
+    } == {"k": 1}
     assert world.statuses(consumer) == ["removed", "queued"]
 
 
@@ -118,7 +120,7 @@ def test_rule_5_6_mapper_that_fails_leaves_a_receipt(world: World) -> None:
     world.queue(event(A, partition_key="k"))
 
     mapper = AllowedKeyMapper(["us"])
-    change(world.book, consumer, options(PartitionedAssetTimetable(assets=A & B, default_partition_mapper=mapper)))
+    change(world.state, consumer, options(PartitionedAssetTimetable(assets=A & B, default_partition_mapper=mapper)))
 
     assert world.statuses(consumer) == ["not_mapped"]
-    assert not world.book.target_keys(consumer.id)
+    assert not world.state.queues.target_keys(consumer.id)

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from assetflow.core.timetables import (
+from assetflow.core.time.reading import timetable_from_json
+from assetflow.core.time.timetables import (
     CronPartitionTimetable,
     CronTriggerTimetable,
     DeltaTriggerTimetable,
@@ -15,7 +16,6 @@ from assetflow.core.timetables import (
     RRuleTimetable,
     Tick,
     Timetable,
-    timetable_from_json,
 )
 from assetflow.errors import InvalidTimetable
 

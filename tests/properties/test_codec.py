@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from assetflow.core.assets import Asset, AssetAlias
@@ -14,9 +15,11 @@ from assetflow.core.codec.schedules import FlowDeclaration, declaration_from_tex
 from assetflow.core.partitions import FixedKeyMapper, IdentityMapper, StartOfDayMapper
 from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule
 from assetflow.core.simulation.expressions import read_condition
-from assetflow.core.timetables import CronPartitionTimetable, CronTriggerTimetable, PartitionedAtRuntime
+from assetflow.core.time.timetables import CronPartitionTimetable, CronTriggerTimetable, PartitionedAtRuntime
+from assetflow.core.timing import Intake, Opening, make_deadline
 from assetflow.errors import InvalidSchedule
 from tests.properties.scenarios import expressions
+from tests.properties.test_windows import conditions as timed_conditions
 
 conditions = expressions.map(lambda written: read_condition(written, "")())
 mappers = st.sampled_from([IdentityMapper(), FixedKeyMapper("k"), StartOfDayMapper(timezone="Asia/Tokyo")])
@@ -46,12 +49,42 @@ declarations = st.builds(
 )
 
 
-@given(declarations)
+spans = st.none() | st.sampled_from([timedelta(seconds=1.5), timedelta(minutes=10), timedelta(days=366)])
+counts = st.none() | st.integers(1, 3)
+crons = st.sampled_from([CronTriggerTimetable("0 6 * * *"), CronTriggerTimetable("0 8 * * *", "Asia/Tokyo")])
+
+
+@st.composite
+def timed_options(draw: st.DrawFn) -> ConsumerOptions:
+    """Draw what a consumer says about time; combinations that are refused are left out."""
+    opening = draw(st.none() | st.just(Opening(CronTriggerTimetable("@daily"), draw(st.none() | crons))))
+    try:
+        return ConsumerOptions(
+            Schedule(draw(timed_conditions()), draw(st.none() | partitionings), opening=opening),
+            intake=Intake(draw(spans), draw(spans), draw(counts), draw(counts), draw(spans)),
+            deadline=make_deadline(draw(spans | crons), draw(st.sampled_from(["alert", "run", "skip"]))),
+        )
+    except InvalidSchedule:
+        reject()
+
+
+@given(declarations | st.builds(FlowDeclaration, timed_options()))
 def test_declaration_survives_its_text(declaration: FlowDeclaration) -> None:
     text = declaration_to_text(declaration)
 
     assert declaration_from_text(text) == declaration
     assert declaration_to_text(declaration_from_text(text)) == text
+
+
+@given(timed_options())
+def test_a_reader_that_knows_no_time_refuses_the_text(options: ConsumerOptions) -> None:
+    """It would leave a cooldown out unseen (4.4)."""
+    stored = json.loads(declaration_to_text(FlowDeclaration(options)))
+    gates = {node[0] for node in stored.get("nodes", ()) if isinstance(node, list)}
+
+    needs_time = bool(gates - {"all", "any"} or {"opening", "intake", "deadline"} & stored.keys())
+
+    assert (stored["version"], stored.get("needs")) == ((2, ["time"]) if needs_time else (1, None))
 
 
 @given(declarations)
@@ -71,7 +104,14 @@ def test_text_is_flat(declaration: FlowDeclaration) -> None:
         "nonsense",
         "[]",
         "{}",
-        '{"version":2}',
+        '{"version":3}',
+        '{"version":2,"needs":["weather"]}',
+        '{"version":2,"nodes":[{"asset":"a"},["times",1,0]]}',
+        '{"version":2,"nodes":[{"asset":"a"},["within",1,3600]]}',
+        '{"version":2,"nodes":[{"asset":"a"},["since",1,{"kind":"sundial"}]]}',
+        '{"version":2,"nodes":[{"asset":"a"},["at_least",1,2]]}',
+        '{"version":1,"deadline":{"after":60}}',
+        '{"version":1,"nodes":[{"asset":"a"}],"intake":{"max_wait":60}}',
         '{"version":1,"nodes":[["all",2]]}',
         '{"version":1,"nodes":[]}',
         '{"version":1,"nodes":[{"asset":"s3://"}]}',

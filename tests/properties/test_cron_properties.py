@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assetflow.core.cron import Cron
+from assetflow.core.time.cron import Cron
 
 ZONES = ("America/New_York", "Europe/Dublin", "Australia/Lord_Howe", "America/Sao_Paulo", "Asia/Kathmandu")
 YEARS = range(2009, 2019)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assetflow.core.fold import Touched, pass_over
+from assetflow.core.rules.fold import Touched, pass_over
 from assetflow.core.simulation import read_scenario, simulate
 from assetflow.core.simulation.actions import carry_out, deploy
 from assetflow.core.simulation.world import World
@@ -26,7 +26,7 @@ def simplified(scenario: Json) -> Json:
     """The simulator's answer in the naive model's form: events by their place in the ledger."""
     world, answer = walked(scenario), simulate(scenario)
     receipts: list[Json] = answer["receipts"]  # type: ignore[assignment]
-    places = {event.id: event.sequence for event in world.book.events}
+    places = {event.id: event.sequence for event in world.state.changes.events}
     return {
         "runs": sorted(
             (
@@ -36,15 +36,15 @@ def simplified(scenario: Json) -> Json:
                     "key": d.target_key,
                     "events": [places[event.id] for event in d.events],
                 }
-                for d in world.book.decisions
+                for d in world.state.changes.decisions
             ),
             key=lambda run: (run["step"], run["consumer"], run["key"] or ""),
         ),
         "waiting": sorted(
             (consumer.name, key or "", event.sequence)
             for consumer in world.consumers
-            for key in world.book.target_keys(consumer.id)
-            for event in world.book.queued(consumer.id, key)
+            for key in world.state.queues.target_keys(consumer.id)
+            for event in world.state.queues.queued(consumer.id, key)
         ),
         "receipts": [
             (r["event"], r["consumer"] or "", r.get("partition_key", ""), r["status"], r.get("step")) for r in receipts
@@ -64,10 +64,10 @@ def walked(scenario: Json, *, check_idle: bool = False) -> World:
         except AssetflowError:
             touched = {}
         if read.passes == "live" or step.source.get("tick"):
-            world.note_decisions(pass_over(world.book, touched, world.now))
+            world.note_decisions(pass_over(world.state, touched, world.now))
         if check_idle:
             everybody: Touched = {consumer.id: (consumer, None) for consumer in world.consumers}
-            assert pass_over(world.book, everybody, world.now) == []
+            assert pass_over(world.state, everybody, world.now) == []
     return world
 
 
@@ -102,7 +102,9 @@ def test_each_event_has_one_receipt_for_each_consumer_and_key(scenario: Json) ->
 def test_no_consumer_consumes_an_event_twice_for_a_key(scenario: Json) -> None:
     world = walked(scenario)
 
-    consumed = Counter((d.consumer, d.target_key, event.id) for d in world.book.decisions for event in d.events)
+    consumed = Counter(
+        (d.consumer, d.target_key, event.id) for d in world.state.changes.decisions for event in d.events
+    )
 
     assert set(consumed.values()) <= {1}
 

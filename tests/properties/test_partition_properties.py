@@ -37,7 +37,7 @@ INPUTS = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%Y%m%d%H%M%S")
 
 zones = st.sampled_from(("UTC", *ZONES))
 limits = st.none() | st.integers(1, 5)
-texts = st.text(min_size=1, max_size=8).filter(str.strip)
+texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8).filter(str.strip)
 segments = st.lists(texts, min_size=1, max_size=4).map(SegmentWindow)
 policies = st.just(WaitForAll()) | st.integers(-9, 9).filter(bool).map(MinimumCount)
 temporals: st.SearchStrategy[TemporalMapper] = st.builds(

@@ -27,7 +27,7 @@ from assetflow.core.partitions import (
 )
 from assetflow.core.schedules import PartitionedAssetTimetable
 from assetflow.errors import MappingError
-from tests.core.book_of import A, B, World, event
+from tests.core.world import A, B, World, event
 
 HOUR = "%Y-%m-%dT%H"
 HOURS = [f"2026-03-{day:02}T{hour:02}" for day in (14, 15) for hour in range(24)]
@@ -72,10 +72,12 @@ def test_a_key_has_one_pending_partition_and_an_event_is_in_one_place(
             "one decision for a key in a pass"
         )
         consumed.update((each.id, decision.target_key) for decision in decisions for each in decision.events)
-        pending = list(world.book.target_keys(consumer.id))
+        pending = list(world.state.queues.target_keys(consumer.id))
         assert len(pending) == len(set(pending))
         assert {decision.target_key for decision in decisions}.isdisjoint(pending), "its run has emptied it"
-        queued = Counter((each.id, target) for target in pending for each in world.book.queued(consumer.id, target))
+        queued = Counter(
+            (each.id, target) for target in pending for each in world.state.queues.queued(consumer.id, target)
+        )
         assert max([*queued.values(), *consumed.values()], default=1) == 1
         assert not queued.keys() & consumed.keys()
         places = {target for number, target in [*queued, *consumed] if number == update.id}

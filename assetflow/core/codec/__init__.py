@@ -1,7 +1,13 @@
-"""Values to JSON and back: what is stored in artifacts, events, deployments, flow runs and the ledger."""
+"""The codec: values as JSON and back, for artifacts, Prefect's events, deployments, flow runs and the ledger."""
 
 from assetflow.core.codec.events import event_from_json, event_to_json, recording_from_json, recording_to_json
-from assetflow.core.codec.run_context import RunContext, run_context_from_json, run_context_to_json
+from assetflow.core.codec.run_context import (
+    RunContext,
+    events_from_text,
+    events_to_text,
+    run_context_from_json,
+    run_context_to_json,
+)
 from assetflow.core.codec.schedules import FlowDeclaration, declaration_from_text, declaration_to_text
 
 __all__ = [
@@ -11,6 +17,8 @@ __all__ = [
     "declaration_to_text",
     "event_from_json",
     "event_to_json",
+    "events_from_text",
+    "events_to_text",
     "recording_from_json",
     "recording_to_json",
     "run_context_from_json",

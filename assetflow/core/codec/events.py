@@ -1,25 +1,25 @@
-"""Events and recordings as JSON objects; what is empty is left out."""
+"""Events and recordings as JSON objects, without empty fields."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import cast
-from uuid import UUID
 
 from assetflow.core.assets import Asset
-from assetflow.core.events import AssetEvent, Origin, OriginKind, Recording, SourceFlowRun, SourceTaskRun, check_extra
+from assetflow.core.codec import fields
+from assetflow.core.codec.fields import Json
+from assetflow.core.codec.origins import origin_from_json, origin_to_json
+from assetflow.core.events import AssetEvent, Recording, check_extra, fit_metrics
+from assetflow.core.json_data import fit_json, fit_number, fit_text
 from assetflow.core.partitions import check_key
 from assetflow.core.uri import check_alias
 from assetflow.errors import InvalidEvent
 
 VERSION = 1
 
-Json = Mapping[str, object]
-
 
 def recording_to_json(recording: Recording) -> dict[str, object]:
-    """One recording: `{"version": 1, "recording": id, "events": [...]}`."""
+    """Return a recording as `{"version": 1, "recording": id, "events": [...]}`."""
     return {
         "version": VERSION,
         "recording": str(recording.id),
@@ -28,25 +28,34 @@ def recording_to_json(recording: Recording) -> dict[str, object]:
 
 
 def recording_from_json(data: Json, *, where: str = "") -> Recording:
-    """The recording that was written.
+    """Return the recording that `recording_to_json` or another sender wrote.
+
+    Parameters:
+        where: the place that an error names.
 
     Raises:
-        InvalidEvent: the data is no recording, or one of a later version.
+        InvalidEvent: the data is not a recording, or a later version of assetflow wrote it.
+        InvalidAsset, InvalidEvent: an event breaks chapter 1 or 2 of the contract.
     """
     check_version(data, where)
     events = data.get("events")
     if not isinstance(events, list):
-        raise InvalidEvent("a recording without a list of events", where=where, rule="2.2")
-    return Recording(
-        _uuid(data.get("recording"), "recording", where),
-        tuple(event_from_json(cast(Json, event), where=where) for event in cast(list[object], events)),
-    )
+        raise InvalidEvent("the recording has no list of events", where=where, rule="2.2")
+    number = fields.uuid(data.get("recording"), "the id of the recording", where)
+    found: list[AssetEvent] = []
+    for place, event in enumerate(cast("list[object]", events)):
+        if not isinstance(event, Mapping):
+            raise InvalidEvent(
+                f"events[{place}] is {fields.abridged(event)}, not a JSON object", where=where, rule="2.2"
+            )
+        found.append(event_from_json(cast(Json, event), where=where))
+    return Recording(number, tuple(found))
 
 
 def event_to_json(event: AssetEvent) -> dict[str, object]:
-    """One event, complete."""
+    """Return an event with all its fields that are not empty."""
     asset = event.asset
-    return _without_empty(
+    return fields.without_empty(
         {
             "id": str(event.id),
             "uri": asset.uri,
@@ -57,183 +66,130 @@ def event_to_json(event: AssetEvent) -> dict[str, object]:
             "partition_key": event.partition_key,
             "aliases": list(event.aliases),
             "metrics": dict(event.metrics),
-            "occurred": _time_text(event.occurred),
+            "occurred": fields.time_text(event.occurred),
             "origin": origin_to_json(event.origin),
             "code_version": event.code_version,
             "data_version": event.data_version,
             "inputs": dict(event.inputs),
             "sequence": event.sequence,
-            "recorded": _time_text(event.recorded),
+            "recorded": fields.time_text(event.recorded),
         }
     )
 
 
 def event_from_json(data: Json, *, where: str = "") -> AssetEvent:
-    """The event that was written.
+    """Return an event from outside, after checking it. Contract 2.7.
+
+    Its origin and metrics are changed so that they fit, instead of being refused.
+
+    Parameters:
+        where: the place that an error names.
 
     Raises:
-        InvalidEvent, InvalidAsset: something in it breaks chapter 1 or 2.
+        InvalidEvent, InvalidAsset: the event breaks chapter 1 or 2 of the contract.
     """
-    occurred = _time(data.get("occurred"), "occurred", where)
-    if occurred is None:
-        raise InvalidEvent("an event without the time at which it occurred", where=where, rule="2.2")
-    return AssetEvent(
-        id=_uuid(data.get("id"), "id", where),
-        asset=Asset(
-            uri=_text(data.get("uri"), "uri", where),
-            name=_optional_text(data.get("name"), "name", where),
-            group=_optional_text(data.get("group"), "group", where) or "",
-            extra=check_extra(data.get("asset_extra"), where=where),
-        ),
-        occurred=occurred,
-        origin=origin_from_json(_mapping(data.get("origin"), "origin", where), where),
-        extra=check_extra(data.get("extra"), where=where),
-        partition_key=read_partition_key(data, where),
-        aliases=read_aliases(data, where),
-        metrics=cast("Mapping[str, int | float]", _mapping(data.get("metrics"), "metrics", where)),
-        code_version=_optional_text(data.get("code_version"), "code_version", where),
-        data_version=_optional_text(data.get("data_version"), "data_version", where),
-        inputs=cast("Mapping[str, int]", _mapping(data.get("inputs"), "inputs", where)),
-        sequence=cast("int | None", data.get("sequence")),
-        recorded=_time(data.get("recorded"), "recorded", where),
+    asset = Asset(
+        uri=fields.text(data.get("uri"), "uri", where),
+        name=fields.optional_text(data.get("name"), "name", where),
+        group=fields.optional_text(data.get("group"), "group", where) or "",
+        extra=check_extra(data.get("asset_extra"), where=where, path="asset_extra"),
     )
+    extra = check_extra(data.get("extra"), where=where)
+    key, aliases = read_partition_key(data, where), read_aliases(data, where)
+    return _event(data, asset, extra, key, aliases, fit_json(data.get("origin")), where)
 
 
-def check_version(data: Json, where: str) -> None:
-    """Refuse what a later assetflow wrote."""
-    version = data.get("version", VERSION)
-    if version != VERSION:
-        raise InvalidEvent(
-            f"version {version!r} of an event is not known here", where=where, rule="2.6", fix="Update assetflow"
-        )
+def recorded_event_from_json(data: Json, *, where: str = "") -> AssetEvent:
+    """Return an event from a ledger, without the checks that were made when it was recorded.
+
+    Parameters:
+        where: the place that an error names.
+
+    Raises:
+        InvalidEvent: the data is damaged.
+    """
+    uri = fields.text(data.get("uri"), "uri", where)
+    extra, asset_extra = data.get("extra"), data.get("asset_extra")
+    name, group = fields.text_or_empty(data.get("name")) or uri, fields.text_or_empty(data.get("group"))
+    asset = Asset.known(uri, name, group, fields.mapping(asset_extra, "asset_extra", where))
+    key, aliases = fields.optional_text(data.get("partition_key"), "partition_key", where), _aliases(data, where)
+    return _event(data, asset, fields.mapping(extra, "extra", where), key, tuple(aliases), data.get("origin"), where)
+
+
+def check_version(data: Json, where: str, *, newest: int = VERSION, what: str = "an update") -> None:
+    """Refuse data that a later version of assetflow wrote.
+
+    Parameters:
+        newest: the newest version of the format that can be read.
+        what: what the error calls the data.
+
+    Raises:
+        InvalidEvent: the data has a later version, or an invalid one.
+    """
+    version = data.get("version", 1)
+    if version in range(1, newest + 1):
+        return
+    raise InvalidEvent(
+        f"this is version {fields.abridged(version)} of {what}, and this assetflow reads versions up to {newest}",
+        where=where,
+        rule="2.6",
+        fix="Update assetflow",
+    )
 
 
 def read_partition_key(data: Json, where: str) -> str | None:
-    """The partition key of a payload, checked (2.5)."""
+    """Return the partition key of a payload, after checking it. Contract 2.5."""
     key = data.get("partition_key")
-    return None if key is None else check_key(_text(key, "partition_key", where))
+    return None if key is None else check_key(fields.text(key, "partition_key", where))
 
 
 def read_aliases(data: Json, where: str) -> tuple[str, ...]:
-    """The aliases of a payload, sorted and checked (1.7)."""
+    """Return the aliases of a payload, sorted, after checking them. Contract 1.7."""
+    return tuple(sorted({check_alias(alias) for alias in _aliases(data, where)}))
+
+
+def _aliases(data: Json, where: str) -> list[str]:
     aliases: object = data.get("aliases") or []
     if not isinstance(aliases, list):
-        raise InvalidEvent(f"aliases is {aliases!r}, not a list of texts", where=where, rule="2.6")
-    return tuple(sorted({check_alias(_text(alias, "aliases", where)) for alias in cast(list[object], aliases)}))
+        raise InvalidEvent(f"aliases is {fields.abridged(aliases)}, not a list of texts", where=where, rule="2.6")
+    return [fields.text(alias, f"aliases[{at}]", where) for at, alias in enumerate(cast("list[object]", aliases))]
 
 
-def origin_to_json(origin: Origin) -> dict[str, object]:
-    """The origin of an event; what is empty is left out."""
-    task, flow = origin.task_run, origin.flow_run
-    return _without_empty(
-        {
-            "kind": origin.kind,
-            "by": origin.by,
-            "task_run": None if task is None else _without_empty({"id": str(task.id), "name": task.name}),
-            "flow_run": None if flow is None else _flow_run_to_json(flow),
-            "traceparent": origin.traceparent,
-        }
+def _event(
+    data: Json,
+    asset: Asset,
+    extra: Mapping[str, object],
+    partition_key: str | None,
+    aliases: tuple[str, ...],
+    origin: object,
+    where: str,
+) -> AssetEvent:
+    return AssetEvent(
+        id=fields.uuid(data.get("id"), "id", where),
+        asset=asset,
+        occurred=fields.time(data.get("occurred"), "occurred", where),
+        origin=origin_from_json(origin),
+        extra=extra,
+        partition_key=partition_key,
+        aliases=aliases,
+        metrics=fit_metrics(data.get("metrics")),
+        code_version=_version(data.get("code_version")),
+        data_version=_version(data.get("data_version")),
+        inputs=_sequences(data.get("inputs")),
+        sequence=_sequence(data.get("sequence")),
+        recorded=fields.time_or_none(data.get("recorded")),
     )
 
 
-def _flow_run_to_json(run: SourceFlowRun) -> dict[str, object]:
-    return _without_empty(
-        {
-            "id": str(run.id),
-            "name": run.name,
-            "flow_id": _uuid_text(run.flow_id),
-            "flow_name": run.flow_name,
-            "deployment_id": _uuid_text(run.deployment_id),
-            "deployment_name": run.deployment_name,
-            "parameters": None if run.parameters is None else dict(run.parameters),
-            "scheduled_time": _time_text(run.scheduled_time),
-            "data_interval_start": _time_text(run.data_interval_start),
-            "data_interval_end": _time_text(run.data_interval_end),
-        },
-        keep={"parameters"} if run.parameters is not None else frozenset(),
-    )
+def _version(value: object) -> str | None:
+    return fit_text(value) if isinstance(value, str) else None
 
 
-def origin_from_json(data: Json, where: str = "") -> Origin:
-    """The origin that was written.
-
-    Raises:
-        InvalidEvent: something in it cannot be read.
-    """
-    task = _mapping(data.get("task_run"), "task_run", where)
-    flow = _mapping(data.get("flow_run"), "flow_run", where)
-    return Origin(
-        kind=cast(OriginKind, data.get("kind", "api")),
-        by=_optional_text(data.get("by"), "by", where) or "",
-        task_run=SourceTaskRun(_uuid(task["id"], "task_run", where), str(task.get("name", ""))) if task else None,
-        flow_run=_flow_run_from_json(flow, where) if flow else None,
-        traceparent=_optional_text(data.get("traceparent"), "traceparent", where) or "",
-    )
+def _sequence(value: object) -> int | None:
+    found = fit_number(value)
+    return found if isinstance(found, int) else None
 
 
-def _flow_run_from_json(data: Json, where: str) -> SourceFlowRun:
-    return SourceFlowRun(
-        id=_uuid(data.get("id"), "flow_run", where),
-        name=str(data.get("name", "")),
-        flow_id=_optional_uuid(data.get("flow_id"), "flow_id", where),
-        flow_name=str(data.get("flow_name", "")),
-        deployment_id=_optional_uuid(data.get("deployment_id"), "deployment_id", where),
-        deployment_name=str(data.get("deployment_name", "")),
-        parameters=cast("Mapping[str, object] | None", data.get("parameters")),
-        scheduled_time=_time(data.get("scheduled_time"), "scheduled_time", where),
-        data_interval_start=_time(data.get("data_interval_start"), "data_interval_start", where),
-        data_interval_end=_time(data.get("data_interval_end"), "data_interval_end", where),
-    )
-
-
-def _without_empty(data: dict[str, object], keep: set[str] | frozenset[str] = frozenset()) -> dict[str, object]:
-    return {key: value for key, value in data.items() if key in keep or value not in (None, "", [], {})}
-
-
-def _time_text(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-def _time(value: object, field: str, where: str) -> datetime | None:
-    if value is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(str(value))
-    except ValueError as error:
-        raise InvalidEvent(
-            f"{field} {value!r} is no time", where=where, rule="2.2", fix="Write 2026-01-01T00:00:00Z"
-        ) from error
-    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _uuid_text(value: UUID | None) -> str | None:
-    return None if value is None else str(value)
-
-
-def _uuid(value: object, field: str, where: str) -> UUID:
-    try:
-        return UUID(str(value))
-    except ValueError as error:
-        raise InvalidEvent(f"{field} {value!r} is no UUID", where=where, rule="2.2") from error
-
-
-def _optional_uuid(value: object, field: str, where: str) -> UUID | None:
-    return None if value is None else _uuid(value, field, where)
-
-
-def _text(value: object, field: str, where: str) -> str:
-    if not isinstance(value, str):
-        raise InvalidEvent(f"{field} {value!r} is no text", where=where, rule="2.2")
-    return value
-
-
-def _optional_text(value: object, field: str, where: str) -> str | None:
-    return None if value is None else _text(value, field, where)
-
-
-def _mapping(value: object, field: str, where: str) -> Json:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise InvalidEvent(f"{field} {value!r} is no JSON object", where=where, rule="2.2")
-    return cast(Json, value)
+def _sequences(data: object) -> dict[str, int]:
+    found = {fit_text(uri): _sequence(value) for uri, value in fields.mapping_or_empty(data).items()}
+    return {uri: sequence for uri, sequence in found.items() if sequence is not None}

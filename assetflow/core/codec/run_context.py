@@ -1,34 +1,40 @@
-"""What a flow run that assetflow makes carries in its context: what started it, with which events, for which key."""
+"""The context of a flow run that assetflow starts: the decision or time behind it, its events and its key.
+
+The context of a run with events has version 2: its events are one JSON text in ASCII, which Prefect keeps as it is,
+whatever the extras hold. All others still have version 1, which older workers can read.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import cast
 from uuid import UUID
 
-from assetflow.core.codec.events import Json, check_version, event_from_json, event_to_json
+from assetflow.core.codec.events import check_version, event_to_json, recorded_event_from_json
+from assetflow.core.codec.fields import Json
 from assetflow.core.events import AssetEvent
 from assetflow.errors import InvalidEvent
 
 CONTEXT_KEY = "assetflow"
-VERSION = 1
+NEWEST_VERSION = 2
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """The part of a flow run's context that is ours.
+    """The part of a flow run's context that assetflow writes.
 
     Attributes:
-        decision: the decision that started the run; none for time runs.
+        decision: the id of the decision that started the run; `None` if the clock did.
         consumer: `flow/deployment`.
-        partition_key: the run's key, if it has one (5.3, 5.7).
-        events: what the run consumed, oldest first; none when they lie in an artifact.
-        artifact: the artifact that holds the events, when they are larger than a context should be.
-        tick: the time of the time table that the run is for, UTC; none for runs of decisions.
-        previous_tick: the time before that one, where the run's data interval begins (7.3).
-        traceparent: the span of the decision, as W3C writes it; empty without tracing.
+        partition_key: the run's key, or `None` (5.3, 5.7).
+        events: the events that the run consumed, oldest first; `None` if an artifact holds them.
+        artifact: the id of the artifact that holds the events, if they are too large for a context.
+        tick: the time of the timetable that the run is for, UTC; `None` for the run of a decision.
+        previous_tick: the time before `tick`, where the run's data interval begins (7.3).
+        traceparent: the span of the decision, as a W3C `traceparent`; "" without tracing.
     """
 
     decision: UUID | None
@@ -41,15 +47,35 @@ class RunContext:
     traceparent: str = ""
 
 
+def events_to_text(events: Sequence[AssetEvent]) -> str:
+    """Return events as one JSON text in ASCII."""
+    return json.dumps([event_to_json(event) for event in events], separators=(",", ":"))
+
+
+def events_from_text(written: object, *, where: str = "") -> tuple[AssetEvent, ...]:
+    """Return the events that `events_to_text` wrote, or that older versions wrote as a list.
+
+    Raises:
+        InvalidEvent: the data is damaged.
+    """
+    try:
+        data: object = json.loads(written) if isinstance(written, str) else written
+    except (ValueError, RecursionError) as error:
+        raise InvalidEvent("the events of the run are not JSON", where=where) from error
+    if not isinstance(data, list) or not all(isinstance(each, Mapping) for each in cast("list[object]", data)):
+        raise InvalidEvent("the events of the run are not a list of events", where=where)
+    return tuple(recorded_event_from_json(each, where=where) for each in cast("list[Json]", data))
+
+
 def run_context_to_json(context: RunContext) -> dict[str, object]:
-    """The run context as `{"assetflow": {...}}`, to be merged into the flow run's context."""
-    data: dict[str, object] = {"version": VERSION, "consumer": context.consumer}
+    """Return the run context as `{"assetflow": {...}}`, to be merged into the flow run's context."""
+    data: dict[str, object] = {"version": 2 if context.events else 1, "consumer": context.consumer}
     if context.decision is not None:
         data["decision"] = str(context.decision)
     if context.partition_key is not None:
         data["partition_key"] = context.partition_key
     if context.events is not None:
-        data["events"] = [event_to_json(event) for event in context.events]
+        data["events"] = events_to_text(context.events) if context.events else []
     if context.artifact is not None:
         data["artifact"] = str(context.artifact)
     if context.traceparent:
@@ -61,25 +87,26 @@ def run_context_to_json(context: RunContext) -> dict[str, object]:
 
 
 def run_context_from_json(context: Mapping[str, object] | None) -> RunContext | None:
-    """The run context in a flow run's context; none if the run was not started by assetflow.
+    """Return the run context in a flow run's context, or `None` if assetflow did not start the run.
 
     Raises:
-        InvalidEvent: it was written by a later version, or is damaged.
+        InvalidEvent: a later version of assetflow wrote it, or it is damaged.
     """
     data = (context or {}).get(CONTEXT_KEY)
     if data is None:
         return None
+    where = "the flow run's context"
     if not isinstance(data, Mapping):
-        raise InvalidEvent("the run's context holds no assetflow data that can be read")
+        raise InvalidEvent("assetflow's part is not a JSON object", where=where, fix="Update assetflow")
     data = cast(Json, data)
-    check_version(data, "flow run context")
+    check_version(data, where, newest=NEWEST_VERSION, what="the run context")
     events = data.get("events")
     decision, artifact = data.get("decision"), data.get("artifact")
     return RunContext(
         decision=None if decision is None else UUID(str(decision)),
         consumer=str(data.get("consumer", "")),
         partition_key=cast("str | None", data.get("partition_key")),
-        events=None if events is None else tuple(event_from_json(e) for e in cast("Sequence[Json]", events)),
+        events=None if events is None else events_from_text(events, where=where),
         artifact=None if artifact is None else UUID(str(artifact)),
         tick=_time(data.get("tick")),
         previous_tick=_time(data.get("previous_tick")),

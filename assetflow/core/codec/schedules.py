@@ -1,24 +1,31 @@
-"""What a flow declares, as one flat JSON text in its parameter schema: schedule, options, outlets and inlets.
+"""A flow's declaration (schedule, options, outlets and inlets) as one flat JSON text in its parameter schema.
 
-The nodes of the condition stand in postfix order, so that the text is as flat for a deep condition as for a wide one
-(nested JSON beyond about 120 levels makes Prefect lose the schema without a word).
+The text has the nodes of the condition in postfix order, so a deep condition gives no deeper JSON than a wide one.
+Prefect silently loses a parameter schema that is nested more than about 120 levels deep.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from assetflow.core.assets import Asset, AssetAlias, AssetRef, Outlet
-from assetflow.core.conditions import Gate, Leaf, from_postfix
+from assetflow.core.assets import Asset, AssetRef, Outlet
+from assetflow.core.codec.nodes import node_from_json, node_to_json, outlets_from_json
+from assetflow.core.codec.timing import deadline_from_json, intake_from_json, opening_from_json, timing_to_json
+from assetflow.core.conditions import Gate, from_postfix
 from assetflow.core.partitions import mapper_from_json
 from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule, WhilePaused
-from assetflow.core.timetables import timetable_from_json
+from assetflow.core.time.reading import timetable_from_json
 from assetflow.errors import AssetflowError, InvalidSchedule
 
-VERSION = 1
+# A text that needs something which older readers do not know has the second version, and names it. Others keep the
+# first, byte for byte.
+FIRST_VERSION = 1
+SECOND_VERSION = 2
+TIME = "time"
+KNOWN_NEEDS = frozenset({TIME})
 # Measured on Prefect 3.8 with SQLite: 5 MB are deployed and shown in seconds, 20 MB make the server time out.
 LARGEST_TEXT = 5_000_000
 
@@ -27,7 +34,7 @@ Json = Mapping[str, object]
 
 @dataclass(frozen=True)
 class FlowDeclaration:
-    """All that a flow says about assets: how it is scheduled, what its tasks update and read."""
+    """A flow's schedule and options, and the assets that its tasks update (`produces`) and read (`reads`)."""
 
     options: ConsumerOptions = field(default_factory=ConsumerOptions)
     produces: tuple[Outlet, ...] = ()
@@ -35,19 +42,21 @@ class FlowDeclaration:
 
 
 def declaration_to_text(declaration: FlowDeclaration) -> str:
-    """The text that is stored with a deployment.
+    """Return the text that a deployment stores.
 
     Raises:
-        InvalidSchedule: it is too large for one.
+        InvalidSchedule: the text is too large for Prefect.
     """
     schedule = declaration.options.schedule
-    data: dict[str, object] = {"version": VERSION}
+    needs = _needs(declaration.options)
+    data: dict[str, object] = {"version": SECOND_VERSION, "needs": needs} if needs else {"version": FIRST_VERSION}
     if schedule.condition is not None:
         data["nodes"] = [node_to_json(node) for node in schedule.condition.postfix]
     if schedule.partitioning is not None:
         data["partitioning"] = _partitioning_to_json(schedule.partitioning)
     if schedule.timetable is not None:
         data["timetable"] = schedule.timetable.as_json()
+    data |= timing_to_json(declaration.options)
     if declaration.options.while_paused != "drop":
         data["while_paused"] = declaration.options.while_paused
     if declaration.options.coalesce:
@@ -58,23 +67,26 @@ def declaration_to_text(declaration: FlowDeclaration) -> str:
     text = json.dumps(data, separators=(",", ":"), sort_keys=True)
     if len(text) > LARGEST_TEXT:
         raise InvalidSchedule(
-            f"the schedule and its assets take {len(text):,} characters, more than the {LARGEST_TEXT:,} that Prefect "
-            "keeps with a deployment",
+            f"the schedule and its assets take {len(text):,} characters, and Prefect can store {LARGEST_TEXT:,} with a "
+            "deployment",
             fix="Schedule the flow on fewer assets, or on an alias that stands for them",
         )
     return text
 
 
 def declaration_from_text(text: str, *, where: str = "") -> FlowDeclaration:
-    """The declaration that was stored.
+    """Return the declaration that a deployment stores.
+
+    Parameters:
+        where: the place that an error names.
 
     Raises:
-        InvalidSchedule: the text is damaged, or of a later version of assetflow.
+        InvalidSchedule: the text is damaged, or another version of the format.
     """
     try:
         data = cast(object, json.loads(text))
         if not isinstance(data, dict):
-            raise InvalidSchedule("a stored schedule is no JSON object")
+            raise InvalidSchedule("a stored schedule is not a JSON object")
         return _declaration_from_json(cast(Json, data))
     except AssetflowError as error:
         raise InvalidSchedule(error.message, where=where, fix=error.fix, rule=error.rule) from error
@@ -82,12 +94,29 @@ def declaration_from_text(text: str, *, where: str = "") -> FlowDeclaration:
         raise InvalidSchedule(f"a stored schedule is damaged: {error!r}", where=where, fix="Deploy it again") from error
 
 
-def _declaration_from_json(data: Json) -> FlowDeclaration:
-    if data.get("version") != VERSION:
+def _needs(options: ConsumerOptions) -> list[str]:
+    """Return what a reader has to know to read a declaration rightly."""
+    condition = options.schedule.condition
+    gates = [] if condition is None else [node.kind for node in condition.postfix if isinstance(node, Gate)]
+    return [TIME] if options.is_timed or not {"all", "any"}.issuperset(gates) else []
+
+
+def _check_version(data: Json) -> None:
+    version, needs = data.get("version"), cast("list[str]", data.get("needs", []))
+    if version not in (FIRST_VERSION, SECOND_VERSION):
         raise InvalidSchedule(
-            f"a stored schedule has version {data.get('version')!r}, this assetflow reads version {VERSION}",
+            f"a stored schedule has version {version!r}, this assetflow reads versions 1 and 2",
             fix="Update assetflow, or deploy again with this version",
         )
+    if unknown := sorted(set(needs) - KNOWN_NEEDS):
+        raise InvalidSchedule(
+            f"a stored schedule needs {', '.join(unknown)}, which this assetflow does not know",
+            fix="Update assetflow, or deploy again with this version",
+        )
+
+
+def _declaration_from_json(data: Json) -> FlowDeclaration:
+    _check_version(data)
     nodes = data.get("nodes")
     partitioning = data.get("partitioning")
     timetable = data.get("timetable")
@@ -95,62 +124,19 @@ def _declaration_from_json(data: Json) -> FlowDeclaration:
         condition=None if nodes is None else from_postfix(map(node_from_json, cast(Sequence[object], nodes))),
         partitioning=None if partitioning is None else _partitioning_from_json(cast(Json, partitioning)),
         timetable=None if timetable is None else timetable_from_json(cast("dict[str, object]", timetable)),
+        opening=opening_from_json(data),
     )
     return FlowDeclaration(
         ConsumerOptions(
-            schedule, cast(WhilePaused, data.get("while_paused", "drop")), bool(data.get("coalesce", False))
+            schedule,
+            cast(WhilePaused, data.get("while_paused", "drop")),
+            bool(data.get("coalesce", False)),
+            intake_from_json(data),
+            deadline_from_json(data),
         ),
         produces=outlets_from_json(cast(Sequence[object], data.get("produces", ()))),
         reads=outlets_from_json(cast(Sequence[object], data.get("reads", ()))),
     )
-
-
-def node_to_json(node: Leaf | Gate) -> object:
-    """A leaf as an object, a gate as `["all", 2]`."""
-    if isinstance(node, Gate):
-        return [node.kind, node.arity]
-    if isinstance(node, AssetAlias):
-        return {"alias": node.name, **({"group": node.group} if node.group else {})}
-    if isinstance(node, AssetRef):
-        return {"ref": {node.token.kind: node.token.value}}
-    asset = cast(Asset, node)
-    return {
-        "asset": asset.uri,
-        **({"name": asset.name} if asset.name != asset.uri else {}),
-        **({"group": asset.group} if asset.group else {}),
-        **({"extra": dict(asset.extra)} if asset.extra else {}),
-    }
-
-
-def node_from_json(data: object) -> Leaf | Gate:
-    """The leaf or gate that was written.
-
-    Raises:
-        InvalidSchedule: it is neither.
-    """
-    if isinstance(data, list):
-        kind, arity = cast("list[object]", data)
-        if kind in ("all", "any") and isinstance(arity, int):
-            return Gate(kind, arity)
-    elif isinstance(data, Mapping):
-        node = cast("Mapping[str, object]", data)
-        if "asset" in node:
-            return Asset(
-                uri=cast(str, node["asset"]),
-                name=cast("str | None", node.get("name")),
-                group=cast(str, node.get("group", "")),
-                extra=cast("Mapping[str, object] | None", node.get("extra")),
-            )
-        if "alias" in node:
-            return AssetAlias(cast(str, node["alias"]), group=cast(str, node.get("group", "")))
-        if "ref" in node:
-            return AssetRef(**cast("dict[str, str]", node["ref"]))
-    raise InvalidSchedule(f"a stored condition has an unknown part {data!r}", fix="Update assetflow")
-
-
-def outlets_from_json(data: Iterable[object]) -> tuple[Outlet, ...]:
-    """The assets, references and aliases of a list of leaves."""
-    return tuple(node for node in map(node_from_json, data) if isinstance(node, Asset | AssetRef | AssetAlias))
 
 
 def _partitioning_to_json(partitioning: Partitioning) -> dict[str, object]:

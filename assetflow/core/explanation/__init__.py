@@ -1,6 +1,6 @@
-"""Why something ran, or did not: one explanation, which command line, API, pages and artifacts all show.
+"""Explanations of why a consumer runs or does not. The command line, the API, the pages and the notes all show them.
 
-Pure functions from facts to values; each value has `words` that a person says, and `as_json()`.
+Pure functions turn facts into explanations. Each explanation has `words`, a text for people, and `as_json()`.
 """
 
 from assetflow.core.explanation.conditions import ConditionRow, condition_rows
@@ -10,8 +10,10 @@ from assetflow.core.explanation.decisions import (
     DecisionExplanation,
     completing_event,
     explain_decision,
+    not_started_words,
     run_status,
     run_words,
+    with_run_in_prefect,
 )
 from assetflow.core.explanation.events import (
     EventExplanation,
@@ -21,7 +23,7 @@ from assetflow.core.explanation.events import (
     source_of,
     summary_of,
 )
-from assetflow.core.explanation.facts import ConsumerFacts, DecisionFacts, Names, QueuedEvents, RunFacts
+from assetflow.core.explanation.facts import ConsumerFacts, DecisionFacts, Names, NotStarted, QueuedEvents, RunFacts
 from assetflow.core.explanation.partitions import PartitionExplanation, explain_partition
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "EventExplanation",
     "EventSummary",
     "Names",
+    "NotStarted",
     "PartitionExplanation",
     "QueuedEvents",
     "ReceiptExplanation",
@@ -45,8 +48,10 @@ __all__ = [
     "explain_event",
     "explain_partition",
     "next_time",
+    "not_started_words",
     "run_status",
     "run_words",
     "source_of",
     "summary_of",
+    "with_run_in_prefect",
 ]

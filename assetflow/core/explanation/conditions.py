@@ -1,26 +1,27 @@
-"""A condition with the facts beside each leaf: what satisfies it, or what it waits for.
+"""Explain a condition: what satisfies each of its leaves, or what the leaf waits for.
 
-The tree is given as rows in reading order, each with its depth: a schedule may be deeper than JSON and Python like.
+The tree is given as rows in reading order, each with its depth, because a schedule may be nested deeper than JSON and
+Python's recursion allow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
+from typing import Literal, cast
 
-from assetflow.core.conditions import Gate, Leaf, Token
-from assetflow.core.evaluation import is_complete
+from assetflow.core.conditions import Gate, GateKind, Leaf, Token, join_gate
 from assetflow.core.events import AssetEvent
-from assetflow.core.explanation.facts import Names, QueuedEvents, pending_of
-from assetflow.core.explanation.keys import RollupKeys, rollup_keys
-from assetflow.core.explanation.prefixes import first_prefix
+from assetflow.core.explanation.facts import Names, QueuedEvents, first_prefix, pending_of
+from assetflow.core.explanation.pending_keys import RollupKeys, rollup_keys
 from assetflow.core.explanation.words import at, count, iso, since, some
 from assetflow.core.partitions import RollupMapper
+from assetflow.core.rules.evaluation import is_complete
+from assetflow.core.rules.windows import Reach, in_order
 from assetflow.core.schedules import Schedule
 
-RowKind = Literal["all", "any", "asset", "name", "alias"]
+RowKind = GateKind | Literal["asset", "name", "alias"]
 RowState = Literal["satisfied", "waiting", "never"]
 
 _LEAF_KINDS: dict[str, RowKind] = {"uri": "asset", "name": "name", "alias": "alias"}
@@ -31,17 +32,18 @@ class ConditionRow:
     """One node of a condition: a gate or a leaf.
 
     Attributes:
-        depth: 0 for the root; the rows that follow with a greater depth are below it.
-        kind: the gates `all` and `any`; the leaves `asset` (by URI), `name` (a reference by name), `alias`.
-        value: the URI, name or alias of a leaf; empty for a gate.
-        label: what a person calls it.
-        state: `never`: it cannot be satisfied as things stand.
-        since: since when it is satisfied, or since when it waits; none where that is not known.
-        words: the same in a sentence without subject.
-        satisfied_by: the event with which a leaf became satisfied.
-        queued: how many queued events match the leaf.
-        members, satisfied_members: of a gate.
-        received, missing: upstream keys of a rolled-up leaf that is not complete.
+        depth: 0 for the root; the rows below a gate follow it with a greater depth.
+        kind: `all`, `any`, `at_least`, `times`, `within` and `since` for gates; `asset` (by URI), `name` (a reference
+            by name) and `alias` for leaves.
+        value: the URI, name or alias of a leaf; "" for a gate.
+        label: what texts for people call the node.
+        state: `never` means that nothing can satisfy it as things stand.
+        since: since when it is satisfied or waits; `None` if that is not known.
+        words: its state in words, as a sentence without a subject.
+        satisfied_by: the event that satisfied a leaf.
+        queued: the number of queued events that match a leaf.
+        members, satisfied_members: the number of a gate's members, and of those that are satisfied.
+        received, missing: the upstream keys of a rolled-up leaf that is not complete.
     """
 
     depth: int
@@ -60,7 +62,7 @@ class ConditionRow:
 
     @property
     def is_gate(self) -> bool:
-        return self.kind in ("all", "any")
+        return self.kind not in ("asset", "name", "alias")
 
     def as_json(self) -> dict[str, object]:
         event = self.satisfied_by
@@ -77,7 +79,7 @@ class ConditionRow:
 
 @dataclass(frozen=True)
 class _Found:
-    """What is known of a node before its place in the tree is."""
+    """A row whose depth is not known yet, with the positions of its children."""
 
     row: ConditionRow
     children: tuple[int, ...] = ()
@@ -86,23 +88,26 @@ class _Found:
 def condition_rows(
     schedule: Schedule, queue: QueuedEvents, names: Names, waiting_since: datetime | None
 ) -> tuple[ConditionRow, ...]:
-    """The condition of a schedule, in reading order; empty for a schedule without one.
+    """Return the rows of a schedule's condition, in reading order; none for a schedule without a condition.
 
     Parameters:
-        queue: what is queued, for the target key if the schedule is partitioned.
-        waiting_since: since when the queue takes part: the last decision, or the consumer's beginning.
+        queue: the queued events, of one target key if the schedule is partitioned.
+        names: the names and links that the condition needs.
+        waiting_since: since when events count: the last decision, or the creation of the consumer.
     """
     if schedule.condition is None:
         return ()
     leaves = _Leaves(schedule, queue, names, waiting_since)
+    windows = _windows(schedule, queue, names)
     nodes: list[_Found] = []
     waiting: list[int] = []
-    for node in schedule.condition.postfix:
+    for place, node in enumerate(schedule.condition.postfix):
         if isinstance(node, Gate):
             start = len(waiting) - node.arity
             children = tuple(waiting[start:])
             del waiting[start:]
-            nodes.append(_Found(_gate(node, [nodes[child].row for child in children], waiting_since), children))
+            row = _gate(node, [nodes[child].row for child in children], waiting_since, windows.get(place))
+            nodes.append(_Found(row, children))
         else:
             nodes.append(_Found(leaves.row(node)))
         waiting.append(len(nodes) - 1)
@@ -121,41 +126,68 @@ def _reading_order(nodes: Sequence[_Found]) -> list[ConditionRow]:
 
 
 def _at_depth(row: ConditionRow, depth: int) -> ConditionRow:
-    # `dataclasses.replace` checks each field again; a schedule may have thousands of leaves.
+    # This is a quicker `dataclasses.replace`, because a schedule may have thousands of leaves.
     copy = object.__new__(ConditionRow)
     copy.__dict__.update(row.__dict__, depth=depth)
     return copy
 
 
-def _gate(gate: Gate, members: Sequence[ConditionRow], waiting_since: datetime | None) -> ConditionRow:
+def _windows(schedule: Schedule, queue: QueuedEvents, names: Names) -> Mapping[int, bool]:
+    """Return for the place of each window in postfix order whether it holds."""
+    if schedule.condition is None or not schedule.condition.has_windows:
+        return {}
+    return Reach(schedule, queue.target_key, in_order(queue.events), names.tokens_of).windows
+
+
+def _gate(
+    gate: Gate, members: Sequence[ConditionRow], waiting_since: datetime | None, window: bool | None
+) -> ConditionRow:
     satisfied = [row for row in members if row.state == "satisfied"]
     never = [row for row in members if row.state == "never"]
     held = [row.since for row in satisfied if row.since is not None]
-    if gate.kind == "all":
-        label, holds, hopeless = "all of these", len(satisfied) == len(members), bool(never)
-        moment = max(held, default=None)
+    if window is not None:
+        needed, label, holds, moment = 1, join_gate(gate, ["these"]), window, None
+    elif gate.kind == "times":
+        needed, label, moment = 1, join_gate(gate, ["this"]), None
+        holds = bool(satisfied) and members[0].queued >= cast("int", gate.argument)
     else:
-        label, holds, hopeless = "any of these", bool(satisfied), len(never) == len(members)
-        moment = min(held, default=None)
+        needed = _needed_members(gate)
+        label = {"all": "all of these", "any": "any of these"}.get(gate.kind, f"{needed} of these")
+        holds = len(satisfied) >= needed
+        moment = sorted(held)[needed - 1] if 0 < needed <= len(held) else None
+    hopeless = len(members) - len(never) < needed
     state: RowState = "satisfied" if holds else "never" if hopeless else "waiting"
     moment = moment if holds else waiting_since
-    words = _gate_words(gate, state, len(satisfied), len(members), moment)
+    words = _gate_words(gate, state, members, moment)
     return ConditionRow(
         0, gate.kind, "", label, state, words, moment, members=len(members), satisfied_members=len(satisfied)
     )
 
 
-def _gate_words(gate: Gate, state: RowState, satisfied: int, members: int, moment: datetime | None) -> str:
+def _needed_members(gate: Gate) -> int:
+    """Return how many members have to hold."""
+    if gate.kind == "all":
+        return gate.arity
+    return 1 if gate.kind == "any" else cast("int", gate.argument)
+
+
+def _gate_words(gate: Gate, state: RowState, members: Sequence[ConditionRow], moment: datetime | None) -> str:
     if not members:
         return "an empty list: true by itself, but an update has to come" if gate.kind == "all" else "nothing: never"
-    of = f"{satisfied} of {members} updated"
+    if gate.kind == "times":
+        of = f"{members[0].queued} of {gate.argument} updates"
+    elif gate.is_window:
+        together = "of each other" if gate.kind == "within" else "of one period"
+        of = f"updates {together} satisfy it" if state == "satisfied" else f"no updates {together} satisfy it yet"
+    else:
+        of = f"{sum(row.state == 'satisfied' for row in members)} of {len(members)} updated"
     if state == "satisfied":
         return f"{of}: satisfied{since(moment)}"
     return f"{of}: can never be satisfied" if state == "never" else f"{of}: waiting{since(moment)}"
 
 
 class _Leaves:
-    """Looks up leaves among the queued events."""
+    """Explains the leaves of a condition by the queued events."""
 
     def __init__(self, schedule: Schedule, queue: QueuedEvents, names: Names, waiting_since: datetime | None) -> None:
         self._schedule = schedule
@@ -186,7 +218,7 @@ class _Leaves:
         return self._collecting(leaf, rollup_keys(mapper, self._target_key, self._keys_of(uri)), queued)
 
     def _uri_of(self, token: Token) -> str | None:
-        """The asset that a leaf speaks of, also before an update of it is queued; an alias may speak of several."""
+        """Return the asset of a leaf that has no queued event; `None` for an alias or an unknown name."""
         if token.kind == "uri":
             return token.value
         return self._names.owners.get(token.value) if token.kind == "name" else None
@@ -200,7 +232,7 @@ class _Leaves:
         return {event.partition_key for event in self._events.get(uri, ()) if event.partition_key is not None}
 
     def _completing(self, uri: str) -> AssetEvent | None:
-        """The first event of an asset with which it counts as updated; none if it does not yet."""
+        """Return the event with which an asset began to count as updated, or `None` if it does not yet."""
         events = self._events[uri]
         tokens = self._tokens[uri]
         if not self._schedule.has_rollup:
@@ -219,7 +251,7 @@ class _Leaves:
         return self._new(leaf, "satisfied", words, event.recorded, event, queued)
 
     def _collecting(self, leaf: Leaf, keys: RollupKeys, queued: int) -> ConditionRow:
-        """A rolled-up leaf that lacks some of its keys."""
+        """Return the row of a rolled-up leaf that lacks some of its keys."""
         until = f"waiting{since(self._waiting_since)}"
         if keys.readable:
             awaited = len(keys.received) + len(keys.missing)

@@ -1,4 +1,4 @@
-"""Why a consumer runs, or why it does not."""
+"""Explain why a consumer runs, or why it does not."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from assetflow.core.explanation.conditions import ConditionRow, condition_rows
 from assetflow.core.explanation.decisions import DecisionExplanation, explain_decision
 from assetflow.core.explanation.facts import ConsumerFacts, QueuedEvents
 from assetflow.core.explanation.partitions import PartitionExplanation, explain_partition
+from assetflow.core.explanation.waiting import Waiting
 from assetflow.core.explanation.words import SHOWN, at, count, iso, joined, since, some
 
 ConsumerState = Literal["waiting", "ready", "running", "paused", "held", "never", "time only", "removed"]
@@ -18,15 +19,19 @@ ConsumerState = Literal["waiting", "ready", "running", "paused", "held", "never"
 
 @dataclass(frozen=True)
 class ConsumerExplanation:
-    """One consumer, told.
+    """The explanation of one consumer.
 
     Attributes:
-        state: `ready`: its condition holds and the next pass decides; `running`: it coalesces, and a run of it has not
-            ended; `held`: its deployment is paused; `never`: the condition cannot hold as things stand.
-        condition: the rows of the tree. Those of a partitioned consumer have no facts: each partition has its own.
-        partitions: the pending partitions that were looked at.
-        notes: what a person should know besides.
-        next_time: the next time-based run.
+        state: `ready`: its condition holds, and the next pass decides. `running`: its condition holds, but it coalesces
+            and one of its runs goes on. `held`: its deployment is paused. `never`: its condition cannot hold as things
+            stand.
+        condition: the rows of its condition. For a partitioned consumer each partition has its own rows, and these
+            know of no events.
+        partitions: its pending partitions, as far as they were read.
+        queued: the number of queued events.
+        notes: further sentences for people.
+        last: its latest decision.
+        next_time: when the clock starts its next run, UTC.
     """
 
     facts: ConsumerFacts
@@ -44,8 +49,14 @@ class ConsumerExplanation:
         return self.facts.consumer.name
 
     @property
+    def waiting(self) -> Waiting | None:
+        """What the clock says about the queue of a plain timed consumer; `None` for others."""
+        plain = not self.facts.consumer.schedule.is_partitioned and bool(self.facts.queues)
+        return self.facts.queues[0].waiting if plain else None
+
+    @property
     def holds(self) -> bool:
-        """Whether the condition holds now, for one partition at least if it is partitioned."""
+        """True if the condition holds now; of a partitioned consumer, for at least one partition."""
         if self.facts.consumer.schedule.is_partitioned:
             return any(partition.holds for partition in self.partitions)
         return bool(self.queued) and bool(self.condition) and self.condition[0].state == "satisfied"
@@ -64,7 +75,7 @@ class ConsumerExplanation:
             "while_paused": consumer.options.while_paused,
             "coalesce": consumer.coalesces,
             "partitioned": consumer.schedule.is_partitioned,
-            "schedule": consumer.schedule.describe(),
+            "schedule": consumer.options.describe(),
             "holds": self.holds,
             "queued": self.queued,
             "pending_partitions": self.facts.partition_count if consumer.schedule.is_partitioned else 0,
@@ -73,14 +84,15 @@ class ConsumerExplanation:
             "since": iso(self.facts.since),
             "next_time": iso(self.next_time),
             "last_decision": None if self.last is None else self.last.as_json(),
+            **({} if self.waiting is None else self.waiting.as_json()),
         }
 
 
 def explain_consumer(facts: ConsumerFacts, now: datetime) -> ConsumerExplanation:
-    """Why a consumer runs, or why it does not, as things stand.
+    """Explain why a consumer runs, or why it does not.
 
     Parameters:
-        now: for the next time-based run.
+        now: the time after which its next run by the clock is computed.
     """
     schedule = facts.consumer.schedule
     waiting_since = _waiting_since(facts)
@@ -114,7 +126,7 @@ def _waiting_since(facts: ConsumerFacts) -> datetime | None:
 
 
 def next_time(consumer: Consumer, now: datetime) -> datetime | None:
-    """The next time-based run of a consumer; none if it is paused or has no times."""
+    """Return when the clock starts a consumer's next run, UTC, or `None` if it is paused or has no times."""
     timetable = consumer.schedule.timetable
     if timetable is None or consumer.paused:
         return None
@@ -132,9 +144,17 @@ def _state(facts: ConsumerFacts, rows: tuple[ConditionRow, ...], holds: bool) ->
         return "held"
     if not rows:
         return "time only"
+    if holds and _held_back(facts) is not None:
+        return "waiting"
     if holds:
         return "running" if consumer.coalesces and facts.running else "ready"
     return "never" if rows[0].state == "never" or not consumer.schedule.tokens else "waiting"
+
+
+def _held_back(facts: ConsumerFacts) -> Waiting | None:
+    """Return what the clock says if it holds every queue back whose condition may hold."""
+    told = [each.waiting for each in facts.queues if each.waiting is not None]
+    return None if not told or any(each.decides_now for each in told) else told[0]
 
 
 def _words(
@@ -160,6 +180,9 @@ def _words(
         case "never":
             return f"{name} can never run as things stand: {_hopeless(rows)}."
         case "waiting":
+            waiting = _held_back(facts)
+            if waiting is not None and "condition" not in waiting.waits and "update" not in waiting.waits:
+                return f"The condition of {name} holds. {waiting.words}"
             return _waits(facts, rows, waiting_since)
 
 
@@ -178,15 +201,21 @@ def _waits(facts: ConsumerFacts, rows: tuple[ConditionRow, ...], waiting_since: 
     name = facts.consumer.name
     if facts.consumer.schedule.is_partitioned and facts.partition_count:
         return f"{name} waits: {count(facts.partition_count, 'partition')} begun, none complete."
-    leaves = [row for row in rows if not row.is_gate]
-    missing = list(dict.fromkeys(row.label for row in leaves if row.state != "satisfied"))
-    shown = joined(missing) if len(missing) <= SHOWN else some(missing)
-    return f"{name} waits{since(waiting_since)}; not updated: {shown}."
+    return f"{name} has been waiting{since(waiting_since)}; it still needs {_needed(rows)}."
+
+
+def _needed(rows: tuple[ConditionRow, ...]) -> str:
+    """Return the assets that would complete the condition, as `a and b`, `a or b`, or `some of a, b`."""
+    missing = list(dict.fromkeys(row.label for row in rows if not row.is_gate and row.state != "satisfied"))
+    gates = {row.kind for row in rows if row.is_gate and row.state != "satisfied"}
+    if len(missing) > SHOWN or len(gates) > 1:
+        return f"some of {some(missing)}" if "any" in gates else some(missing)
+    return joined(missing, "or" if "any" in gates else "and")
 
 
 def _notes(facts: ConsumerFacts, rows: tuple[ConditionRow, ...]) -> list[str]:
-    notes: list[str] = []
     consumer = facts.consumer
+    notes = [note for each in facts.queues[:1] if each.waiting is not None for note in each.waiting.notes]
     notes += [
         f"It is scheduled on what it produces ({' → '.join(way)}): each of its runs may start the next, without end."
         for way in facts.loops

@@ -1,32 +1,34 @@
-"""Why a run exists: what its decision consumed, and which event completed the condition (contract chapter 4)."""
+"""Explain a decision: what it consumed, which event completed the condition, and what became of its run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from shlex import quote
 
 from assetflow.core.consumers import Decision
-from assetflow.core.evaluation import evaluate
 from assetflow.core.events import AssetEvent
 from assetflow.core.explanation.events import summary_of
-from assetflow.core.explanation.facts import DecisionFacts, Names, RunFacts, pending_of
-from assetflow.core.explanation.prefixes import first_prefix
+from assetflow.core.explanation.facts import DecisionFacts, Names, NotStarted, RunFacts, first_prefix, pending_of
 from assetflow.core.explanation.words import at, count, iso
+from assetflow.core.rules.evaluation import evaluate
+from assetflow.core.rules.windows import Reach, in_order
 from assetflow.core.schedules import Schedule
 
-# A document tells at most so many events of a decision.
+# The JSON of a decision has at most this number of its events.
 MOST_EVENTS = 1_000
 
 
 @dataclass(frozen=True)
 class DecisionExplanation:
-    """One decision, told.
+    """The explanation of one decision.
 
     Attributes:
-        condition: the consumer's condition as text, as it is now; empty if the consumer has none any more.
-        completed_by: the event with which the condition first held; none if, with the schedule of now, it does not.
-        words: the story in a sentence or three.
-        run_words: what became of it.
+        condition: the consumer's present condition as text; "" if it has none any more.
+        completed_by: the event with which the condition first held; `None` if the present condition does not hold over
+            the consumed events.
+        words: why the decision was made, in one to three sentences.
+        run_words: what became of its run, in a sentence.
     """
 
     facts: DecisionFacts
@@ -41,11 +43,11 @@ class DecisionExplanation:
 
     @property
     def consumed(self) -> int:
-        """How many events were consumed."""
+        """The number of events that were consumed."""
         return self.facts.consumed
 
     def oldest_events(self, most: int) -> list[AssetEvent]:
-        """What was consumed, oldest first; of more than `most` events the oldest, and the one that completed it."""
+        """Return at most `most` of the consumed events, the oldest first. The completing event is always among them."""
         events = self.decision.events
         found = list(events[:most])
         if self.completed_by is not None and self.completed_by not in found:
@@ -79,11 +81,11 @@ class DecisionExplanation:
 
 
 def explain_decision(facts: DecisionFacts, schedule: Schedule | None, names: Names) -> DecisionExplanation:
-    """Why a decision was made, and what became of it.
+    """Explain why a decision was made, and what became of it.
 
     Parameters:
-        schedule: the consumer's, as it is now; none if the consumer is gone.
-        names: the names and links that the schedule speaks of.
+        schedule: the consumer's present schedule; `None` if the consumer is removed.
+        names: the names and links that the schedule needs.
     """
     decision = facts.decision
     completed = None if schedule is None else completing_event(decision, schedule, names)
@@ -98,7 +100,9 @@ def explain_decision(facts: DecisionFacts, schedule: Schedule | None, names: Nam
 
 
 def completing_event(decision: Decision, schedule: Schedule, names: Names) -> AssetEvent | None:
-    """The event after which the condition first held over the consumed events, in ledger order."""
+    """Return the consumed event with which the condition first held, or `None`."""
+    if schedule.condition is not None and schedule.condition.has_windows:
+        return Reach(schedule, decision.target_key, in_order(decision.events), names.tokens_of).completing
 
     def holds(events: Sequence[AssetEvent]) -> bool:
         return evaluate(schedule, decision.target_key, pending_of(events), names.tokens_of)
@@ -108,7 +112,7 @@ def completing_event(decision: Decision, schedule: Schedule, names: Names) -> As
 
 
 def run_status(run: RunFacts) -> str:
-    """`waiting`, `launched`, `ended` or `undeliverable`."""
+    """Return `waiting`, `launched`, `ended` or `undeliverable`."""
     if run.undeliverable:
         return "undeliverable"
     if run.flow_run_id is None:
@@ -117,7 +121,7 @@ def run_status(run: RunFacts) -> str:
 
 
 def run_words(run: RunFacts) -> str:
-    """What became of a decision, in a sentence."""
+    """Return in a sentence what became of a decision's run."""
     if run.undeliverable:
         return f"It could not be delivered, and has no run: {run.error}."
     if run.flow_run_id is None:
@@ -125,9 +129,33 @@ def run_words(run: RunFacts) -> str:
             return f"Its run is not started yet; {count(run.attempts, 'attempt')} failed, the last with: {run.error}."
         return "Its run is not started yet."
     started = "" if run.launched is None else f" at {at(run.launched)}"
+    if run.ended is None and run.not_started is not None:
+        return f"It created the flow run {run.flow_run_id}{started}. {not_started_words(run.not_started)}"
     if run.ended is None:
         return f"It started the flow run {run.flow_run_id}{started}."
     return f"It started the flow run {run.flow_run_id}{started}, which ended {run.state} at {at(run.ended)}."
+
+
+def not_started_words(found: NotStarted) -> str:
+    """Return what a run waits for that has not started, and what to do about it."""
+    if found.taken:
+        return f"A worker took it at {at(found.since)}, and it has not begun: the worker's log says why."
+    if not found.pool:
+        return f"It waits since {at(found.since)} for the process that serves its deployment: start it."
+    return (
+        f"It waits since {at(found.since)} for a worker of the work pool {found.pool}: "
+        f"start one with `prefect worker start --pool {quote(found.pool)}`."
+    )
+
+
+def with_run_in_prefect(told: DecisionExplanation, found: NotStarted | None) -> DecisionExplanation:
+    """Return the explanation with what Prefect reports about the decision's run.
+
+    Parameters:
+        found: `None` if the run has started or Prefect does not know.
+    """
+    run = replace(told.facts.run, not_started=found)
+    return replace(told, facts=replace(told.facts, run=run), run_words=run_words(run))
 
 
 def _words(facts: DecisionFacts, condition: str, completed: AssetEvent | None) -> str:

@@ -1,4 +1,4 @@
-"""Where an event came from and what became of it: every receipt, in words (contract 3.5)."""
+"""Explain an event: where it came from, and each of its receipts in words (contract 3.5)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from assetflow.core.redaction import redacted
 
 @dataclass(frozen=True)
 class EventSummary:
-    """An event in short."""
+    """The fields of an event that a list shows; `source` says who made it."""
 
     id: str
     uri: str
@@ -42,11 +42,18 @@ class EventSummary:
 
 @dataclass(frozen=True)
 class ReceiptExplanation:
-    """What became of an event for one consumer (and target key), in words."""
+    """A receipt in words: what became of an event for one consumer and target key.
+
+    Attributes:
+        words: the outcome, with the consumer, the key and the run.
+        short: the outcome without them, for a table that has columns for them.
+        decision: the decision that consumed the event, if it was read.
+    """
 
     receipt: Receipt
     consumer: str
     words: str
+    short: str
     decision: DecisionFacts | None = None
 
     def as_json(self) -> dict[str, object]:
@@ -67,10 +74,11 @@ class ReceiptExplanation:
 
 @dataclass(frozen=True)
 class EventExplanation:
-    """One event, told: its origin, and its receipts.
+    """The explanation of one event: its origin and its receipts.
 
     Attributes:
-        total: how many receipts it has; `receipts` may be a page of them.
+        receipts: its receipts, or one page of them.
+        total: the number of all its receipts.
     """
 
     event: AssetEvent
@@ -95,13 +103,13 @@ def explain_event(
     *,
     total: int | None = None,
 ) -> EventExplanation:
-    """What is known about an event.
+    """Explain where an event came from and what became of it.
 
     Parameters:
-        receipts: all of the event, or some of them.
-        consumers: id to `flow/deployment`, removed consumers too.
-        decisions: those that consumed it; without one, its receipt says less.
-        total: how many receipts the event has; none if `receipts` are all.
+        receipts: the event's receipts, or one page of them.
+        consumers: id to `flow/deployment`, also of removed consumers.
+        decisions: the decisions that consumed the event. If one is missing, its receipt says less.
+        total: the number of all receipts of the event; `None` if `receipts` has all of them.
     """
     made = {facts.decision.id: facts for facts in decisions}
     told = tuple(
@@ -116,7 +124,7 @@ def explain_event(
 
 
 def summary_of(event: AssetEvent) -> EventSummary:
-    """An event in short."""
+    """Return the fields of an event that a list shows."""
     return EventSummary(
         id=str(event.id),
         uri=event.uri,
@@ -139,7 +147,7 @@ _PLACES = {
 
 
 def source_of(origin: Origin) -> str:
-    """Who made an event: `task load of flow run calm-fox (ingest/nightly)`, `the command line`."""
+    """Return who made an event: `task load of flow run calm-fox (ingest/nightly)`, `the command line`."""
     task, run = origin.task_run, origin.flow_run
     if task is None and run is None:
         return _PLACES[origin.kind] + (f" ({origin.by})" if origin.by else "")
@@ -155,7 +163,8 @@ def _explain(
 ) -> ReceiptExplanation:
     number = receipt.consumer
     consumer = "" if number is None else consumers.get(number, f"consumer {number}")
-    return ReceiptExplanation(receipt, consumer, _words(event, receipt, consumer, decision), decision)
+    words = _words(event, receipt, consumer, decision)
+    return ReceiptExplanation(receipt, consumer, words, _short(event, receipt, decision), decision)
 
 
 def _words(event: AssetEvent, receipt: Receipt, consumer: str, decision: DecisionFacts | None) -> str:
@@ -172,14 +181,51 @@ def _words(event: AssetEvent, receipt: Receipt, consumer: str, decision: Decisio
                 f": {receipt.why}" if receipt.why else ""
             )
         case "not_for_consumer":
-            takes = "only updates with" if event.partition_key is None else "no updates with"
-            return f"not for {consumer}, which takes {takes} a partition key"
+            return f"not for {consumer}, which takes {_taken(event)} a partition key"
         case "not_mapped":
             return f"not queued for {consumer}, whose mapper could not use the key: {receipt.error}"
         case "superseded":
             return f"taken from the queue of {consumer}{key} when its schedule changed or its deployment went"
         case "no_consumer":
             return "no consumer wanted it"
+        case "expired":
+            return f"expired for {consumer}{key}{_when(receipt)}: nothing that its condition needs came in time"
+        case "skipped":
+            return f"skipped for {consumer}{key}{_when(receipt)}: its deadline passed (on_deadline='skip')"
+
+
+def _when(receipt: Receipt) -> str:
+    return "" if receipt.at is None else f" at {at(receipt.at)}"
+
+
+def _short(event: AssetEvent, receipt: Receipt, decision: DecisionFacts | None) -> str:
+    match receipt.status:
+        case "queued":
+            return "waits in the queue"
+        case "consumed" if decision is not None and decision.run.undeliverable:
+            return f"consumed by a decision that could not be delivered: {decision.run.error}"
+        case "consumed":
+            return "consumed by" if decision is not None and decision.run.flow_run_id else "consumed, run not started"
+        case "dropped":
+            return "dropped while the consumer was paused (while_paused='drop')"
+        case "removed":
+            return f"removed from the queue by {receipt.by or 'someone'}" + (f": {receipt.why}" if receipt.why else "")
+        case "not_for_consumer":
+            return f"the consumer takes {_taken(event)} a partition key"
+        case "not_mapped":
+            return f"the mapper could not use the key: {receipt.error}"
+        case "superseded":
+            return "taken from the queue when the schedule changed or the deployment went"
+        case "no_consumer":
+            return "no consumer wanted it"
+        case "expired":
+            return f"expired{_when(receipt)}: nothing that the condition needs came in time"
+        case "skipped":
+            return f"skipped{_when(receipt)}: the deadline passed (on_deadline='skip')"
+
+
+def _taken(event: AssetEvent) -> str:
+    return "only updates with" if event.partition_key is None else "no updates with"
 
 
 def _consumed(receipt: Receipt, consumer: str, key: str, decision: DecisionFacts | None) -> str:

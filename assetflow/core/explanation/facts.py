@@ -1,8 +1,10 @@
-"""What an explanation starts from: values that the caller has read, and nothing that has to be asked for."""
+"""The facts from which explanations are made. The caller has read them; explanations read nothing themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
@@ -10,22 +12,24 @@ from uuid import UUID
 from assetflow.core.conditions import Token
 from assetflow.core.consumers import Consumer, Decision
 from assetflow.core.events import AssetEvent
+from assetflow.core.explanation.waiting import Waiting
+from assetflow.core.rules.evaluation import Pending
 
 
 @dataclass(frozen=True)
 class Names:
-    """Names and links as they are known now; those that the schedule concerned speaks of are enough.
+    """The present names and links; those in the schedule to explain are enough.
 
     Attributes:
-        owners: name to the URI that it belongs to (1.2).
-        links: alias to the URIs that are linked to it (3.2).
+        owners: each name with the URI that it belongs to (1.2).
+        links: each alias with the URIs that are linked to it (3.2).
     """
 
     owners: Mapping[str, str] = field(default_factory=dict[str, str])
     links: Mapping[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
 
     def tokens_of(self, uri: str) -> frozenset[Token]:
-        """The tokens under which a schedule may want this URI."""
+        """Return the tokens of a URI: the URI itself, its names and its aliases."""
         return frozenset(
             (
                 Token("uri", uri),
@@ -37,17 +41,19 @@ class Names:
 
 @dataclass(frozen=True)
 class QueuedEvents:
-    """What is queued for a consumer, or for one of its target keys.
+    """The queued events of a plain consumer, or of one pending partition.
 
     Attributes:
-        events: in ledger order. Of a long queue the oldest events of each asset and key are enough.
-        counts: how many there are of each asset, by URI; none if `events` are all of them.
-        target_key: the pending partition; none for a plain consumer.
+        events: the events in the order of the ledger. Of a long queue the oldest of each asset and key are enough.
+        counts: the number of queued events of each asset, by URI; `None` if `events` has all of them.
+        target_key: the key of the pending partition; `None` for a plain consumer.
+        waiting: what the clock says about the queue; `None` for a consumer that is not timed.
     """
 
     events: Sequence[AssetEvent] = ()
     counts: Mapping[str, int] | None = None
     target_key: str | None = None
+    waiting: Waiting | None = None
 
     @property
     def count(self) -> int:
@@ -55,30 +61,53 @@ class QueuedEvents:
 
 
 @dataclass(frozen=True)
-class RunFacts:
-    """What became of a decision: its run, or why it has none (4.6).
+class NotStarted:
+    """A flow run that is due and has not started.
 
     Attributes:
-        undeliverable: whether Prefect refused the run for good, or its deployment is gone; `error` says what it said.
-        state: the name of the run's final state, as far as it is known.
+        since: when it was due, or when a worker took it.
+        taken: a worker has taken it.
+        pool: the work pool whose workers may take it; "" for a deployment that a process serves.
+    """
+
+    since: datetime
+    taken: bool = False
+    pool: str = ""
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What became of a decision: its run, or why it has none. Contract 4.6.
+
+    Attributes:
+        name: the name of the run in Prefect; "" if the caller does not need it.
+        undeliverable: it will have no run: Prefect refused the run, or its deployment is gone.
+        error: the last error, or why it is undeliverable.
+        attempts: the number of failed attempts to create the run.
+        launched, ended: when the run was created and when it ended, UTC; `None` if not yet.
+        state: the name of the run's final state; "" if it is not known.
+        not_started: a run that waits for a worker; `None` if it does not wait, or Prefect was not asked.
     """
 
     flow_run_id: UUID | None = None
+    name: str = ""
     undeliverable: bool = False
     error: str = ""
     attempts: int = 0
     launched: datetime | None = None
     ended: datetime | None = None
     state: str = ""
+    not_started: NotStarted | None = None
 
 
 @dataclass(frozen=True)
 class DecisionFacts:
-    """A decision, whose it is, and what became of it.
+    """A decision with its consumer and its run.
 
     Attributes:
-        decision: of very many events, the oldest ones and the first of each asset and key are enough.
-        total: how many events it consumed; none if the decision has all of them.
+        decision: of very many consumed events, the oldest and the first of each asset and key are enough.
+        consumer: `flow/deployment`.
+        total: the number of events that it consumed; `None` if `decision` has all of them.
     """
 
     decision: Decision
@@ -88,22 +117,24 @@ class DecisionFacts:
 
     @property
     def consumed(self) -> int:
-        """How many events it consumed."""
+        """The number of events that it consumed."""
         return len(self.decision.events) if self.total is None else self.total
 
 
 @dataclass(frozen=True)
 class ConsumerFacts:
-    """A consumer and what surrounds it.
+    """A consumer with its queues, its last decision and its runs.
 
     Attributes:
         queues: one for a plain consumer, one for each pending partition of a partitioned one.
-        pending_keys, queued: how many target keys and events are queued; none if `queues` are all.
-        since: when the ledger began to know the consumer.
+        pending_keys, queued: the number of pending target keys and of queued events; `None` if `queues` has all of
+            them.
+        since: when the ledger first knew the consumer, UTC.
         last: its latest decision.
-        running: the target keys (none for a plain consumer) for which a run of a decision has not ended (4.7).
-        loops: ways from its own runs back to itself, as names of consumers and assets in turn, itself at both ends.
-        removed: when its deployment went away.
+        running: the target keys (`None` for a plain consumer) for which a run of a decision has not ended (4.7).
+        loops: the ways from its own runs back to itself, each as consumers and assets in turn, with itself at both
+            ends.
+        removed: when its deployment was deleted, UTC.
     """
 
     consumer: Consumer
@@ -119,18 +150,28 @@ class ConsumerFacts:
 
     @property
     def queue_size(self) -> int:
-        """How many events are queued."""
+        """The number of queued events."""
         return sum(queue.count for queue in self.queues) if self.queued is None else self.queued
 
     @property
     def partition_count(self) -> int:
-        """How many target keys have something queued."""
+        """The number of target keys with queued events."""
         return len(self.queues) if self.pending_keys is None else self.pending_keys
 
 
-def pending_of(events: Iterable[AssetEvent]) -> dict[str, list[str | None]]:
-    """URI to the different keys of its events."""
-    found: dict[str, dict[str | None, None]] = {}
+def pending_of(events: Iterable[AssetEvent]) -> Pending:
+    """Return a queue in short: URI to key to the number of events."""
+    found: dict[str, Counter[str | None]] = {}
     for event in events:
-        found.setdefault(event.uri, {})[event.partition_key] = None
-    return {uri: list(keys) for uri, keys in found.items()}
+        found.setdefault(event.uri, Counter())[event.partition_key] += 1
+    return found
+
+
+def first_prefix(events: Sequence[AssetEvent], holds: Callable[[Sequence[AssetEvent]], bool]) -> int | None:
+    """Return how many events, from the oldest on, are needed for `holds`, or `None` if all are not enough.
+
+    More updates never make a condition false, so a binary search finds the number.
+    """
+    if not events or not holds(events):
+        return None
+    return bisect_left(range(1, len(events) + 1), True, key=lambda length: holds(events[:length])) + 1

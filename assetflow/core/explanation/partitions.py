@@ -1,4 +1,4 @@
-"""One pending partition: what has come for a target key and what is missing (contract chapter 5)."""
+"""Explain a pending partition: what has come for a target key, and what is missing (contract chapter 5)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from assetflow.core.schedules import Schedule
 
 @dataclass(frozen=True)
 class PartitionExplanation:
-    """A target key with its condition.
+    """The explanation of one pending partition.
 
     Attributes:
-        since: when its first event was recorded.
-        condition: the rows of the tree, each rolled-up leaf with its received and missing keys.
-        events: what is queued for the key, oldest first.
+        holds: its condition holds.
+        since: when its first event was recorded, UTC.
+        condition: the rows of its condition, each rolled-up leaf with its received and missing keys.
+        events: the events queued for the key, oldest first.
+        queued: the number of queued events.
     """
 
     target_key: str
@@ -32,12 +34,12 @@ class PartitionExplanation:
 
     @property
     def received(self) -> tuple[str, ...]:
-        """The upstream keys that have come, over all leaves."""
+        """The upstream keys that have come, of all leaves."""
         return tuple(dict.fromkeys(event.partition_key for event in self.events if event.partition_key is not None))
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The upstream keys that rolled-up leaves have not got, over all leaves."""
+        """The upstream keys for which rolled-up leaves wait, of all leaves."""
         return tuple(dict.fromkeys(key for row in self.condition for key in row.missing))
 
     def as_json(self) -> dict[str, object]:
@@ -57,11 +59,12 @@ class PartitionExplanation:
 def explain_partition(
     schedule: Schedule, queue: QueuedEvents, names: Names, waiting_since: datetime | None = None
 ) -> PartitionExplanation:
-    """What a pending partition has and what it waits for.
+    """Explain what a pending partition has and what it waits for.
 
     Parameters:
-        queue: what is queued for the target key.
-        waiting_since: since when it waits; the time of its first event if none is given.
+        queue: the events queued for the target key.
+        names: the names and links that the schedule needs.
+        waiting_since: since when it waits; `None` for the time of its first event.
     """
     first = queue.events[0].recorded if queue.events else None
     rows = condition_rows(schedule, queue, names, waiting_since or first)
@@ -70,5 +73,7 @@ def explain_partition(
     started = "" if first is None else f", the first at {at(first)}"
     have = f"{count(queue.count, 'event')} queued{started}" if queue.events else "nothing queued"
     words = f"Partition {key}: {have}; its condition {'holds' if holds else 'does not hold yet'}."
+    if queue.waiting is not None and queue.waiting.words:
+        words = f"{words} {queue.waiting.words}"
     events = tuple(map(summary_of, queue.events))
     return PartitionExplanation(key, holds, first, words, rows, events, queue.count)

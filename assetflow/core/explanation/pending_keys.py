@@ -1,25 +1,43 @@
-"""Pending partitions in short: for each leaf which upstream keys have come, and which are missing (5.2)."""
+"""The upstream keys of a pending partition: which have come and which are missing (contract 5.2)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from assetflow.core.backfill import mapper_of_leaf
-from assetflow.core.book import Pending
 from assetflow.core.conditions import Token
-from assetflow.core.explanation.keys import rollup_keys
 from assetflow.core.partitions import RollupMapper
+from assetflow.core.rules.backfill import mapper_of_leaf
+from assetflow.core.rules.evaluation import Pending
 from assetflow.core.schedules import Schedule
+from assetflow.errors import MappingError
+
+
+@dataclass(frozen=True)
+class RollupKeys:
+    """The upstream keys of one rolled-up asset for one target key.
+
+    Attributes:
+        received, missing: the awaited keys that have come, and those that have not, sorted.
+        needed: the number of keys that are enough.
+        readable: the mapper can read the target key back. If it cannot, no keys are enough.
+    """
+
+    received: tuple[str, ...]
+    missing: tuple[str, ...] = ()
+    needed: int = 0
+    readable: bool = True
 
 
 @dataclass(frozen=True)
 class LeafKeys:
-    """What one asset or alias of the condition has for a target key.
+    """The upstream keys of one leaf of the condition for one target key.
 
     Attributes:
-        received, missing: upstream keys, sorted; of a leaf that is not rolled up nothing is known to be missing.
-        needed: how many keys are enough.
+        leaf: what texts for people call the leaf.
+        received, missing: the keys that have come, and those that have not, sorted. `missing` is empty for a leaf that
+            is not rolled up.
+        needed: the number of keys that are enough.
     """
 
     leaf: str
@@ -36,10 +54,30 @@ class LeafKeys:
         }
 
 
+def rollup_keys(mapper: RollupMapper, target_key: str, keys: Collection[str]) -> RollupKeys:
+    """Return which keys a roll-up has received for a target key, and which it still waits for.
+
+    Parameters:
+        keys: the keys of the asset's queued events.
+    """
+    try:
+        awaited = mapper.awaited(target_key)
+    except MappingError:
+        return RollupKeys(tuple(sorted(keys)), readable=False)
+    received = awaited.intersection(keys)
+    needed = mapper.wait_policy.needed(len(awaited))
+    return RollupKeys(tuple(sorted(received)), tuple(sorted(awaited - received)), needed)
+
+
 def leaf_keys(
     schedule: Schedule, target_key: str, pending: Pending, tokens_of: Callable[[str], frozenset[Token]]
 ) -> tuple[LeafKeys, ...]:
-    """What a pending partition has, leaf by leaf, from the short form of its queue."""
+    """Return the upstream keys of a pending partition, leaf by leaf.
+
+    Parameters:
+        pending: each URI with the keys of its queued events.
+        tokens_of: returns the tokens of a URI.
+    """
     if schedule.condition is None or schedule.partitioning is None:
         return ()
     found: dict[Token, LeafKeys] = {}

@@ -1,4 +1,4 @@
-"""How explanations speak: times, ids, counts and lists as a person says them."""
+"""Times, counts and lists in words, for explanations and other texts for people."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ SHOWN = 5
 
 
 def at(moment: datetime) -> str:
-    """A time as text, in UTC, to the second."""
+    """Return a time as text, in UTC, to the second."""
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def iso(moment: datetime | None) -> str | None:
-    """A time as JSON."""
+    """Return a time as ISO text in UTC with a "Z", and `None` for `None`."""
     return None if moment is None else moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def since(moment: datetime | None) -> str:
-    """` since …`, or nothing."""
+    """Return ` since …` with a leading space, and "" for `None`."""
     return "" if moment is None else f" since {at(moment)}"
 
 
 def ago(value: datetime, now: datetime) -> str:
-    """How long ago a time is, in words."""
+    """Return how long ago a time was, as in `5 min ago`; after 30 days its date."""
     seconds = (now - value).total_seconds()
     if seconds < 0:
         return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
@@ -37,19 +37,19 @@ def ago(value: datetime, now: datetime) -> str:
 
 
 def count(number: int, one: str, many: str = "") -> str:
-    """`1 event`, `2 events`."""
+    """Return a number with its noun: `1 event`, `2 events`."""
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def some(values: Collection[str], shown: int = SHOWN) -> str:
-    """The first few values, and how many more there are."""
+    """Return the first few values, and how many more there are: `a, b and 3 more`."""
     first = list(values)[:shown]
     more = len(values) - len(first)
     return ", ".join(first) + (f" and {more} more" if more else "")
 
 
 def joined(parts: Sequence[str], word: str = "and") -> str:
-    """`a, b and c`."""
+    """Return a list in words: `a, b and c`."""
     if len(parts) < 2:
         return "".join(parts)
     return f"{', '.join(parts[:-1])} {word} {parts[-1]}"

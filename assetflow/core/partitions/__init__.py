@@ -1,9 +1,9 @@
 """Partitions: keys, the mappers that turn them into target keys, windows and wait policies (contract chapter 5).
 
-Names and key formats are those of Airflow 3.3.
+The names and the key formats are those of Airflow 3.3.
 """
 
-from assetflow.core.partitions.base import PartitionMapper
+from assetflow.core.partitions.base import PartitionMapper, check_mapper
 from assetflow.core.partitions.keys import MAX_KEY_LENGTH, check_key
 from assetflow.core.partitions.mappers import (
     AllowedKeyMapper,
@@ -69,6 +69,7 @@ __all__ = [
     "Window",
     "YearWindow",
     "check_key",
+    "check_mapper",
     "mapper_from_json",
     "window_from_json",
 ]

@@ -1,4 +1,4 @@
-"""What all partition mappers have in common (contract 5.1 and 5.4)."""
+"""The base class of partition mappers (contract 5.1 and 5.4)."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
-from assetflow.errors import InvalidPartition, MappingError
+from assetflow.errors import InvalidPartition, MappingError, not_a
 
 DEFAULT_MAX_KEYS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionMapper(ABC):
-    """Turns the key of an event into the target keys whose pending partitions it belongs to.
+    """The base class of mappers: each turns the key of an update into the keys of the runs that consume it.
+
+    Contract 5.1, 5.4.
 
     Parameters:
-        max_downstream_keys: the most target keys that one key may give; 1000 if none is given.
+        max_downstream_keys: the most target keys that one key may give; by default 1000.
 
     Raises:
-        InvalidPartition: a limit below 1.
+        InvalidPartition: the limit is not a whole number of at least 1.
     """
 
     max_downstream_keys: int | None = None
@@ -34,10 +36,10 @@ class PartitionMapper(ABC):
             )
 
     def to_downstream(self, key: str) -> tuple[str, ...]:
-        """The target keys of this key, each once: one, or several if the mapper fans out.
+        """Return the target keys of an update's key, each once: one, or several if the mapper fans out.
 
         Raises:
-            MappingError: the mapper cannot read the key, or it gives more keys than allowed (5.4).
+            MappingError: the mapper cannot read the key, or the key gives more target keys than allowed (contract 5.4).
         """
         keys = tuple(dict.fromkeys(self.map_key(key)))
         limit = self.max_downstream_keys or DEFAULT_MAX_KEYS
@@ -50,10 +52,10 @@ class PartitionMapper(ABC):
         return keys
 
     def single_target(self, key: str) -> str:
-        """The one target key of this key.
+        """Return the one target key of a key.
 
         Raises:
-            MappingError: it has several, or the mapper cannot read the key.
+            MappingError: the key has several, or the mapper cannot read it.
         """
         keys = self.to_downstream(key)
         if len(keys) != 1 or self.fans_out:
@@ -65,26 +67,47 @@ class PartitionMapper(ABC):
         return keys[0]
 
     @property
+    def parts(self) -> tuple[PartitionMapper, ...]:
+        """The mappers that this one is made of."""
+        return ()
+
+    @property
     def fans_out(self) -> bool:
-        """Whether one key may give several target keys."""
+        """True if one key may give several target keys."""
         return False
 
     @abstractmethod
     def map_key(self, key: str) -> Iterable[str]:
-        """The target keys, before duplicates are dropped and the limit is checked."""
+        """Return the target keys before duplicates are dropped and the limit is checked."""
 
     @abstractmethod
     def describe(self) -> str:
-        """The mapper in words."""
+        """Return the mapper in words."""
 
     @abstractmethod
     def as_json(self) -> object:
-        """Plain JSON values; `mapper_from_json` reads them back."""
+        """Return plain JSON values, which `mapper_from_json` reads back."""
 
     def write_part(self, part: datetime | str) -> str:
-        """A part of a window as a target key; a time becomes ISO text unless the mapper has a format of its own."""
+        """Return the target key of a part of a window. A time becomes ISO text unless the mapper has an output format.
+
+        Parameters:
+            part: a naive wall time, or a segment of a `SegmentWindow`.
+        """
         return part if isinstance(part, str) else part.isoformat()
 
     def limit_as_json(self) -> dict[str, object]:
-        """`max_downstream_keys` as an option, if it was given."""
+        """Return `max_downstream_keys` as an option, if it was given."""
         return {} if self.max_downstream_keys is None else {"max_downstream_keys": self.max_downstream_keys}
+
+
+def check_mapper(value: object) -> PartitionMapper:
+    """Return the mapper, unchanged.
+
+    Raises:
+        InvalidPartition: the value is not a mapper, or a class of mappers without parentheses.
+    """
+    if isinstance(value, PartitionMapper):
+        return value
+    message, fix = not_a(value, "a partition mapper", "Give a mapper such as StartOfDayMapper()")
+    raise InvalidPartition(message, fix=fix, rule="5.1")

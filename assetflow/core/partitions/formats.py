@@ -1,29 +1,34 @@
-"""Reading back the keys of periods that `strptime` cannot read: weeks and quarters.
+"""Key formats: check them, and read the keys of weeks and quarters back.
 
-Python writes `%V` but does not read it without the weekday, and `{quarter}` is no directive at all. So a format becomes
-a pattern with one named group for each directive.
+`strptime` cannot read those keys: it reads `%V` only together with a weekday, and `{quarter}` is not a directive.
+`read_numbers` turns such a format into a regular expression with one named group for each directive.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from datetime import UTC, datetime
 
-from assetflow.errors import InvalidPartition
+from assetflow.errors import AssetflowError, InvalidPartition
 
 _PLACEHOLDER = re.compile(r"%%|%(?P<directive>[A-Za-z])|\{(?P<name>[^{}]*)\}")
+_DIRECTIVE = re.compile(r"%[-_0^#:EO]?(?P<letter>.?)", re.DOTALL)
+# The directives that Python documents, and those that the C libraries of Linux and macOS share.
+_WRITTEN = frozenset("aAbBcCdDeFgGfhHIjklmMnpRrsStTuUVwWxXyYzZ%")
+_EXAMPLE = datetime(2026, 3, 14, 15, 9, 26, tzinfo=UTC)
 _DIGITS = {"Y": r"\d{4}", "j": r"\d{3}", **dict.fromkeys("mdHMSVUWy", r"\d{2}"), "quarter": "[1-4]"}
 
 
 def check_format(text: str, *, braces: bool) -> None:
-    """Refuse a format that could not be read back.
+    """Refuse a format whose keys could not be read back.
 
     Parameters:
         text: a format for `strftime`.
-        braces: whether `{quarter}` is replaced in it, too.
+        braces: True if the format may have `{quarter}` in it.
 
     Raises:
-        InvalidPartition: a directive stands there twice, or braces have no name in them.
+        InvalidPartition: the format has a directive twice, or braces without a name in them.
     """
     names = _names(text, braces=braces)
     twice = [name for name, count in Counter(names).items() if count > 1]
@@ -38,8 +43,51 @@ def check_format(text: str, *, braces: bool) -> None:
         )
 
 
+def check_directives(text: str, option: str, error: type[AssetflowError] = InvalidPartition) -> None:
+    """Refuse a format with a directive that no platform's `strftime` knows.
+
+    Parameters:
+        option: what the error calls the format.
+        error: the class of the error to raise.
+
+    Raises:
+        error: the format has such a directive, as in `%Q`.
+    """
+    for match in _DIRECTIVE.finditer(text):
+        if match["letter"] not in _WRITTEN:
+            raise error(
+                f"The {option} {text!r} has {match[0]!r} in it, which is not a directive",
+                fix="Use directives such as %Y, %m, %d and %H, and %% for a percent sign.",
+                rule="5.1",
+            )
+
+
+def check_readable(text: str, option: str) -> None:
+    """Refuse a format with which no key can be read.
+
+    Parameters:
+        option: what the error calls the format.
+
+    Raises:
+        InvalidPartition: `strptime` does not know one of the directives, or cannot read a time with them.
+    """
+    try:
+        datetime.strptime(_EXAMPLE.strftime(text), text)  # noqa: DTZ007  only tried
+    except (ValueError, re.error) as cause:
+        raise InvalidPartition(
+            f"No key can be read with the {option} {text!r}: {cause}",
+            fix="Use directives such as %Y, %m, %d and %H, each once.",
+            rule="5.1",
+        ) from cause
+
+
 def read_numbers(key: str, text: str, *, braces: bool) -> dict[str, int] | None:
-    """The numbers that the directives of a format have in a key, by the directive's letter; None if it does not fit."""
+    """Return the numbers in a key by the letters of the format's directives, or `None` if the key does not fit.
+
+    Parameters:
+        text: the format, as for `strftime`.
+        braces: True if `{quarter}` in the format stands for the number of a quarter.
+    """
     pattern: list[str] = []
     end = 0
     for match in _PLACEHOLDER.finditer(text):

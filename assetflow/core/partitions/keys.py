@@ -1,17 +1,18 @@
-"""What a partition key may be (contract 2.5)."""
+"""The check of partition keys (contract 2.5)."""
 
 from __future__ import annotations
 
+from assetflow.core.json_data import is_plain_text
 from assetflow.errors import InvalidEvent
 
 MAX_KEY_LENGTH = 250
 
 
 def check_key(key: object) -> str:
-    """The partition key, unchanged, if it may be one: text, not blank, at most 250 characters.
+    """Return a partition key, unchanged. Contract 2.5.
 
     Raises:
-        InvalidEvent: it may not.
+        InvalidEvent: the key is not valid text, is blank, or is longer than 250 characters.
     """
     if not isinstance(key, str):
         raise InvalidEvent(
@@ -24,5 +25,9 @@ def check_key(key: object) -> str:
             f"The partition key {key[:40]!r}… has {len(key)} characters, the limit is {MAX_KEY_LENGTH}",
             fix="Shorten it.",
             rule="2.5",
+        )
+    if not is_plain_text(key):
+        raise InvalidEvent(
+            f"The partition key {key!a} is not valid text", fix="Leave out NUL and lone surrogates.", rule="2.5"
         )
     return key

@@ -1,4 +1,4 @@
-"""Mappers of keys that are plain texts, and mappers made of mappers (contract 5.1)."""
+"""Mappers of keys that are plain texts, and mappers that combine others (contract 5.1)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from assetflow.core.partitions.base import PartitionMapper
+from assetflow.core.partitions.base import PartitionMapper, check_mapper
 from assetflow.core.partitions.keys import check_key
 from assetflow.errors import InvalidEvent, InvalidPartition, MappingError
 
 
 @dataclass(frozen=True)
 class IdentityMapper(PartitionMapper):
-    """The target key is the event's key."""
+    """A mapper that keeps the key: the target key is the update's key.
+
+    >>> from assetflow.partitions import IdentityMapper
+    >>> IdentityMapper().to_downstream("2026-11-20")
+    ('2026-11-20',)
+
+    Parameters:
+        max_downstream_keys: as in `PartitionMapper`.
+    """
 
     def map_key(self, key: str) -> tuple[str]:
         return (key,)
@@ -28,13 +36,18 @@ class IdentityMapper(PartitionMapper):
 
 @dataclass(frozen=True)
 class AllowedKeyMapper(PartitionMapper):
-    """The target key is the event's key, if it is one of a list.
+    """A mapper that keeps the key if it is one of a list, and refuses any other.
+
+    >>> from assetflow.partitions import AllowedKeyMapper
+    >>> AllowedKeyMapper(["us", "eu"]).to_downstream("eu")
+    ('eu',)
 
     Parameters:
-        allowed_keys: the keys; duplicates count once.
+        allowed_keys: the keys; duplicates count once. With an empty list every key is refused.
+        max_downstream_keys: as in `PartitionMapper`.
 
     Raises:
-        InvalidPartition: there is none, or one is no text.
+        InvalidPartition: `allowed_keys` is not a list of texts.
     """
 
     allowed_keys: Sequence[str]
@@ -42,11 +55,11 @@ class AllowedKeyMapper(PartitionMapper):
     def __post_init__(self) -> None:
         super().__post_init__()
         given = cast(object, self.allowed_keys)
-        keys = list(cast("Iterable[object]", given)) if isinstance(given, Iterable) else []
-        if isinstance(given, str) or not keys or not all(isinstance(key, str) for key in keys):
+        keys = list(cast("Iterable[object]", given)) if isinstance(given, Iterable) else [given]
+        if isinstance(given, str) or not all(isinstance(key, str) for key in keys):
             raise InvalidPartition(
                 f"The allowed keys are {given!r}",
-                fix='Give at least one key, each a text: AllowedKeyMapper(["us", "eu"]).',
+                fix='Give a list of texts: AllowedKeyMapper(["us", "eu"]).',
                 rule="5.1",
             )
         object.__setattr__(self, "allowed_keys", tuple(dict.fromkeys(keys)))
@@ -54,14 +67,17 @@ class AllowedKeyMapper(PartitionMapper):
     def map_key(self, key: str) -> tuple[str]:
         if key not in self.allowed_keys:
             raise MappingError(
-                f"The partition key {key!r} is not among the allowed ones: {', '.join(self.allowed_keys)}",
-                fix=f"Write it as in {self.allowed_keys[0]!r}, or add it to the mapper.",
+                f"The partition key {key!r} is not one of the allowed keys: {self._listed()}",
+                fix="Update the asset with one of them, or add the key to the mapper.",
                 rule="5.4",
             )
         return (key,)
 
     def describe(self) -> str:
-        return f"the key itself, one of {', '.join(self.allowed_keys)}"
+        return f"the key itself, one of {self._listed()}"
+
+    def _listed(self) -> str:
+        return ", ".join(self.allowed_keys) or "(none)"
 
     def as_json(self) -> object:
         return {"allowed": list(self.allowed_keys), **self.limit_as_json()}
@@ -69,13 +85,18 @@ class AllowedKeyMapper(PartitionMapper):
 
 @dataclass(frozen=True)
 class FixedKeyMapper(PartitionMapper):
-    """Every key has the same target key.
+    """A mapper with one target key for every key.
+
+    >>> from assetflow.partitions import FixedKeyMapper
+    >>> FixedKeyMapper("all").to_downstream("2026-11-20")
+    ('all',)
 
     Parameters:
         downstream_key: the target key.
+        max_downstream_keys: as in `PartitionMapper`.
 
     Raises:
-        InvalidPartition: it can be no partition key.
+        InvalidPartition: `downstream_key` cannot be a partition key (contract 2.5).
     """
 
     downstream_key: str
@@ -99,14 +120,19 @@ class FixedKeyMapper(PartitionMapper):
 
 @dataclass(frozen=True, init=False)
 class ProductMapper(PartitionMapper):
-    """Keys of several dimensions, such as `us|2026-03-14T15:09:26`: each part goes through its own mapper.
+    """A mapper of keys with several parts, such as `us|2026-03-14T15:09:26`: each part goes through its own mapper.
+
+    >>> from assetflow.partitions import IdentityMapper, ProductMapper, StartOfDayMapper
+    >>> ProductMapper(IdentityMapper(), StartOfDayMapper()).to_downstream("us|2026-03-14T15:09:26")
+    ('us|2026-03-14',)
 
     Parameters:
-        mapper0, mapper1, *mappers: one mapper for each part, at least two.
-        delimiter: what stands between the parts, in keys and target keys.
+        mappers: one mapper for each part, at least two.
+        delimiter: the text between the parts, in keys and in target keys. With an empty one every key is refused.
+        max_downstream_keys: as in `PartitionMapper`.
 
     Raises:
-        InvalidPartition: fewer than two mappers, or an empty delimiter.
+        InvalidPartition: there are fewer than two mappers, or the delimiter is not a text.
     """
 
     mappers: tuple[PartitionMapper, ...]
@@ -117,10 +143,20 @@ class ProductMapper(PartitionMapper):
         object.__setattr__(self, "delimiter", delimiter)
         object.__setattr__(self, "max_downstream_keys", max_downstream_keys)
         self.__post_init__()
-        if not isinstance(cast(object, delimiter), str) or not delimiter:
+        if not isinstance(cast(object, delimiter), str):
             raise InvalidPartition(f"The delimiter is {delimiter!r}", fix='Give a text such as "|".', rule="5.1")
 
+    @property
+    def parts(self) -> tuple[PartitionMapper, ...]:
+        return self.mappers
+
     def map_key(self, key: str) -> tuple[str]:
+        if not self.delimiter:
+            raise MappingError(
+                f"An empty delimiter cannot split the partition key {key!r}",
+                fix='Give the ProductMapper a delimiter, such as "|".',
+                rule="5.4",
+            )
         parts = key.split(self.delimiter)
         if len(parts) != len(self.mappers):
             raise MappingError(
@@ -142,13 +178,18 @@ class ProductMapper(PartitionMapper):
 
 @dataclass(frozen=True, init=False)
 class ChainMapper(PartitionMapper):
-    """Mappers one after another: the target keys of one are the keys of the next.
+    """A chain of mappers: the target keys of one are the keys of the next.
+
+    >>> from assetflow.partitions import ChainMapper, FixedKeyMapper, StartOfDayMapper
+    >>> ChainMapper(StartOfDayMapper(), FixedKeyMapper("all")).to_downstream("2026-03-14T15:09:26")
+    ('all',)
 
     Parameters:
-        mapper0, mapper1, *mappers: at least two.
+        mappers: the mappers in their order, at least two.
+        max_downstream_keys: as in `PartitionMapper`.
 
     Raises:
-        InvalidPartition: fewer than two mappers.
+        InvalidPartition: there are fewer than two mappers.
     """
 
     mappers: tuple[PartitionMapper, ...]
@@ -157,6 +198,10 @@ class ChainMapper(PartitionMapper):
         object.__setattr__(self, "mappers", _at_least_two("A chain", mappers))
         object.__setattr__(self, "max_downstream_keys", max_downstream_keys)
         self.__post_init__()
+
+    @property
+    def parts(self) -> tuple[PartitionMapper, ...]:
+        return self.mappers
 
     @property
     def fans_out(self) -> bool:
@@ -178,9 +223,4 @@ class ChainMapper(PartitionMapper):
 def _at_least_two(what: str, mappers: tuple[PartitionMapper, ...]) -> tuple[PartitionMapper, ...]:
     if len(mappers) < 2:
         raise InvalidPartition(f"{what} of {len(mappers)} mappers maps nothing", fix="Give at least two.", rule="5.1")
-    strangers = [mapper for mapper in mappers if not isinstance(cast(object, mapper), PartitionMapper)]
-    if strangers:
-        raise InvalidPartition(
-            f"{strangers[0]!r} is no partition mapper", fix="Give mappers such as StartOfDayMapper().", rule="5.1"
-        )
-    return mappers
+    return tuple(check_mapper(mapper) for mapper in mappers)

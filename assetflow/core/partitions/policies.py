@@ -6,32 +6,37 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import cast
 
-from assetflow.errors import InvalidPartition
+from assetflow.errors import InvalidPartition, not_a
 
 
 class WaitPolicy(ABC):
-    """Decides from two numbers whether a roll-up has what it needs."""
+    """The base class of wait policies: how many of the awaited keys a roll-up needs before it runs. Contract 5.2."""
 
     @abstractmethod
     def needed(self, awaited: int) -> int:
-        """How many different keys must be there, of so many awaited ones."""
+        """Return how many different keys must be there, of `awaited` ones."""
 
     @abstractmethod
     def describe(self) -> str:
-        """The policy in words."""
+        """Return the policy in words."""
 
     @abstractmethod
     def as_json(self) -> object:
-        """Plain JSON values; `policy_from_json` reads them back."""
+        """Return plain JSON values, which `policy_from_json` reads back."""
 
     def is_met(self, received: int, awaited: int) -> bool:
-        """Whether so many different awaited keys are enough."""
+        """Return True if `received` different awaited keys are enough."""
         return received >= self.needed(awaited)
 
 
 @dataclass(frozen=True)
 class WaitForAll(WaitPolicy):
-    """Every awaited key must be there."""
+    """A wait policy that needs every awaited key.
+
+    >>> from assetflow.partitions import WaitForAll
+    >>> WaitForAll().needed(24)
+    24
+    """
 
     def needed(self, awaited: int) -> int:
         return awaited
@@ -45,13 +50,17 @@ class WaitForAll(WaitPolicy):
 
 @dataclass(frozen=True)
 class MinimumCount(WaitPolicy):
-    """Some of the awaited keys are enough.
+    """A wait policy that needs some of the awaited keys.
+
+    >>> from assetflow.partitions import MinimumCount
+    >>> MinimumCount(20).needed(24), MinimumCount(-2).needed(24)
+    (20, 22)
 
     Parameters:
-        n: at least so many keys; a negative number: all but so many.
+        n: at least `n` keys; if it is negative, all but `-n`.
 
     Raises:
-        InvalidPartition: n is 0, which would wait for nothing, or no whole number.
+        InvalidPartition: `n` is 0, or not a whole number.
     """
 
     n: int
@@ -60,7 +69,7 @@ class MinimumCount(WaitPolicy):
         n = cast(object, self.n)
         if not isinstance(n, int) or isinstance(n, bool) or n == 0:
             raise InvalidPartition(
-                f"MinimumCount({n!r}) says nothing",
+                f"MinimumCount({n!r}) is not a number of keys",
                 fix="Give a number above 0 (at least so many keys) or below 0 (all but so many), or use WaitForAll().",
                 rule="5.2",
             )
@@ -75,14 +84,25 @@ class MinimumCount(WaitPolicy):
         return {"min": self.n}
 
 
-def policy_from_json(value: object) -> WaitPolicy:
-    """The policy of `"all"` or `{"min": n}`.
+def check_policy(value: object) -> None:
+    """Refuse a value that is not a wait policy.
 
     Raises:
-        InvalidPartition: it is neither.
+        InvalidPartition: the value is not a wait policy, or is a class of them without parentheses.
+    """
+    if not isinstance(value, WaitPolicy):
+        message, fix = not_a(value, "a wait policy", "Give WaitForAll() or MinimumCount(20)")
+        raise InvalidPartition(message, fix=fix, rule="5.2")
+
+
+def policy_from_json(value: object) -> WaitPolicy:
+    """Return the wait policy that `as_json` wrote as `"all"` or `{"min": n}`.
+
+    Raises:
+        InvalidPartition: the value is neither.
     """
     if value == "all":
         return WaitForAll()
     if isinstance(value, dict) and list(cast("dict[object, object]", value)) == ["min"]:
         return MinimumCount(cast("dict[str, int]", value)["min"])
-    raise InvalidPartition(f"{value!r} is no wait policy", fix='Write "all" or {"min": 20}.', rule="5.1")
+    raise InvalidPartition(f"{value!r} is not a wait policy", fix='Write "all" or {"min": 20}.', rule="5.1")

@@ -1,4 +1,4 @@
-"""The keys of a range of time: what should be there, for gaps and backfills."""
+"""The partition keys that belong to a range of time, for gaps and backfills."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from assetflow.core.partitions.base import PartitionMapper
 from assetflow.core.partitions.mappers import ChainMapper
 from assetflow.core.partitions.rollup import FanOutMapper, RollupMapper
 from assetflow.core.partitions.temporal import TEMPORAL_MAPPERS, TemporalMapper
-from assetflow.core.wallclock import find_zone, first_instant
+from assetflow.core.time.wallclock import find_zone, first_instant
 from assetflow.errors import InvalidPartition
 
 Every = Literal["hour", "day", "week", "month", "quarter", "year"]
 
-# From the finest on: a key that is written to the second may still be that of a day.
+# From the finest to the coarsest. Keys that are written to the second may still be those of days.
 _FORMATS: tuple[tuple[str, Every], ...] = (
     ("%Y-%m-%dT%H:%M:%S", "hour"),
     ("%Y-%m-%dT%H:%M", "hour"),
@@ -36,7 +36,8 @@ _WRITTEN: tuple[tuple[str, timedelta], ...] = (
     ("%Y-%m-%dT%H:%M", timedelta(minutes=1)),
     ("%Y-%m-%dT%H:%M:%S", timedelta(seconds=1)),
 )
-# Long enough to leave any period of the kind, from any time in it, and too short to pass over the next one.
+# Added to the start of a period, it leads into the next period: longer than any period of the kind, with two hours for
+# changes of the clock, and shorter than two.
 _BEYOND: dict[Every, timedelta] = {
     "hour": timedelta(hours=1),
     "day": timedelta(days=1, hours=2),
@@ -50,24 +51,25 @@ MOST_KEYS = 100_000
 
 @dataclass(frozen=True)
 class KeySeries:
-    """Keys that follow each other in time: one for each hour, day … of a time zone.
+    """A series of keys: one for each hour, day, week, month, quarter or year of a time zone.
 
     Attributes:
-        writer: the mapper that writes the key of a period.
+        writer: the mapper of the period, which writes its keys.
     """
 
     writer: TemporalMapper
 
     @classmethod
     def every(cls, every: str, key_format: str = "", timezone: str = "UTC") -> KeySeries:
-        """A series by its period.
+        """Return the series of a period.
 
         Parameters:
             every: hour, day, week, month, quarter or year.
-            key_format: as in `strftime`; that of Airflow's mapper of the period if none is given.
+            key_format: how the keys are written, as in `strftime`; "" for the format of Airflow's mapper.
+            timezone: the IANA name of the time zone.
 
         Raises:
-            InvalidPartition: an unknown period or time zone.
+            InvalidPartition: the period or the time zone is unknown.
         """
         kind = TEMPORAL_MAPPERS.get(every)
         if kind is None:
@@ -75,15 +77,19 @@ class KeySeries:
         return cls(kind(timezone=timezone, output_format=key_format))
 
     def between(self, start: datetime, end: datetime) -> Mapping[str, datetime]:
-        """The keys of the periods that begin at `start` or later and before `end`, with the start of each, in order.
+        """Return the keys of the periods that begin at `start` or later and before `end`, in order.
 
-        An hour that the clocks skip has no key, one that they repeat has one: what producers can write.
+        An hour that the clock skips has no key, and a repeated one has one key, as producers write them.
 
         Parameters:
-            start, end: wall times of the series' zone, without a zone of their own.
+            start, end: naive wall times in the zone of the series.
+
+        Returns:
+            Each key with the naive wall time at which its period begins.
 
         Raises:
-            InvalidPartition: more keys than anybody can look at, or a format that cannot be written.
+            InvalidPartition: there are more than 100,000 keys.
+            MappingError: the keys cannot be written in the format.
         """
         keys: dict[str, datetime] = {}
         for wall in self._starts(start, end):
@@ -91,6 +97,11 @@ class KeySeries:
             if len(keys) > MOST_KEYS:
                 raise InvalidPartition(f"there are more than {MOST_KEYS} keys", fix="Ask for a shorter range")
         return keys
+
+    def time_of(self, key: str) -> datetime | None:
+        """Return the naive wall time of a key, or `None` if it is not written like the keys of this series."""
+        time = _read(key, self.writer.output_format)
+        return None if time is None else time.replace(tzinfo=None)
 
     def describe(self) -> str:
         return f"one key each {self.writer.kind}, written as {self.writer.output_format!r} ({self.writer.timezone})"
@@ -107,19 +118,22 @@ class KeySeries:
             moment = self._next(moment, begin, zone, every)
 
     def _next(self, moment: datetime, begin: datetime, zone: ZoneInfo, every: Every) -> datetime:
-        """An instant in the period after this one."""
+        """Return an instant in the period after this one."""
         if every == "hour":
-            # By real time, so that both hours of a repeated one are passed.
+            # In real time, so that a repeated hour is passed twice.
             return moment + _BEYOND[every]
         following = self.writer.start_of(begin + _BEYOND[every])
         return first_instant(following, zone)
 
 
 def read_period(text: str) -> tuple[datetime, datetime]:
-    """The begin and the end of what somebody wrote: a year, a month, a day, an hour, a minute or a second.
+    """Return the start and the end of a year, month, day, hour, minute or second, as naive wall times.
+
+    Parameters:
+        text: the period, such as 2026, 2026-11, 2026-11-20 or 2026-11-20T05.
 
     Raises:
-        InvalidPartition: it is none of them.
+        InvalidPartition: the text is not written like any of them.
     """
     for key_format, step in _WRITTEN:
         start = _read(text, key_format)
@@ -131,13 +145,13 @@ def read_period(text: str) -> tuple[datetime, datetime]:
             elif key_format == "%Y-%m":
                 following = following.replace(day=1)
             return start, following
-    raise InvalidPartition(f"{text!r} is no time", fix="Write it as 2026, 2026-11, 2026-11-20 or 2026-11-20T05")
+    raise InvalidPartition(f"{text!r} is not a time", fix="Write it as 2026, 2026-11, 2026-11-20 or 2026-11-20T05")
 
 
 def series_of_mapper(mapper: PartitionMapper) -> KeySeries | None:
-    """The series of the target keys that a mapper writes; none if they are no times."""
+    """Return the series of the target keys that a mapper writes, or `None` if they are not times."""
     if isinstance(mapper, TemporalMapper):
-        # How keys upstream are written is no part of the series.
+        # A new mapper, because the format of the upstream keys does not belong to the series.
         return KeySeries.every(mapper.kind, mapper.output_format, mapper.timezone)
     if isinstance(mapper, RollupMapper):
         return series_of_mapper(mapper.upstream_mapper)
@@ -149,7 +163,7 @@ def series_of_mapper(mapper: PartitionMapper) -> KeySeries | None:
 
 
 def series_of_keys(keys: Iterable[str]) -> KeySeries | None:
-    """The series that known keys belong to, by how they are written; none if they are no times, or there are none."""
+    """Return the series to which keys belong by their format, or `None` if they are not times or there are no keys."""
     known = list(keys)
     for key_format, every in _FORMATS if known else ():
         times = [_read(key, key_format) for key in known]

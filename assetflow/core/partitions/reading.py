@@ -1,4 +1,4 @@
-"""Partition mappers as JSON, the form of schedules in files and in stored deployments."""
+"""Partition mappers from JSON, as scenarios and stored deployments have them: the way back from `as_json`."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Options = dict[str, Any]
 
 
 def mapper_from_json(value: object) -> PartitionMapper:
-    """The mapper of a JSON value: `"day"`, `{"day": {"timezone": "Europe/Berlin"}}`, `{"rollup": {..}}` and so on.
+    """Return the mapper of a JSON value: `"day"`, `{"day": {"timezone": "Europe/Berlin"}}`, `{"rollup": {..}}`.
 
-    `max_downstream_keys` may stand among the options of a mapper or, where it has none, beside its name.
+    `max_downstream_keys` is one of the options of a mapper, or is written beside the name of a mapper without options.
 
     Raises:
-        InvalidPartition: it is no mapper, has options that it does not know, or cannot work.
+        InvalidPartition: the value is not a mapper, or the mapper refuses one of its options.
     """
     kind, options = _kind_and_options(value)
     try:
@@ -42,7 +42,7 @@ def mapper_from_json(value: object) -> PartitionMapper:
 
 
 def _kind_and_options(value: object) -> tuple[str, Options]:
-    """A mapper's name and its options; what is no object of options stands under `""`."""
+    """Return the name of a mapper and its options; a value in place of the options is the option `""`."""
     entry = {value: cast(object, {})} if isinstance(value, str) else value
     if isinstance(entry, Mapping):
         entries = dict(cast("Mapping[str, object]", entry))
@@ -53,7 +53,7 @@ def _kind_and_options(value: object) -> tuple[str, Options]:
             options = dict(cast("Mapping[str, object]", given)) if isinstance(given, Mapping) else {"": given}
             return kind, options | limit
     raise InvalidPartition(
-        f"{value!r} is no partition mapper", fix=f"Write one of {', '.join(_READERS)}, with its options.", rule="5.1"
+        f"{value!r} is not a partition mapper", fix=f"Write one of {', '.join(_READERS)}, with its options.", rule="5.1"
     )
 
 

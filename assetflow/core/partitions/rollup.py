@@ -1,4 +1,4 @@
-"""Roll-up and fan-out: one target key for many upstream keys, and many for one (contract 5.1 and 5.2)."""
+"""Roll-up and fan-out: many upstream keys for one target key, and many target keys for one (contract 5.1, 5.2)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from assetflow.core.partitions.base import PartitionMapper
-from assetflow.core.partitions.policies import WaitForAll, WaitPolicy
+from assetflow.core.partitions.base import PartitionMapper, check_mapper
+from assetflow.core.partitions.policies import WaitForAll, WaitPolicy, check_policy
 from assetflow.core.partitions.temporal import (
     StartOfDayMapper,
     StartOfHourMapper,
     StartOfMonthMapper,
     TemporalMapper,
 )
-from assetflow.core.partitions.windows import SegmentWindow, TimeWindow, Window
+from assetflow.core.partitions.windows import SegmentWindow, TimeWindow, Window, check_window
 from assetflow.errors import InvalidPartition, MappingError
 
 _DOWNSTREAM = {
@@ -28,16 +28,24 @@ _DOWNSTREAM = {
 
 @dataclass(frozen=True, kw_only=True)
 class RollupMapper(PartitionMapper):
-    """Waits for the keys of a whole window before its target key may run.
+    """A mapper that waits for all keys of a window, such as the 24 hours of a day, before the target key runs.
+
+    >>> from assetflow.partitions import DayWindow, RollupMapper, StartOfDayMapper
+    >>> by_day = RollupMapper(upstream_mapper=StartOfDayMapper(input_format="%Y-%m-%dT%H"), window=DayWindow())
+    >>> by_day.to_downstream("2026-03-14T15"), len(by_day.awaited("2026-03-14"))
+    (('2026-03-14',), 24)
+
+    Contract 5.2.
 
     Parameters:
         upstream_mapper: gives the target key of each upstream key.
-        window: which upstream keys make up one target key. Windows of time go with temporal upstream mappers,
-            `SegmentWindow` with all others.
-        wait_policy: how many of them are needed; all, unless given.
+        window: the upstream keys that make up one target key. Windows of time go with `StartOf…Mapper`, `SegmentWindow`
+            goes with all other mappers.
+        wait_policy: how many keys of the window are needed; by default all.
+        max_downstream_keys: as in `PartitionMapper`.
 
     Raises:
-        InvalidPartition: window and upstream mapper do not go together.
+        InvalidPartition: the window does not go with the upstream mapper.
     """
 
     upstream_mapper: PartitionMapper
@@ -46,12 +54,19 @@ class RollupMapper(PartitionMapper):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_mapper(self.upstream_mapper)
+        check_window(self.window)
+        check_policy(self.wait_policy)
         if isinstance(self.window, TimeWindow) != isinstance(self.upstream_mapper, TemporalMapper):
             raise InvalidPartition(
                 f"A window of {self.window.describe()} cannot be filled by {self.upstream_mapper.describe()}",
                 fix="Windows of time go with StartOf…Mapper upstream, SegmentWindow with all other mappers.",
                 rule="5.1",
             )
+
+    @property
+    def parts(self) -> tuple[PartitionMapper, ...]:
+        return (self.upstream_mapper,)
 
     @property
     def fans_out(self) -> bool:
@@ -61,7 +76,7 @@ class RollupMapper(PartitionMapper):
         return self.upstream_mapper.to_downstream(key)
 
     def awaited(self, target_key: str) -> frozenset[str]:
-        """The upstream keys that a target key waits for.
+        """Return the upstream keys that a target key waits for.
 
         Raises:
             MappingError: the target key cannot be read, or its window does not start there.
@@ -76,9 +91,9 @@ class RollupMapper(PartitionMapper):
             raise _window_fails(target_key, self.window, cause) from cause
 
     def is_met(self, target_key: str, received: Collection[str]) -> bool:
-        """Whether these upstream keys are enough for a target key (5.2).
+        """Return True if these upstream keys are enough for a target key.
 
-        Keys that are not awaited do not count; for a target key that cannot be read back nothing is enough.
+        Keys that are not awaited do not count. For a target key that cannot be read, nothing is enough. Contract 5.2.
         """
         try:
             awaited = self.awaited(target_key)
@@ -87,10 +102,10 @@ class RollupMapper(PartitionMapper):
         return self.wait_policy.is_met(len(awaited.intersection(received)), len(awaited))
 
     def problem(self) -> str | None:
-        """Why no target key can ever be complete, with the two formats side by side; None if one can be.
+        """Return why no target key can ever be complete, with both key formats, or `None` if one can be.
 
-        A window coarser or finer than its mapper, one that lies backward, a format that drops what the window needs,
-        segments with different targets: they all end here, for too few of the awaited keys lead to the target key.
+        Too few of the awaited keys lead to the target key if the window is coarser or finer than its mapper, if it lies
+        backward, if a format leaves out what the window needs, or if the segments have different target keys.
         """
         best = ""
         for target_key in self._sample_targets():
@@ -145,16 +160,22 @@ class RollupMapper(PartitionMapper):
 
 @dataclass(frozen=True, kw_only=True)
 class FanOutMapper(PartitionMapper):
-    """One upstream key gives a target key for each part of its window.
+    """A mapper that gives a target key for each part of a window: a run for each hour of an updated day.
+
+    >>> from assetflow.partitions import DayWindow, FanOutMapper, StartOfDayMapper
+    >>> by_hour = FanOutMapper(upstream_mapper=StartOfDayMapper(input_format="%Y-%m-%d"), window=DayWindow())
+    >>> by_hour.to_downstream("2026-03-14")[:2]
+    ('2026-03-14T00', '2026-03-14T01')
 
     Parameters:
-        upstream_mapper: finds the period of the upstream key; must give one key.
+        upstream_mapper: finds the period of the upstream key; it must give one key.
         window: the parts of that period.
         downstream_mapper: writes each part in its output format. By default hours for a day, days for a week or month,
             months for a quarter or year.
+        max_downstream_keys: as in `PartitionMapper`.
 
     Raises:
-        InvalidPartition: no downstream mapper, and the window has no default.
+        InvalidPartition: there is no downstream mapper, and the window has no default.
     """
 
     upstream_mapper: PartitionMapper
@@ -163,8 +184,13 @@ class FanOutMapper(PartitionMapper):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.downstream_mapper is None:
-            self._default_downstream()
+        check_mapper(self.upstream_mapper)
+        check_window(self.window)
+        check_mapper(self.downstream)
+
+    @property
+    def parts(self) -> tuple[PartitionMapper, ...]:
+        return (self.upstream_mapper, self.downstream)
 
     @property
     def fans_out(self) -> bool:
@@ -193,8 +219,8 @@ class FanOutMapper(PartitionMapper):
 
     @property
     def downstream(self) -> PartitionMapper:
-        """What writes the target keys."""
-        return self.downstream_mapper or self._default_downstream()
+        """The mapper that writes the target keys."""
+        return self._default_downstream() if self.downstream_mapper is None else self.downstream_mapper
 
     def _default_downstream(self) -> PartitionMapper:
         make = _DOWNSTREAM.get(self.window.kind)
@@ -214,7 +240,7 @@ def _parts(window: Window, start: datetime | str) -> Iterable[datetime | str]:
 def _times(window: Window, start: datetime | str) -> tuple[datetime, ...]:
     if not isinstance(window, TimeWindow) or isinstance(start, str):
         raise MappingError(
-            f"The key {start!r} is no time, so it has no {window.kind}",
+            f"The key {start!r} is not a time, so it has no {window.kind}",
             fix="Use a StartOf…Mapper as the upstream mapper of a window of time.",
             rule="5.4",
         )

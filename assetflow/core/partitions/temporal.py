@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,28 +10,29 @@ from typing import ClassVar, cast
 from zoneinfo import ZoneInfo
 
 from assetflow.core.partitions.base import PartitionMapper
-from assetflow.core.partitions.formats import check_format, read_numbers
-from assetflow.core.wallclock import find_zone, last_local
+from assetflow.core.partitions.formats import check_directives, check_format, check_readable, read_numbers
+from assetflow.core.time.wallclock import find_zone, last_local
 from assetflow.errors import InvalidPartition, MappingError
 
 DEFAULT_INPUT_FORMAT = "%Y-%m-%dT%H:%M:%S"
 
-# For examples in errors: a time whose parts cannot be taken for one another.
+# A time for examples in errors. No two of its parts are equal.
 _EXAMPLE = datetime(2026, 3, 14, 15, 9, 26)  # noqa: DTZ001
 
 
 @dataclass(frozen=True, kw_only=True)
 class TemporalMapper(PartitionMapper):
-    """Maps a time to the start of its period.
+    """The base class of mappers from a time to the start of its period.
 
     Parameters:
-        timezone: IANA name of the zone whose periods count. Keys without an offset are times of this zone; of a
-            repeated time the second counts, a skipped one moves on by the gap. Keys with an offset (%z) are converted.
+        timezone: the IANA name of the time zone whose periods count. A key without an offset is a time of this zone: of
+            a repeated time the second counts, a skipped time moves on by the gap. A key with an offset (%z) is
+            converted.
         input_format: how upstream keys are written, as in `strptime`.
         output_format: how target keys are written, as in `strftime`; each mapper has a default.
 
     Raises:
-        InvalidPartition: an unknown time zone, or a format that is no text.
+        InvalidPartition: the time zone is unknown, or a format is not a text.
     """
 
     timezone: str = "UTC"
@@ -52,14 +54,23 @@ class TemporalMapper(PartitionMapper):
                     rule="5.1",
                 )
 
+    def check_formats(self) -> None:
+        """Refuse formats with which no key can be read or written.
+
+        Raises:
+            InvalidPartition: a format has an unknown directive, or no time can be read with it.
+        """
+        check_readable(self.input_format, "input_format")
+        check_directives(self.output_format, "output_format")
+
     @abstractmethod
     def start_of(self, time: datetime) -> datetime:
-        """The start of the period in which this time lies, on the same wall clock."""
+        """Return the start of the period in which a time lies, on the same wall clock."""
 
     def map_key(self, key: str) -> tuple[str]:
         try:
             start = self.start_of(self._read(key))
-        except (ValueError, OverflowError) as cause:
+        except (ValueError, OverflowError, re.error) as cause:
             raise MappingError(
                 f"The partition key {key!r} does not have the format {self.input_format!r}",
                 fix=f"Write it as in {self._example(self.input_format)!r}, or change input_format of the mapper.",
@@ -70,7 +81,7 @@ class TemporalMapper(PartitionMapper):
     def write_part(self, part: datetime | str) -> str:
         if isinstance(part, str):
             raise MappingError(
-                f"The key {part!r} of a segment window is no time, so the {self.kind} mapper cannot write it",
+                f"The key {part!r} of a segment window is not a time, so the {self.kind} mapper cannot write it",
                 fix="Use an IdentityMapper downstream of a segment window.",
                 rule="5.4",
             )
@@ -84,18 +95,18 @@ class TemporalMapper(PartitionMapper):
             ) from cause
 
     def format_start(self, start: datetime) -> str:
-        """The target key of the period that starts here."""
+        """Return the target key of the period with this start."""
         return start.strftime(self.output_format)
 
     def read_target(self, target_key: str) -> datetime:
-        """The wall time at which the period of a target key starts.
+        """Return the naive wall time at which the period of a target key starts.
 
         Raises:
-            MappingError: the key does not have the output format, or that format does not say enough.
+            MappingError: the key does not have the output format, or the format leaves out a part of the time.
         """
         try:
             start = self.parse_target(target_key)
-        except (ValueError, OverflowError) as cause:
+        except (ValueError, OverflowError, re.error) as cause:
             raise MappingError(
                 f"The target key {target_key!r} cannot be read with the format {self.output_format!r}: {cause}",
                 fix=f"It should look like {self._example(self.output_format)!r}.",
@@ -104,15 +115,19 @@ class TemporalMapper(PartitionMapper):
         return start if start.tzinfo is None else start.astimezone(self._zone).replace(tzinfo=None)
 
     def parse_target(self, target_key: str) -> datetime:
-        """As `read_target`, possibly with an offset; raises `ValueError` for a key that does not fit."""
+        """Return the time in a target key, with its offset if it has one.
+
+        Raises:
+            ValueError: the key does not fit the output format.
+        """
         return datetime.strptime(target_key, self.output_format)  # noqa: DTZ007  its wall time is wanted
 
     def write_upstream(self, wall: datetime) -> str:
-        """The upstream key of a wall time; a skipped one is written as the time it moves on to."""
+        """Return the upstream key of a naive wall time. A skipped time moves on by the gap."""
         return last_local(wall, self._zone).strftime(self.input_format)
 
     def sample_targets(self) -> tuple[str, ...]:
-        """A target key to try a window with; none if the mapper reads another period back than it wrote."""
+        """Return a target key to try a window with, or nothing if the mapper cannot read back what it writes."""
         start = self.start_of(last_local(_EXAMPLE, self._zone)).replace(tzinfo=None)
         target_key = self.write_part(start)
         try:
@@ -147,7 +162,22 @@ class TemporalMapper(PartitionMapper):
 
 
 class StartOfHourMapper(TemporalMapper):
-    """2026-03-14T15:09:26 becomes 2026-03-14T15."""
+    """A mapper from a time to its hour.
+
+    >>> from assetflow.partitions import StartOfHourMapper
+    >>> StartOfHourMapper().to_downstream("2026-03-14T15:09:26")
+    ('2026-03-14T15',)
+
+    Parameters:
+        timezone: the IANA name of the time zone whose hours count. A key without an offset is a time of this zone: of a
+            repeated time the second counts, a skipped time moves on by the gap. A key with an offset (%z) is converted.
+        input_format: how upstream keys are written, as in `strptime`.
+        output_format: how target keys are written, as in `strftime`.
+        max_downstream_keys: as in `PartitionMapper`.
+
+    Raises:
+        InvalidPartition: the time zone is unknown, or a format is not a text.
+    """
 
     kind = "hour"
     default_output_format = "%Y-%m-%dT%H"
@@ -157,7 +187,17 @@ class StartOfHourMapper(TemporalMapper):
 
 
 class StartOfDayMapper(TemporalMapper):
-    """2026-03-14T15:09:26 becomes 2026-03-14."""
+    """A mapper from a time to its day.
+
+    >>> from assetflow.partitions import StartOfDayMapper
+    >>> StartOfDayMapper().to_downstream("2026-03-14T15:09:26")
+    ('2026-03-14',)
+    >>> in_berlin = StartOfDayMapper(timezone="Europe/Berlin", input_format="%Y-%m-%dT%H:%M%z")
+    >>> in_berlin.to_downstream("2026-03-14T23:30+0000")
+    ('2026-03-15',)
+
+    Parameters and errors are those of `StartOfHourMapper`.
+    """
 
     kind = "day"
     default_output_format = "%Y-%m-%d"
@@ -167,10 +207,14 @@ class StartOfDayMapper(TemporalMapper):
 
 
 class StartOfWeekMapper(TemporalMapper):
-    """2026-03-14T15:09:26 becomes 2026-03-09 (W11): the Monday, and the number of the ISO week.
+    """A mapper from a time to its week: the Monday, and the number of the ISO week.
 
-    Raises:
-        InvalidPartition: also for an `output_format` that uses a directive twice.
+    >>> from assetflow.partitions import StartOfWeekMapper
+    >>> StartOfWeekMapper().to_downstream("2026-03-14T15:09:26")
+    ('2026-03-09 (W11)',)
+
+    Parameters and errors are those of `StartOfHourMapper`. An `output_format` that uses a directive twice is an
+    `InvalidPartition` too.
     """
 
     kind = "week"
@@ -191,7 +235,14 @@ class StartOfWeekMapper(TemporalMapper):
 
 
 class StartOfMonthMapper(TemporalMapper):
-    """2026-03-14T15:09:26 becomes 2026-03."""
+    """A mapper from a time to its month.
+
+    >>> from assetflow.partitions import StartOfMonthMapper
+    >>> StartOfMonthMapper().to_downstream("2026-03-14T15:09:26")
+    ('2026-03',)
+
+    Parameters and errors are those of `StartOfHourMapper`.
+    """
 
     kind = "month"
     default_output_format = "%Y-%m"
@@ -201,10 +252,14 @@ class StartOfMonthMapper(TemporalMapper):
 
 
 class StartOfQuarterMapper(TemporalMapper):
-    """2026-03-14T15:09:26 becomes 2026-Q1. `{quarter}` in the output format stands for the quarter.
+    """A mapper from a time to its quarter. In `output_format`, `{quarter}` stands for the number of the quarter.
 
-    Raises:
-        InvalidPartition: also for an `output_format` that uses a directive twice.
+    >>> from assetflow.partitions import StartOfQuarterMapper
+    >>> StartOfQuarterMapper().to_downstream("2026-03-14T15:09:26")
+    ('2026-Q1',)
+
+    Parameters and errors are those of `StartOfHourMapper`. An `output_format` that uses a directive twice is an
+    `InvalidPartition` too.
     """
 
     kind = "quarter"
@@ -228,7 +283,14 @@ class StartOfQuarterMapper(TemporalMapper):
 
 
 class StartOfYearMapper(TemporalMapper):
-    """2026-03-14T15:09:26 becomes 2026."""
+    """A mapper from a time to its year.
+
+    >>> from assetflow.partitions import StartOfYearMapper
+    >>> StartOfYearMapper().to_downstream("2026-03-14T15:09:26")
+    ('2026',)
+
+    Parameters and errors are those of `StartOfHourMapper`.
+    """
 
     kind = "year"
     default_output_format = "%Y"

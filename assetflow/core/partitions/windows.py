@@ -1,7 +1,7 @@
-"""Windows: the parts that one period, or one category, is made of (contract 5.1).
+"""Windows: the parts of a period or of a category (contract 5.1).
 
-Time windows work on wall times without a zone, as Airflow's do: a day has 24 hours here, and the mapper that writes the
-keys lets a skipped hour coincide with the next one.
+Time windows work with naive wall times, as in Airflow: each day has 24 hours here. The mapper that writes the keys
+gives a skipped hour the same key as the next one.
 """
 
 from __future__ import annotations
@@ -13,41 +13,44 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import ClassVar, cast
 
-from assetflow.errors import InvalidPartition, MappingError
+from assetflow.errors import InvalidPartition, MappingError, not_a
 
 
 class Direction(StrEnum):
-    """Where a window lies: the period that starts at the key, or the one that ends at it."""
+    """The direction of a window: the period that starts at the key, or the one that ends at it."""
 
     FORWARD = "forward"
     BACKWARD = "backward"
 
 
 class Window(ABC):
-    """The parts of one period or category."""
+    """The base class of windows: the parts of a period or of a category.
+
+    `Window.Direction` is the direction of a window of time. Contract 5.1.
+    """
 
     Direction: ClassVar = Direction
     kind: ClassVar[str]
 
     @abstractmethod
     def describe(self) -> str:
-        """The window in words."""
+        """Return the window in words."""
 
     @abstractmethod
     def as_json(self) -> object:
-        """Plain JSON values; `window_from_json` reads them back."""
+        """Return plain JSON values, which `window_from_json` reads back."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TimeWindow(Window):
-    """A window of times.
+    """The base class of windows of time.
 
     Parameters:
-        direction: `Window.Direction.FORWARD` (or "forward"): the period that starts at the key. BACKWARD: the one that
-            ends at it, open at its beginning and closed at its end.
+        direction: `Window.Direction.FORWARD`: the period that starts at the key. `Window.Direction.BACKWARD`: the
+            period that ends at the key, without its beginning and with its end.
 
     Raises:
-        InvalidPartition: another direction.
+        InvalidPartition: the direction is neither of the two.
     """
 
     direction: Direction = Direction.FORWARD
@@ -63,13 +66,13 @@ class TimeWindow(Window):
 
     @abstractmethod
     def starts(self, start: datetime) -> tuple[datetime, ...]:
-        """The wall times at which the parts start.
+        """Return the naive wall times at which the parts start.
 
         Parameters:
-            start: the start of the period, without a time zone.
+            start: the wall time in the key, without a time zone.
 
         Raises:
-            MappingError: a window of months or longer whose start is not on day 1.
+            MappingError: the window is a month or longer, and `start` is not on day 1.
         """
 
     def describe(self) -> str:
@@ -83,7 +86,15 @@ class TimeWindow(Window):
 
 
 class HourWindow(TimeWindow):
-    """The 60 minutes of an hour."""
+    """The 60 minutes of an hour.
+
+    Parameters:
+        direction: `Window.Direction.FORWARD`: the period that starts at the key. `Window.Direction.BACKWARD`: the
+            period that ends at the key, without its beginning and with its end.
+
+    Raises:
+        InvalidPartition: the direction is neither of the two.
+    """
 
     kind = "hour"
     parts_in_words = "60 minutes"
@@ -93,7 +104,10 @@ class HourWindow(TimeWindow):
 
 
 class DayWindow(TimeWindow):
-    """The 24 hours of a day."""
+    """The 24 hours of a day, also on the days on which clocks change.
+
+    Parameters and errors are those of `HourWindow`.
+    """
 
     kind = "day"
     parts_in_words = "24 hours"
@@ -103,7 +117,10 @@ class DayWindow(TimeWindow):
 
 
 class WeekWindow(TimeWindow):
-    """The 7 days of a week."""
+    """The 7 days of a week.
+
+    Parameters and errors are those of `HourWindow`.
+    """
 
     kind = "week"
     parts_in_words = "7 days"
@@ -113,7 +130,10 @@ class WeekWindow(TimeWindow):
 
 
 class MonthWindow(TimeWindow):
-    """The 28 to 31 days of a month."""
+    """The 28 to 31 days of a month.
+
+    Parameters and errors are those of `HourWindow`.
+    """
 
     kind = "month"
     parts_in_words = "the days of one month"
@@ -126,7 +146,10 @@ class MonthWindow(TimeWindow):
 
 
 class QuarterWindow(TimeWindow):
-    """The 3 months of a quarter."""
+    """The 3 months of a quarter.
+
+    Parameters and errors are those of `HourWindow`.
+    """
 
     kind = "quarter"
     parts_in_words = "3 months"
@@ -136,7 +159,10 @@ class QuarterWindow(TimeWindow):
 
 
 class YearWindow(TimeWindow):
-    """The 12 months of a year."""
+    """The 12 months of a year.
+
+    Parameters and errors are those of `HourWindow`.
+    """
 
     kind = "year"
     parts_in_words = "12 months"
@@ -149,11 +175,16 @@ class YearWindow(TimeWindow):
 class SegmentWindow(Window):
     """A fixed set of keys, such as regions.
 
+    >>> from assetflow.partitions import FixedKeyMapper, RollupMapper, SegmentWindow
+    >>> world = RollupMapper(upstream_mapper=FixedKeyMapper("world"), window=SegmentWindow(["us", "eu"]))
+    >>> sorted(world.awaited("world"))
+    ['eu', 'us']
+
     Parameters:
         segments: the keys, at least one; duplicates count once.
 
     Raises:
-        InvalidPartition: there is none, or one is no text or empty.
+        InvalidPartition: there are no keys, or one is not a text or is empty.
     """
 
     segments: Sequence[str]
@@ -177,16 +208,30 @@ class SegmentWindow(Window):
         return {"kind": self.kind, "segments": list(self.segments)}
 
 
+def check_window(value: object) -> None:
+    """Refuse a value that is not a window.
+
+    Raises:
+        InvalidPartition: the value is not a window, or is a class of them without parentheses.
+    """
+    if not isinstance(value, Window):
+        message, fix = not_a(value, "a window", "Give a window such as DayWindow()")
+        raise InvalidPartition(message, fix=fix, rule="5.1")
+
+
 TIME_WINDOWS: dict[str, type[TimeWindow]] = {
     window.kind: window for window in (HourWindow, DayWindow, WeekWindow, MonthWindow, QuarterWindow, YearWindow)
 }
 
 
 def window_from_json(value: object) -> Window:
-    """The window of `"day"`, `{"kind": "day", "direction": "backward"}` or `{"kind": "segment", "segments": [..]}`.
+    """Return the window that `as_json` wrote.
+
+    Parameters:
+        value: `"day"`, `{"kind": "day", "direction": "backward"}` or `{"kind": "segment", "segments": [..]}`.
 
     Raises:
-        InvalidPartition: it is none of them.
+        InvalidPartition: the value is not a window.
     """
     options: dict[str, object] = {"kind": value} if isinstance(value, str) else {}
     if isinstance(value, dict):
@@ -198,7 +243,7 @@ def window_from_json(value: object) -> Window:
         return TIME_WINDOWS[cast(str, kind)](**cast("dict[str, Direction]", options))
     except (KeyError, TypeError) as cause:
         raise InvalidPartition(
-            f"{value!r} is no window",
+            f"{value!r} is not a window",
             fix=f'Write one of {", ".join(TIME_WINDOWS)}, or {{"kind": "week", "direction": "backward"}}, '
             'or {"kind": "segment", "segments": ["us", "eu"]}.',
             rule="5.1",

@@ -1,4 +1,4 @@
-"""What schedules would do with events, without a server, a database or the machine's clock."""
+"""The simulator: what schedules would do with updates, without a server, a database or a clock."""
 
 from assetflow.core.simulation.run import run_scenario, simulate
 from assetflow.core.simulation.scenario import Scenario, read_scenario, read_scenarios, scenario_of_flows

@@ -1,25 +1,28 @@
-"""What each step does to the world, by the functions that the running system uses."""
+"""Carry out the steps of a scenario, with the same rules as the running system."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from functools import singledispatch
 from typing import NamedTuple, cast
+from uuid import UUID
 
-from assetflow.core import registry
 from assetflow.core.assets import Asset
 from assetflow.core.consumers import Consumer
 from assetflow.core.events import AssetEvent, Origin, Recording, check_extra
-from assetflow.core.fold import Touched, record
-from assetflow.core.outcome import TaskOutcome
+from assetflow.core.outcome import TaskOutcome, Update
 from assetflow.core.partitions import check_key
-from assetflow.core.simulation.answer import event_to_answer
+from assetflow.core.rules import clock, registry
+from assetflow.core.rules.fold import Touched, record
+from assetflow.core.simulation.answer import event_to_answer, explained
 from assetflow.core.simulation.expressions import ConsumerSpec
 from assetflow.core.simulation.steps import (
     Action,
     AdvanceStep,
     DeleteQueuedStep,
     EventStep,
+    ExplainStep,
     FinishStep,
     GetQueuedStep,
     PauseStep,
@@ -28,6 +31,8 @@ from assetflow.core.simulation.steps import (
     RemoveStep,
     ResumeStep,
     Said,
+    StartStep,
+    StopStep,
     TaskStep,
     TickStep,
     TriggerStep,
@@ -38,7 +43,10 @@ from assetflow.errors import AssetflowError, OutletError
 
 
 def deploy(world: World, name: str, spec: ConsumerSpec) -> Touched:
-    """A new consumer, or a new schedule of one that is there; what is refused has no effect."""
+    """Deploy a consumer, or change its schedule if it exists, and return the consumers to check.
+
+    A refused schedule changes nothing and is noted in the answer.
+    """
     try:
         if name in world.numbers:
             return _change(world, world.consumer(name), spec)
@@ -50,23 +58,37 @@ def deploy(world: World, name: str, spec: ConsumerSpec) -> Touched:
 
 def _deploy_new(world: World, name: str, spec: ConsumerSpec) -> Touched:
     options = spec.options()
-    registry.check_names(world.book, options.schedule)
+    registry.check_names(world.state, options.schedule)
     number = world.new_consumer_id(name)
     consumer = Consumer(number, name, world.new_id("deployment", number), options, paused=spec.paused)
-    registry.deploy(world.book, consumer)
+    registry.deploy(world.state, consumer)
+    _follow(world, None, consumer)
+    return registry.touched_by(world.state, consumer)
+
+
+def _follow(world: World, before: Consumer | None, consumer: Consumer) -> None:
     world.timers.follow(consumer, world.now)
-    return registry.touched_by(world.book, consumer)
+    clock.follow(world.state, before, consumer, world.now)
 
 
 def _change(world: World, consumer: Consumer, spec: ConsumerSpec) -> Touched:
-    changed = registry.change(world.book, consumer, spec.options())
-    world.timers.follow(changed, world.now)
-    return registry.touched_by(world.book, changed)
+    changed = registry.change(world.state, consumer, spec.options())
+    _follow(world, consumer, changed)
+    return registry.touched_by(world.state, changed)
+
+
+def attempt(world: World, action: Action) -> Touched:
+    """Carry out one step; one that is refused has no effect but an entry in the answer's errors."""
+    try:
+        return carry_out(action, world)
+    except AssetflowError as error:
+        world.fail(error)
+        return {}
 
 
 @singledispatch
 def carry_out(action: Action, world: World) -> Touched:
-    """Carry out one step; the consumers that a pass has to look at afterwards.
+    """Carry out one step, and return the consumers that the next pass has to check.
 
     Raises:
         AssetflowError: the step is refused and had no effect.
@@ -94,7 +116,7 @@ def _(action: TaskStep, world: World) -> Touched:
     said = [(entry, entry.asset()) for entry in action.emit]
     assets = [*(outlet for outlet in outlets if isinstance(outlet, Asset)), *(asset for _, asset in said)]
     named = _names_of(assets)
-    outcome = TaskOutcome(outlets, lambda name: world.book.owner_of(name) or named.get(name))
+    outcome = TaskOutcome(outlets, lambda name: world.state.names.owner_of(name) or named.get(name))
     updates = []
     if action.completed:
         for entry, asset in said:
@@ -102,21 +124,11 @@ def _(action: TaskStep, world: World) -> Touched:
         updates = outcome.updates(cast("str | None", action.partition_key))
     touched: Touched = {}
     for asset in assets:
-        touched |= registry.declare_name(world.book, asset)
+        touched |= registry.declare_name(world.state, asset)
     task_run = world.new_id("task run", world.step)
-    events = [
-        AssetEvent(
-            id=update.event_id(task_run),
-            asset=update.asset,
-            occurred=world.now,
-            origin=Origin("task"),
-            extra=update.extra,
-            partition_key=update.partition_key,
-            aliases=update.aliases,
-        )
-        for update in updates
-    ]
-    return _merged(touched, _record(world, events))
+    recorded = _record(world, [_task_event(update, task_run, world.now) for update in updates])
+    # `touched` checks all keys of its consumers, which includes the keys in `recorded`.
+    return recorded | touched
 
 
 @carry_out.register
@@ -126,16 +138,17 @@ def _(action: TickStep, world: World) -> Touched:  # noqa: ARG001
 
 @carry_out.register
 def _(action: PauseStep, world: World) -> Touched:
-    world.timers.follow(registry.switch(world.book, world.consumer(action.consumer), paused=True), world.now)
+    consumer = world.consumer(action.consumer)
+    _follow(world, consumer, registry.switch(world.state, consumer, paused=True))
     return {}
 
 
 @carry_out.register
 def _(action: ResumeStep, world: World) -> Touched:
     consumer = world.consumer(action.consumer)
-    resumed = registry.switch(world.book, consumer, paused=False)
-    world.timers.follow(resumed, world.now)
-    return registry.touched_by(world.book, resumed)
+    resumed = registry.switch(world.state, consumer, paused=False)
+    _follow(world, consumer, resumed)
+    return registry.touched_by(world.state, resumed)
 
 
 @carry_out.register
@@ -148,7 +161,7 @@ def _(action: RedeployStep, world: World) -> Touched:
 
 @carry_out.register
 def _(action: RemoveStep, world: World) -> Touched:
-    registry.remove(world.book, world.consumer(action.consumer))
+    registry.remove(world.state, world.consumer(action.consumer))
     del world.numbers[action.consumer]
     return {}
 
@@ -162,8 +175,8 @@ def _(action: TriggerStep, world: World) -> Touched:
 @carry_out.register
 def _(action: FinishStep, world: World) -> Touched:
     consumer = world.consumer(action.consumer)
-    world.book.end_runs(consumer.id)
-    return registry.touched_by(world.book, consumer)
+    world.state.decisions.end_runs(consumer.id)
+    return registry.touched_by(world.state, consumer)
 
 
 @carry_out.register
@@ -171,7 +184,7 @@ def _(action: GetQueuedStep, world: World) -> Touched:
     chosen = _select(world, action.filter)
     found: dict[str, object] = {}
     for consumer in chosen.consumers:
-        events = [e for e in world.book.queued(consumer.id, action.filter.partition_key) if chosen.matches(e)]
+        events = [e for e in world.state.queues.queued(consumer.id, action.filter.partition_key) if chosen.matches(e)]
         if events:
             found[consumer.name] = [event_to_answer(world, event) for event in events]
     world.answers.append({"step": world.step, "queued": found})
@@ -183,7 +196,7 @@ def _(action: DeleteQueuedStep, world: World) -> Touched:
     chosen = _select(world, action.filter)
     keys = [action.filter.partition_key]
     removed = sum(
-        registry.remove_queued(world.book, consumer, chosen.matches, keys, by=action.by, why=action.why)
+        registry.remove_queued(world.state, consumer, chosen.matches, keys, by=action.by, why=action.why)
         for consumer in chosen.consumers
     )
     world.answers.append({"step": world.step, "removed": removed})
@@ -191,15 +204,34 @@ def _(action: DeleteQueuedStep, world: World) -> Touched:
 
 
 @carry_out.register
-def _(action: AdvanceStep, world: World) -> Touched:  # noqa: ARG001
+def _(action: AdvanceStep | StopStep | StartStep, world: World) -> Touched:  # noqa: ARG001
+    return {}
+
+
+@carry_out.register
+def _(action: ExplainStep, world: World) -> Touched:
+    consumer = world.consumer(action.consumer)
+    world.answers.append({"step": world.step, "consumer": consumer.name, "explained": explained(world, consumer)})
     return {}
 
 
 def _record(world: World, events: Iterable[AssetEvent]) -> Touched:
     recording = Recording(world.new_id("recording", world.step), tuple(events))
-    recorded = record(world.book, recording, world.now)
+    recorded = record(world.state, recording, world.now)
     world.note_events(recorded.events)
     return recorded.touched
+
+
+def _task_event(update: Update, task_run: UUID, now: datetime) -> AssetEvent:
+    return AssetEvent(
+        id=update.event_id(task_run),
+        asset=update.asset,
+        occurred=now,
+        origin=Origin("task"),
+        extra=update.extra,
+        partition_key=update.partition_key,
+        aliases=update.aliases,
+    )
 
 
 def _say(outcome: TaskOutcome, entry: Said, asset: Asset) -> None:
@@ -211,13 +243,13 @@ def _say(outcome: TaskOutcome, entry: Said, asset: Asset) -> None:
         return
     if entry.partition_keys is not None:
         raise OutletError(
-            f"partition keys were given for alias {entry.alias!r}", rule="2.5", fix="Its events have the run's key"
+            f"partition keys are given for alias {entry.alias!r}", rule="2.5", fix="Its events have the run's key"
         )
     outcome.add(entry.alias, asset, extra)
 
 
 def _names_of(assets: Iterable[Asset]) -> dict[str, str]:
-    """The names that a step declares; the first URI has a name."""
+    """Return the names that a step declares, each with the first URI that has it."""
     named: dict[str, str] = {}
     for asset in assets:
         named.setdefault(asset.name, asset.uri)
@@ -225,7 +257,7 @@ def _names_of(assets: Iterable[Asset]) -> dict[str, str]:
 
 
 class _Chosen(NamedTuple):
-    """The consumers whose queue is meant, which of its events are, and whom the named asset's name concerns."""
+    """What a step about queued events names: consumers and events, and the consumers to check afterwards."""
 
     consumers: list[Consumer]
     matches: Callable[[AssetEvent], bool]
@@ -241,9 +273,4 @@ def _select(world: World, chosen: QueueFilter) -> _Chosen:
             return False
         return chosen.before is None or (event.recorded is not None and event.recorded < chosen.before)
 
-    return _Chosen(consumers, matches, {} if asset is None else registry.declare_name(world.book, asset))
-
-
-def _merged(first: Touched, second: Touched) -> Touched:
-    """Both; where one of them says all keys, all keys."""
-    return second | first
+    return _Chosen(consumers, matches, {} if asset is None else registry.declare_name(world.state, asset))

@@ -1,4 +1,4 @@
-"""Reading plain JSON data with its place at hand, so that every complaint says where."""
+"""Read the plain JSON data of a scenario, with errors that name the place in it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from assetflow.errors import InvalidScenario
 
 T = TypeVar("T")
 
-# What is built only when its place in the scenario is reached. Its form was checked when the file was read; what the
-# contract refuses shows when it is built, and belongs into the answer.
+# A value that is built when its step is reached. Its form is checked when the scenario is read. What the contract
+# refuses becomes an error only when the value is built, and is a part of the answer.
 Deferred = Callable[[], T]
 
 
 def refuse(message: str, where: str, fix: str = "") -> NoReturn:
+    """Raise `InvalidScenario`."""
     raise InvalidScenario(message, where=where, fix=fix)
 
 
@@ -24,20 +25,20 @@ def is_object(value: object) -> TypeGuard[Mapping[str, object]]:
 
 
 def single(value: object) -> tuple[str, object]:
-    """Word and content of an object with one key; an empty word for anything else."""
+    """Return the key and the value of an object with one key, and `("", None)` for any other value."""
     if is_object(value) and len(value) == 1:
         return next(iter(value.items()))
     return "", None
 
 
 def as_object(value: object, where: str, known: Collection[str] | None = None) -> Mapping[str, object]:
-    """A JSON object, with no other keys than the known ones."""
+    """Return a value that is a JSON object, after checking that it has only known keys."""
     if not is_object(value):
-        refuse(f"{short(value)} is no object", where)
+        refuse(f"{short(value)} is not an object", where)
     data = value
     for key in data:
         if not isinstance(cast("object", key), str):
-            refuse(f"the key {key!r} is no text", where, "Put it in quotes")
+            refuse(f"the key {key!r} is not a text", where, "Put it in quotes")
     if known is not None:
         for key in data:
             if key not in known:
@@ -47,13 +48,13 @@ def as_object(value: object, where: str, known: Collection[str] | None = None) -
 
 def as_list(value: object, where: str) -> list[object]:
     if not isinstance(value, list | tuple):
-        refuse(f"{short(value)} is no list", where)
+        refuse(f"{short(value)} is not a list", where)
     return list(cast("list[object]", value))
 
 
 def as_text(value: object, where: str) -> str:
     if not isinstance(value, str):
-        refuse(f"{short(value)} is no text", where)
+        refuse(f"{short(value)} is not a text", where)
     return value
 
 
@@ -65,26 +66,26 @@ def as_bool(value: object, where: str) -> bool:
 
 def as_number(value: object, where: str) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        refuse(f"{short(value)} is no number", where)
+        refuse(f"{short(value)} is not a number", where)
     return value
 
 
 def as_choice(value: object, choices: Collection[str], where: str) -> str:
     if not isinstance(value, str) or value not in choices:
-        refuse(f"{short(value)} is not known here", where, f"Write one of {', '.join(choices)}")
+        refuse(f"{short(value)} is not allowed here", where, f"Write one of {', '.join(choices)}")
     return value
 
 
 def as_time(value: object, where: str) -> datetime:
-    """A time in ISO 8601; without an offset it is UTC."""
+    """Return a time in UTC from ISO 8601; without an offset it is UTC already."""
     try:
         moment = value if isinstance(value, datetime) else datetime.fromisoformat(as_text(value, where))
         return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
-        refuse(f"{short(value)} is no time", where, "Write 2026-01-01T00:00:00Z")
+        refuse(f"{short(value)} is not a time", where, "Write 2026-01-01T00:00:00Z")
 
 
 def short(value: object) -> str:
-    """A value as it fits into a message."""
+    """Return a value for a message, cut after 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,4 +1,4 @@
-"""A scenario: consumers, and steps with their times."""
+"""Read scenarios: consumers, and steps with their times."""
 
 from __future__ import annotations
 
@@ -19,9 +19,18 @@ from assetflow.core.simulation.reading import (
     is_object,
     refuse,
 )
-from assetflow.core.simulation.steps import Action, read_action, seconds_of
+from assetflow.core.simulation.steps import (
+    TIMED_ONLY,
+    WHILE_STOPPED,
+    Action,
+    RedeployStep,
+    StartStep,
+    StopStep,
+    read_action,
+    seconds_of,
+)
 
-Passes = Literal["tick", "live"]
+Passes = Literal["tick", "live", "timed"]
 
 _KEYS = ("name", "why", "start", "receipts", "passes", "consumers", "steps")
 _DEFAULT_START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -30,7 +39,7 @@ _BETWEEN_STEPS = timedelta(seconds=60)
 
 @dataclass(frozen=True)
 class Step:
-    """One step: when it happens, what, and how it was written."""
+    """One step: its time, its action, and the data from which it was read."""
 
     time: datetime
     action: Action
@@ -39,12 +48,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is simulated.
+    """A scenario to simulate.
 
     Attributes:
-        start: when the consumers are deployed, in the order of the file.
-        receipts: whether the answer lists what became of each event.
-        passes: where passes happen: at `tick` steps, or after every step as in the running system (4.3).
+        start: when the consumers are deployed, UTC.
+        consumers: the consumers by name, in the order in which they are deployed.
+        receipts: the answer has the receipts.
+        passes: "tick": there is a pass at each `tick` step. "live": there is one after every step, as in the running
+            system (contract 4.3). "timed": the clock runs between the steps, too (contract 9.6).
     """
 
     name: str
@@ -56,45 +67,77 @@ class Scenario:
 
 
 def read_scenario(value: object, where: str = "") -> Scenario:
-    """The scenario that plain data describes.
+    """Return the scenario in plain JSON data.
+
+    Parameters:
+        where: the file that the data came from, which errors name.
 
     Raises:
-        InvalidScenario: the data is not in the format; the error names scenario and step.
+        InvalidScenario: the data does not have the format. The error names the scenario and the step.
     """
     name = value.get("name") if is_object(value) else None
     place = f"{where}: scenario {name!r}" if where else f"scenario {name!r}"
     data = as_object(value, place, _KEYS)
     start = as_time(data["start"], f"{place}, start") if "start" in data else _DEFAULT_START
     consumers = as_object(data.get("consumers", {}), f"{place}, consumers")
-    return Scenario(
+    scenario = Scenario(
         name=as_text(data.get("name"), f"{place}, name"),
         start=start,
         consumers={key: read_consumer(spec, f"{place}, consumer {key!r}") for key, spec in consumers.items()},
         steps=tuple(read_steps(as_list(data.get("steps", []), f"{place}, steps"), start, place)),
         receipts=as_bool(data.get("receipts", False), f"{place}, receipts"),
-        passes=cast("Passes", as_choice(data.get("passes", "tick"), ("tick", "live"), f"{place}, passes")),
+        passes=cast("Passes", as_choice(data.get("passes", "tick"), ("tick", "live", "timed"), f"{place}, passes")),
     )
+    _check_timed(scenario, place)
+    return scenario
+
+
+def _check_timed(scenario: Scenario, where: str) -> None:
+    """Refuse what needs a clock in a scenario without one, and what cannot happen while the evaluator is down."""
+    specs = list(scenario.consumers.values())
+    stopped = False
+    for number, step in enumerate(scenario.steps):
+        place = f"{where}, step {number}"
+        if isinstance(step.action, RedeployStep):
+            specs += step.action.consumers.values()
+        if isinstance(step.action, TIMED_ONLY) and scenario.passes != "timed":
+            refuse("this step needs a clock", place, 'Write "passes": "timed"')
+        if isinstance(step.action, StartStep) != stopped and isinstance(step.action, StartStep | StopStep):
+            refuse("the evaluator is stopped and started in turn", place)
+        if stopped and not isinstance(step.action, (*WHILE_STOPPED, StartStep)):
+            refuse("while the evaluator is down, only updates come and time passes", place)
+        stopped = isinstance(step.action, StopStep) or (stopped and not isinstance(step.action, StartStep))
+    if scenario.passes != "timed" and any(spec.is_timed for spec in specs):
+        refuse("a consumer needs a clock", where, 'Write "passes": "timed"')
 
 
 def read_scenarios(value: object, where: str = "") -> list[Scenario]:
-    """The scenarios of a file's data: those of a list, or the one that it is. Raises as `read_scenario`."""
+    """Return the scenarios in the data of a file: a list of scenarios, or one. Raises as `read_scenario` does."""
     values = cast("list[object]", value) if isinstance(value, list) else [value]
     return [read_scenario(one, where) for one in values]
 
 
 def scenario_of_flows(name: str, flows: Mapping[str, ConsumerOptions], steps: object, where: str = "") -> Scenario:
-    """The scenario of flows that are deployed as they are, with a list of steps, and passes as in the running system.
+    """Return the scenario of existing flows, with passes as in the running system, and with its clock if they need it.
+
+    Parameters:
+        flows: the name and the options of each flow.
+        steps: a list of steps, as in a scenario.
+        where: the file that the steps came from, which errors name.
 
     Raises:
-        InvalidScenario: the steps are not in the format.
+        InvalidScenario: the steps do not have the format.
     """
-    found = read_steps(as_list(steps, where), _DEFAULT_START, where)
+    found = tuple(read_steps(as_list(steps, where), _DEFAULT_START, where))
+    timed = any(options.is_timed for options in flows.values()) or any(isinstance(s.action, TIMED_ONLY) for s in found)
     consumers = {flow: ConsumerSpec(lambda options=options: options) for flow, options in flows.items()}
-    return Scenario(name, _DEFAULT_START, consumers, tuple(found), receipts=True, passes="live")
+    scenario = Scenario(name, _DEFAULT_START, consumers, found, receipts=True, passes="timed" if timed else "live")
+    _check_timed(scenario, where)
+    return scenario
 
 
 def read_steps(steps: Iterable[object], start: datetime, where: str) -> Iterable[Step]:
-    """The steps with their times: a minute apart unless they say otherwise, and never backwards."""
+    """Yield the steps with their times: a minute apart unless the step gives a time, and never backwards."""
     now = start
     for number, value in enumerate(steps):
         place = f"{where}, step {number}"

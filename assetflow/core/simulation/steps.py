@@ -1,4 +1,4 @@
-"""The steps of a scenario as values, each with the time at which it happens."""
+"""The actions of a scenario's steps, and how they are read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TASK_STATES = ("completed", "failed", "crashed", "cancelled", "skipped", "cached
 
 @dataclass(frozen=True)
 class EventStep:
-    """One event is recorded."""
+    """Record one event."""
 
     asset: Deferred[Asset]
     extra: object
@@ -37,7 +37,7 @@ class EventStep:
 
 @dataclass(frozen=True)
 class Said:
-    """One thing that a task said: about an outlet, or about an alias if one is named."""
+    """What a task says about one outlet; about an alias if `alias` is not `None`."""
 
     alias: str | None
     asset: Deferred[Asset]
@@ -47,7 +47,7 @@ class Said:
 
 @dataclass(frozen=True)
 class TaskStep:
-    """A task ends."""
+    """End a task. Only a completed one makes updates."""
 
     outlets: tuple[Deferred[Outlet], ...]
     emit: tuple[Said, ...]
@@ -57,7 +57,7 @@ class TaskStep:
 
 @dataclass(frozen=True)
 class TickStep:
-    """One pass over all consumers."""
+    """Make one pass over all consumers."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class ResumeStep:
 
 @dataclass(frozen=True)
 class RedeployStep:
-    """New schedules for consumers, or new consumers, in the order of the file."""
+    """Deploy consumers, or change their schedules, in the order of the file."""
 
     consumers: Mapping[str, ConsumerSpec]
 
@@ -84,21 +84,21 @@ class RemoveStep:
 
 @dataclass(frozen=True)
 class TriggerStep:
-    """A manual run."""
+    """Start a manual run, which consumes nothing."""
 
     consumer: str
 
 
 @dataclass(frozen=True)
 class FinishStep:
-    """All runs of a consumer have ended."""
+    """End all runs of a consumer."""
 
     consumer: str
 
 
 @dataclass(frozen=True)
 class QueueFilter:
-    """Which queued events are meant; all that is given must fit."""
+    """A choice of queued events: those that fit all fields that are not `None`."""
 
     consumer: str | None
     asset: Deferred[Asset] | None
@@ -119,8 +119,25 @@ class DeleteQueuedStep:
 
 
 @dataclass(frozen=True)
+class StopStep:
+    """The evaluator goes down."""
+
+
+@dataclass(frozen=True)
+class StartStep:
+    """The evaluator comes back, and goes through what came meanwhile and the instants, in order (9.6)."""
+
+
+@dataclass(frozen=True)
+class ExplainStep:
+    """What holds a consumer back (9.15)."""
+
+    consumer: str
+
+
+@dataclass(frozen=True)
 class AdvanceStep:
-    """Time passes; how much is in the step's time."""
+    """Let time pass. The time of the step says how much."""
 
 
 Action = (
@@ -136,11 +153,17 @@ Action = (
     | GetQueuedStep
     | DeleteQueuedStep
     | AdvanceStep
+    | StopStep
+    | StartStep
+    | ExplainStep
 )
+
+TIMED_ONLY = (StopStep, StartStep, ExplainStep)
+WHILE_STOPPED = (EventStep, TaskStep, AdvanceStep)
 
 
 def read_action(data: Mapping[str, object], where: str) -> Action:
-    """The one thing that a step does."""
+    """Read the action of a step."""
     kinds = [key for key in data if key in _READERS]
     if not kinds:
         refuse(f"unknown step {short(dict(data))}", where, f"Known are {', '.join(_READERS)}")
@@ -153,7 +176,7 @@ def read_action(data: Mapping[str, object], where: str) -> Action:
 
 
 def seconds_of(data: Mapping[str, object], where: str) -> float:
-    """By how much an `advance` moves the clock."""
+    """Return the seconds by which an `advance` step moves the time."""
     return as_number(data["advance"], f"{where}, advance")
 
 
@@ -221,12 +244,6 @@ def _read_redeploy(data: Mapping[str, object], where: str) -> RedeployStep:
     return RedeployStep({name: read_consumer(spec, f"{where} {name!r}") for name, spec in consumers.items()})
 
 
-def _read_tick(data: Mapping[str, object], where: str) -> TickStep:
-    if not as_bool(data["tick"], where):
-        refuse("a tick is true", where)
-    return TickStep()
-
-
 def _read_filter(data: Mapping[str, object], where: str) -> QueueFilter:
     consumer, asset = data.get("consumer"), data.get("asset")
     before, key = data.get("before"), data.get("partition_key")
@@ -254,8 +271,19 @@ def _read_advance(data: Mapping[str, object], where: str) -> AdvanceStep:  # noq
     return AdvanceStep()
 
 
+def _marking(kind: str, action: Action) -> tuple[str, Callable[[Mapping[str, object], str], Action]]:
+    """Return the reader of a step that has nothing but its name."""
+
+    def read(data: Mapping[str, object], where: str) -> Action:
+        if not as_bool(data[kind], where):
+            refuse(f"{kind} has to be true", where)
+        return action
+
+    return kind, read
+
+
 def _naming(kind: str, make: Callable[[str], Action]) -> tuple[str, Callable[[Mapping[str, object], str], Action]]:
-    """A step that names a consumer and nothing else."""
+    """Return the reader of a step that names only a consumer."""
     return kind, lambda data, where: make(as_text(data[kind], where))
 
 
@@ -265,7 +293,6 @@ _READERS: dict[str, Callable[[Mapping[str, object], str], Action]] = {
     "event": _read_event,
     "task": _read_task,
     "alias_event": _read_alias_event,
-    "tick": _read_tick,
     "redeploy": _read_redeploy,
     "get_queued": _read_get_queued,
     "delete_queued": _read_delete_queued,
@@ -277,6 +304,10 @@ _READERS: dict[str, Callable[[Mapping[str, object], str], Action]] = {
             _naming("remove", RemoveStep),
             _naming("trigger", TriggerStep),
             _naming("finish", FinishStep),
+            _naming("explain", ExplainStep),
+            _marking("tick", TickStep()),
+            _marking("stop", StopStep()),
+            _marking("start", StartStep()),
         ]
     ),
 }

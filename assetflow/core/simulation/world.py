@@ -1,16 +1,17 @@
-"""The world of a simulation: a book in memory, the consumers by name, and what is noted down for the answer."""
+"""The world of a simulation: a state in memory, the consumers by name, the timers, and notes for the answer."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID, uuid5
 
 from assetflow.core.consumers import Consumer, Decision
 from assetflow.core.events import AssetEvent
-from assetflow.core.memory_book import MemoryBook
-from assetflow.core.simulation.timers import Timers
-from assetflow.core.timetables import Tick
+from assetflow.core.rules.state import State
+from assetflow.core.time.timers import Timer, follow
+from assetflow.core.time.timetables import Tick
 from assetflow.errors import AssetflowError, UnknownConsumer
 
 _NAMESPACE = UUID("b1f6a4a7-4b0d-5d0c-9d0b-5f1f6d8f2c35")
@@ -18,7 +19,7 @@ _NAMESPACE = UUID("b1f6a4a7-4b0d-5d0c-9d0b-5f1f6d8f2c35")
 
 @dataclass(frozen=True)
 class TimeRun:
-    """A run of a consumer's time table."""
+    """A run that a consumer's timetable starts."""
 
     step: int
     consumer: int
@@ -27,61 +28,99 @@ class TimeRun:
 
 @dataclass(frozen=True)
 class Failure:
-    """A step, or the consumer of one, that had no effect."""
+    """A refused step, or one refused consumer of a step."""
 
     step: int | None
     consumer: str | None
     error: AssetflowError
 
 
+class Timers:
+    """The timers of all consumers with a timetable. Contract 6.1."""
+
+    def __init__(self) -> None:
+        self._timers: dict[int, Timer] = {}
+
+    def follow(self, consumer: Consumer, now: datetime) -> None:
+        """Update the timer of a consumer that was deployed, changed, paused or resumed."""
+        timer = follow(self._timers.pop(consumer.id, None), consumer, now)
+        if timer is not None:
+            self._timers[consumer.id] = timer
+
+    def due(self, consumer: Consumer, now: datetime) -> list[Tick]:
+        """Return the times since the last call, up to `now`; none while the consumer is paused."""
+        timer = self._timers.get(consumer.id)
+        if timer is None or timer.rests:
+            return []
+        self._timers[consumer.id] = timer.moved(now)
+        return list(timer.due(now))
+
+
 @dataclass
 class World:
-    """All state of a simulation. `step` and `now` are those of the step that is carried out."""
+    """The state of a running simulation; `step` and `now` belong to the current step."""
 
     now: datetime
     step: int | None = None
-    book: MemoryBook = field(default_factory=MemoryBook)
+    state: State = field(default_factory=State)
     timers: Timers = field(default_factory=Timers)
     numbers: dict[str, int] = field(default_factory=dict[str, int])
     names: dict[int, str] = field(default_factory=dict[int, str])
     step_of_event: list[int | None] = field(default_factory=list["int | None"])
     step_of_decision: dict[UUID, int] = field(default_factory=dict[UUID, int])
+    step_of_missed: list[int | None] = field(default_factory=list["int | None"])
     time_runs: list[TimeRun] = field(default_factory=list[TimeRun])
     answers: list[dict[str, object]] = field(default_factory=list[dict[str, object]])
     failures: list[Failure] = field(default_factory=list[Failure])
 
     def consumer(self, name: str) -> Consumer:
-        """The consumer of this name.
+        """Return the consumer with this name.
 
         Raises:
-            UnknownConsumer: there is none, or no more.
+            UnknownConsumer: no consumer with this name is deployed.
         """
         if name not in self.numbers:
-            raise UnknownConsumer(f"no consumer {name!r}", rule="format", fix="Deploy it first")
-        return self.book.consumers[self.numbers[name]]
+            raise UnknownConsumer(f"there is no consumer {name!r}", rule="format", fix="Deploy it first")
+        return self._find(self.numbers[name])
 
     @property
     def consumers(self) -> list[Consumer]:
-        """The consumers that are deployed, in the order in which they were."""
-        return [self.book.consumers[number] for number in sorted(self.numbers.values())]
+        """The deployed consumers, in the order in which they were deployed."""
+        return [self._find(number) for number in sorted(self.numbers.values())]
+
+    def _find(self, number: int) -> Consumer:
+        found = self.state.consumers.find(number)
+        assert found is not None, "a consumer that has a name is deployed"
+        return found
 
     def new_consumer_id(self, name: str) -> int:
-        """The number of a consumer that is new; a name that comes again gets another one (3.6)."""
+        """Return the id for a new consumer. One that is deployed again after its removal gets another. Contract 3.6."""
         number = len(self.names) + 1
         self.names[number] = name
         self.numbers[name] = number
         return number
 
     def new_id(self, *parts: object) -> UUID:
-        """An id that is the same whenever the scenario is simulated."""
+        """Return an id that is the same each time that the scenario is simulated."""
         return uuid5(_NAMESPACE, "|".join(map(str, parts)))
+
+    def run_times(self) -> None:
+        """Run the times of timetables that have come since the last call."""
+        assert self.step is not None
+        for consumer in self.consumers:
+            self.time_runs += [TimeRun(self.step, consumer.id, tick) for tick in self.timers.due(consumer, self.now)]
 
     def note_events(self, events: list[AssetEvent]) -> None:
         self.step_of_event += [self.step] * len(events)
 
-    def note_decisions(self, decisions: list[Decision]) -> None:
+    def note_decisions(self, decisions: Iterable[Decision]) -> None:
         assert self.step is not None
         self.step_of_decision |= {decision.id: self.step for decision in decisions}
+
+    def note_missed(self) -> None:
+        """Note in which step the clock has looked at the deadlines that were missed since the last call."""
+        missed = len(self.state.changes.missed)
+        self.step_of_missed += [self.step] * (missed - len(self.step_of_missed))
 
     def fail(self, error: AssetflowError, consumer: str | None = None) -> None:
         self.failures.append(Failure(self.step, consumer, error))

@@ -170,12 +170,12 @@ def test_json_is_written_as_it_was_read(value: Any) -> None:
         {"day": {}, "hour": {}},
         {"identity": {"max_downstream_keys": 0}},
         {"identity": {}, "max_downstream_keys": True},
-        {"allowed": []},
+        {"allowed": None},
         {"allowed": "us"},
         {"fixed": " "},
         {"fixed": 5},
         {"product": ["identity"]},
-        {"product": {"mappers": ["identity", "identity"], "delimiter": ""}},
+        {"product": {"mappers": ["identity", "identity"], "delimiter": 5}},
         {"chain": "identity"},
         {"chain": ["day", "decade"]},
         {"rollup": {"upstream": "day"}},
@@ -200,6 +200,28 @@ def test_one_mapper_is_no_product() -> None:
             make(IdentityMapper())
         with pytest.raises(InvalidPartition):
             make(IdentityMapper(), "day")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("value", "word"),
+    [
+        ({"allowed": []}, "not one of the allowed keys: (none)"),
+        ({"product": {"mappers": ["identity", "identity"], "delimiter": ""}}, "empty delimiter"),
+    ],
+)
+def test_what_can_map_nothing_fails_for_each_key(value: Any, word: str) -> None:
+    mapper = mapper_from_json(value)
+    assert mapper.describe()
+    with pytest.raises(MappingError) as caught:
+        mapper.to_downstream("us")
+    assert word in str(caught.value)
+
+
+def test_a_fan_out_keeps_the_order_of_its_segments() -> None:
+    window = SegmentWindow(["us", "eu", "us", "ap"])
+    mapper = FanOutMapper(upstream_mapper=IdentityMapper(), window=window, downstream_mapper=IdentityMapper())
+    assert mapper.to_downstream("x") == ("us", "eu", "ap")
+    assert mapper_from_json(mapper.as_json()).to_downstream("x") == ("us", "eu", "ap")
 
 
 def test_users_can_write_a_mapper() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from assetflow.core.backfill import target_keys_between
 from assetflow.core.partitions.ranges import KeySeries, read_period, series_of_keys
+from assetflow.core.rules.backfill import target_keys_between
 from assetflow.core.schedules import Schedule
-from assetflow.core.timetables import CronPartitionTimetable
+from assetflow.core.time.timetables import CronPartitionTimetable
 from assetflow.errors import InvalidPartition
 
 

@@ -65,7 +65,7 @@ def test_step_is_refused_with_its_place(step: Any) -> None:
         {"partitioned": {"default_mapper": "day"}},
         {"partitioned": {"assets": "s3://b/a", "default_mapper": "fortnight"}},
         {"partitioned": {"assets": "s3://b/a", "default_mapper": {"chain": ["day", {"moon": 1}]}}},
-        {"partitioned": {"assets": "s3://b/a", "mappers": [[{"alias": "x"}, "day"]]}},
+        {"partitioned": {"assets": "s3://b/a", "mappers": [[{"mapper": "x"}, "day"]]}},
         {"cron": {"timezone": "UTC"}},
         {"schedule": "s3://b/a", "paused": "yes"},
         {"schedule": "s3://b/a", "while_paused": "dance"},

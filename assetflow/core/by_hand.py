@@ -1,0 +1,84 @@
+"""Events that people and programs make without a task: by the API, the CLI or `emit` (contract 2.6)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from uuid import UUID
+
+from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.events import AssetEvent, Origin, check_extra
+from assetflow.core.partitions import check_key
+from assetflow.errors import AssetflowError, TooLarge
+
+EXTRA_BYTES = 64 * 1024
+
+
+def event_by_hand(
+    asset: Asset,
+    *,
+    id: UUID,  # noqa: A002 (the event's word for it)
+    occurred: datetime,
+    origin: Origin,
+    extra: object = None,
+    partition_key: object = None,
+    aliases: Iterable[AssetAlias | str] = (),
+) -> AssetEvent:
+    """Return the event of an update that no task made.
+
+    Contract 2.6.
+
+    Parameters:
+        id: the event's id.
+        occurred: when the update happened, with a time zone.
+        extra: a JSON object; `None` stands for an empty one.
+        aliases: the aliases that the update comes through, or their names.
+
+    Raises:
+        InvalidEvent, InvalidAsset: an argument breaks chapter 1 or 2 of the contract. `where` is `extra`,
+            `partition_key` or `aliases`.
+    """
+    return AssetEvent(
+        id=id,
+        asset=asset,
+        occurred=occurred,
+        origin=origin,
+        extra=check_extra(extra, where="extra"),
+        partition_key=None if partition_key is None else key_by_hand(partition_key),
+        aliases=_names(aliases),
+    )
+
+
+def key_by_hand(key: object) -> str:
+    """Return a partition key that a person or program gave, unchanged.
+
+    Raises:
+        InvalidEvent: the key breaks contract 2.5. `where` is `partition_key`.
+    """
+    try:
+        return check_key(key)
+    except AssetflowError as error:
+        raise error.at("partition_key") from error
+
+
+def check_size(extra: Mapping[str, object], *, where: str = "extra") -> None:
+    """Refuse an extra from outside that is larger than 64 KiB as JSON.
+
+    Raises:
+        TooLarge: the extra is larger.
+    """
+    size = len(json.dumps(extra, ensure_ascii=False, separators=(",", ":")).encode())
+    if size > EXTRA_BYTES:
+        raise TooLarge(
+            f"the extra has {size} bytes, the limit is {EXTRA_BYTES}",
+            where=where,
+            fix="Store the data elsewhere, and give a link to it",
+        )
+
+
+def _names(aliases: Iterable[AssetAlias | str]) -> tuple[str, ...]:
+    try:
+        return tuple(sorted({each.name if isinstance(each, AssetAlias) else AssetAlias(each).name for each in aliases}))
+    except AssetflowError as error:
+        raise error.at("aliases") from error

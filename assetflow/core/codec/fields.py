@@ -1,0 +1,112 @@
+"""Read single fields of JSON objects, with errors that name the field and its value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import cast
+from uuid import UUID
+
+from assetflow.core.json_data import fit_json
+from assetflow.errors import InvalidEvent
+
+Json = Mapping[str, object]
+
+_SHOWN = 80
+
+
+def text(value: object, field: str, where: str) -> str:
+    """Return a field that has to be a text.
+
+    Parameters:
+        field: what the error calls the field.
+        where: the place that the error names.
+
+    Raises:
+        InvalidEvent: the field is missing or is not a text.
+    """
+    if not isinstance(value, str):
+        raise _wrong(value, field, "a text", where)
+    return value
+
+
+def optional_text(value: object, field: str, where: str) -> str | None:
+    """Return a field that is a text or `None`. Raises as `text`."""
+    return None if value is None else text(value, field, where)
+
+
+def uuid(value: object, field: str, where: str) -> UUID:
+    """Return a field that has to be a UUID. Raises as `text`."""
+    found = uuid_or_none(value)
+    if found is None:
+        raise _wrong(value, field, "a UUID", where)
+    return found
+
+
+def uuid_or_none(value: object) -> UUID | None:
+    """Return the UUID that a value is or spells, or `None`."""
+    try:
+        return value if isinstance(value, UUID) else UUID(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def time(value: object, field: str, where: str) -> datetime:
+    """Return a field that has to be a time, in UTC. Raises as `text`."""
+    found = time_or_none(value)
+    if found is None:
+        raise _wrong(value, field, "a time", where, fix="Write 2026-01-01T00:00:00Z")
+    return found
+
+
+def time_or_none(value: object) -> datetime | None:
+    """Return the time that a text spells, in UTC, or `None`."""
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
+        if moment is None:
+            return None
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        # In UTC, the time can lie outside of the years 1 to 9999.
+        return None
+
+
+def mapping(value: object, field: str, where: str) -> Json:
+    """Return a field that is a JSON object, `{}` for `None`. Raises as `text`."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise _wrong(value, field, "a JSON object", where)
+    return cast(Json, value)
+
+
+def mapping_or_empty(value: object) -> Json:
+    """Return a value that is a JSON object, and `{}` for any other."""
+    return cast(Json, value) if isinstance(value, Mapping) else {}
+
+
+def text_or_empty(value: object) -> str:
+    """Return a value that is a text, and "" for any other."""
+    return value if isinstance(value, str) else ""
+
+
+def time_text(moment: datetime | None) -> str | None:
+    """Return a time as ISO text in UTC with a "Z", and `None` for `None`."""
+    return None if moment is None else moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def without_empty(data: dict[str, object], keep: frozenset[str] = frozenset()) -> dict[str, object]:
+    """Return the fields that are not empty, and those in `keep`."""
+    return {key: value for key, value in data.items() if key in keep or value not in (None, "", [], {})}
+
+
+def abridged(value: object) -> str:
+    """Return a value for an error: JSON in ASCII, cut after 80 characters."""
+    written = json.dumps(fit_json(value))
+    return written if len(written) <= _SHOWN else f"{written[:_SHOWN]}…"
+
+
+def _wrong(value: object, field: str, wanted: str, where: str, fix: str = "") -> InvalidEvent:
+    message = f"{field} is missing" if value is None else f"{field} is {abridged(value)}, not {wanted}"
+    return InvalidEvent(message, where=where, rule="2.2", fix=fix)

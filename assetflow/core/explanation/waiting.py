@@ -1,0 +1,91 @@
+"""What holds a timed queue back, when that is over, and what expires meanwhile. Contract 9.15."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from assetflow.core.consumers import Consumer
+from assetflow.core.events import AssetEvent
+from assetflow.core.explanation.words import at, count, iso
+from assetflow.core.rules.clock import next_deadline
+from assetflow.core.rules.state import State
+from assetflow.core.rules.waits import Reason, TimedQueue, Waits
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """What the clock says about one queue.
+
+    Attributes:
+        waits: what the queue waits for, with the instant at which that is over; `None` if nobody knows it.
+        expires: the events that expire, and when, if nothing else happens.
+        deadline: the next deadline that the clock looks at; `None` if there is none.
+        lacking: the number of updates that `min_events` still asks for.
+    """
+
+    waits: Waits
+    expires: tuple[tuple[AssetEvent, datetime], ...] = ()
+    deadline: datetime | None = None
+    lacking: int = 0
+
+    @property
+    def decides_now(self) -> bool:
+        """True if nothing holds the queue back."""
+        return not self.waits.keys() - {"at_latest"}
+
+    @property
+    def words(self) -> str:
+        """What the queue waits for, as a sentence: the latest known instant comes first."""
+        known = [(moment, _WHY[reason]) for reason, moment in self.waits.items() if moment and reason in _WHY]
+        parts = [f"until {at(moment)} ({why})" for moment, why in sorted(known, reverse=True)]
+        parts += [
+            f"for {self._unknown(reason)}"
+            for reason, moment in self.waits.items()
+            if moment is None and reason not in ("condition", "update")
+        ]
+        if (latest := self.waits.get("at_latest")) is not None:
+            parts.append(f"at the latest until {at(latest)} (max_wait)")
+        return f"It waits {', '.join(parts)}." if parts else ""
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences about what expires, and about the next deadline."""
+        found = [
+            f"The update {event.id} of {event.uri} expires at {at(moment)}, unless its window holds by then."
+            for event, moment in self.expires[:5]
+        ]
+        if self.deadline is not None:
+            found.append(f"Its next deadline is at {at(self.deadline)}.")
+        return found
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "waits": {reason: iso(moment) for reason, moment in self.waits.items()},
+            "expires": [[str(event.id), iso(moment)] for event, moment in self.expires],
+            "deadline": iso(self.deadline),
+        }
+
+    def _unknown(self, reason: Reason) -> str:
+        return count(self.lacking, "more update") + " (min_events)" if reason == "more" else _FOR[reason]
+
+
+_WHY: dict[Reason, str] = {
+    "opening": "its schedule opens then",
+    "cooldown": "cooldown after the last decision",
+    "quiet": "debounce after the newest update",
+}
+_FOR: dict[Reason, str] = {
+    "resume": "a resume",
+    "run": "the end of its run (coalesce)",
+    "opening": "an opening that does not come any more",
+}
+
+
+def waiting_of(state: State, consumer: Consumer, target_key: str | None, now: datetime) -> Waiting:
+    """Return what the clock says about a queue of a timed consumer now."""
+    queue = TimedQueue(state, consumer, target_key, now, recorded=True)
+    needed = consumer.options.intake.min_events or 0
+    return Waiting(
+        queue.waits(), tuple(queue.expiries()), next_deadline(state, queue), max(0, needed - len(queue.events))
+    )

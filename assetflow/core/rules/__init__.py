@@ -1,0 +1,1 @@
+"""The rules of the contract: what an update changes, and when a consumer runs."""

@@ -1,0 +1,96 @@
+"""Adopt the decisions that an earlier ledger made, when a ledger is rebuilt or restored from a backup.
+
+The flow runs of those decisions exist. Folding the recordings again need not lead to the same decisions: a rebuild can
+find the recordings in another order, and runs that made a consumer wait have ended meanwhile. Therefore the rebuild
+reads from the flow runs which events each decision consumed. It holds these events back until all of them are queued,
+and then makes the decision with its old id.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from assetflow.core.consumers import Consumer, Decision
+from assetflow.core.events import AssetEvent, Recording
+from assetflow.core.rules.fold import Recorded, Touched, pass_over, record
+from assetflow.core.rules.state import State
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A decision of an earlier ledger, read from the context of its flow run.
+
+    Attributes:
+        events: the ids of the events that it consumed.
+    """
+
+    id: UUID
+    deployment_id: UUID
+    target_key: str | None
+    events: frozenset[UUID]
+    made: datetime
+
+
+class Adoption:
+    """The decisions to adopt. Adopting one does not change this object, so a transaction can be repeated.
+
+    Parameters:
+        decided: the decisions; two of the same deployment and key have no event in common.
+    """
+
+    def __init__(self, decided: Iterable[Decided]) -> None:
+        self._decided: dict[tuple[UUID, str | None], list[Decided]] = defaultdict(list)
+        for each in sorted(decided, key=lambda each: each.made):
+            self._decided[each.deployment_id, each.target_key].append(each)
+
+    def record_and_pass(self, state: State, recording: Recording, now: datetime) -> tuple[Recorded, list[Decision]]:
+        """Record a recording and make the pass that follows it."""
+        recorded = record(state, recording, now)
+        return recorded, self.pass_over(state, recorded.touched, now)
+
+    def pass_over(self, state: State, touched: Touched, now: datetime) -> list[Decision]:
+        """Adopt decisions whose events are all queued, then make a pass over the queues without events of others."""
+        decisions: list[Decision] = []
+        free: Touched = {}
+        for number, (consumer, keys) in touched.items():
+            own: set[str | None] = set()
+            for key in state.queues.target_keys(number) if keys is None else keys:
+                decisions += self._adopt(state, consumer, key, partly=False)
+                if not self._waits(state, consumer, key):
+                    own.add(key)
+            free[number] = (consumer, own)
+        return decisions + pass_over(state, free, now)
+
+    def finish(self, state: State, consumers: Iterable[Consumer], now: datetime) -> list[Decision]:
+        """Adopt the remaining decisions with those of their events that are queued, because no others will come.
+
+        Parameters:
+            consumers: all consumers, because another process may have recorded some of the events.
+        """
+        everybody: Touched = {consumer.id: (consumer, None) for consumer in consumers}
+        decisions: list[Decision] = []
+        for consumer, _ in everybody.values():
+            for key in list(state.queues.target_keys(consumer.id)):
+                decisions += self._adopt(state, consumer, key, partly=True)
+        return decisions + pass_over(state, everybody, now)
+
+    def _adopt(self, state: State, consumer: Consumer, key: str | None, *, partly: bool) -> list[Decision]:
+        found: list[Decision] = []
+        for each in self._decided.get((consumer.deployment_id, key), ()):
+            events = _queued_of(each, state, consumer, key)
+            if events and (partly or len(events) == len(each.events)):
+                found.append(Decision(each.id, consumer.id, each.deployment_id, key, events, each.made))
+                state.decide(found[-1])
+        return found
+
+    def _waits(self, state: State, consumer: Consumer, key: str | None) -> bool:
+        decided = self._decided.get((consumer.deployment_id, key), ())
+        return any(_queued_of(each, state, consumer, key) for each in decided)
+
+
+def _queued_of(decided: Decided, state: State, consumer: Consumer, key: str | None) -> tuple[AssetEvent, ...]:
+    return tuple(event for event in state.queues.queued(consumer.id, key) if event.id in decided.events)

@@ -1,0 +1,209 @@
+"""Change consumers: deploy, change the schedule, pause, resume, remove, and remove queued events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from datetime import datetime
+
+from assetflow.core.assets import Asset
+from assetflow.core.conditions import Token
+from assetflow.core.consumers import Consumer, Decision, Receipt
+from assetflow.core.events import AssetEvent
+from assetflow.core.rules import clock
+from assetflow.core.rules.fold import Passing, Touched, pass_over, refuse, touch_judging
+from assetflow.core.rules.mapping import target_keys_of
+from assetflow.core.rules.state import State
+from assetflow.core.rules.state.events import place_in_ledger
+from assetflow.core.schedules import ConsumerOptions, Schedule
+from assetflow.errors import MappingError, NameTaken
+
+
+def deploy(state: State, consumer: Consumer) -> None:
+    """Add a new consumer with an empty queue, and save the names of the assets in its schedule. Contract 3.6.
+
+    Raises:
+        NameTaken: an asset's name belongs to another URI (1.2). Nothing is changed.
+    """
+    check_names(state, consumer.schedule)
+    _declare_names(state, consumer.schedule)
+    state.consumers.save(consumer)
+
+
+def change(state: State, consumer: Consumer, options: ConsumerOptions) -> Consumer:
+    """Give a consumer a new schedule and options, and return the changed consumer.
+
+    Queued events that still match stay queued, the others are superseded. Contract 4.4, 5.6.
+
+    Raises:
+        NameTaken: an asset's name belongs to another URI (1.2). Nothing is changed.
+    """
+    check_names(state, options.schedule)
+    _declare_names(state, options.schedule)
+    changed = replace(consumer, options=options)
+    by_event: dict[AssetEvent, list[str | None]] = {}
+    for key, event in state.all_queued(consumer.id):
+        by_event.setdefault(event, []).append(key)
+    state.consumers.save(changed)
+    for event in sorted(by_event, key=place_in_ledger):
+        _requeue(state, changed, event, by_event[event])
+    return changed
+
+
+def remove(state: State, consumer: Consumer) -> None:
+    """Remove a consumer; its queued events are superseded. Contract 3.6."""
+    for key, event in list(state.all_queued(consumer.id)):
+        _supersede(state, consumer, event, key)
+    state.consumers.remove(consumer)
+
+
+def switch(state: State, consumer: Consumer, *, paused: bool | None = None, held: bool | None = None) -> Consumer:
+    """Pause or resume a consumer, hold or release it, and return the changed consumer. Contract 3.4.
+
+    Parameters:
+        paused: the consumer's automation is switched off; `None` changes nothing.
+        held: its deployment is paused; `None` changes nothing.
+    """
+    changed = replace(
+        consumer,
+        paused=consumer.paused if paused is None else paused,
+        held=consumer.held if held is None else held,
+    )
+    state.consumers.save(changed)
+    return changed
+
+
+def touched_by(state: State, consumer: Consumer) -> Touched:
+    """Return the consumers to check after a consumer was deployed, changed or resumed, or its run ended.
+
+    These are the consumer itself, and all consumers that refer by name to an asset that its schedule declares: the
+    declaration may have made the name known. Contract 4.3, 4.7.
+    """
+    touched: Touched = {}
+    for asset in consumer.schedule.named_assets:
+        if state.names.owner_of(asset.name) == asset.uri:
+            touch_judging(state, asset.uri, [Token("name", asset.name)], touched)
+    return touched | {consumer.id: (consumer, None)}
+
+
+def pass_over_consumer(state: State, consumer: Consumer, now: datetime, passing: Passing = pass_over) -> list[Decision]:
+    """Make the pass that follows a changed schedule. Contract 4.3, 4.4."""
+    return passing(state, touched_by(state, consumer), now)
+
+
+def pass_over_freed(
+    state: State, before: Consumer, after: Consumer, now: datetime, passing: Passing = pass_over
+) -> list[Decision]:
+    """Make the pass that follows a resume or a release; do nothing if there was none. Contract 3.4, 4.3."""
+    freed = (before.paused and not after.paused) or (before.held and not after.held)
+    return pass_over_consumer(state, after, now, passing) if freed else []
+
+
+def pass_over_ended(
+    state: State, number: int, target_key: str | None, now: datetime, passing: Passing = pass_over
+) -> list[Decision]:
+    """Make the pass that follows the end of a run; do nothing unless the consumer coalesces. Contract 4.7.
+
+    Parameters:
+        number: the id of the consumer.
+        target_key: the key of the run.
+    """
+    consumer = state.consumers.find(number)
+    if consumer is None or not consumer.coalesces:
+        return []
+    return passing(state, {number: (consumer, {target_key})}, now)
+
+
+def remove_queued(
+    state: State,
+    consumer: Consumer,
+    matches: Callable[[AssetEvent], bool],
+    target_keys: Collection[str | None],
+    *,
+    by: str = "",
+    why: str = "",
+) -> int:
+    """Remove queued events for an operator, and return how many receipts became `removed`. Contract 3.7.
+
+    Parameters:
+        matches: returns True for the events to remove.
+        target_keys: the pending partitions to remove from, or `{None}` for a plain consumer.
+        by, why: who removes them, and the reason given.
+    """
+    removed = 0
+    for key in target_keys:
+        for event in list(state.queues.queued(consumer.id, key)):
+            if matches(event):
+                receipt = Receipt(place_in_ledger(event), event.uri, consumer.id, "removed", key, by=by, why=why)
+                state.write(event, receipt)
+                removed += 1
+    return removed
+
+
+def check_names(state: State, schedule: Schedule) -> None:
+    """Refuse a schedule in which a name belongs to a second URI (1.2).
+
+    Raises:
+        NameTaken: it belongs to another asset of the schedule, or to one that was known before.
+    """
+    named: dict[str, str] = {}
+    for asset in schedule.named_assets:
+        owner = state.names.owner_of(asset.name) or named.setdefault(asset.name, asset.uri)
+        if owner != asset.uri:
+            raise NameTaken(
+                f"the name {asset.name!r} belongs to {owner!r}, it cannot name {asset.uri!r} too",
+                rule="1.2",
+                fix="Give one of the two assets another name",
+            )
+
+
+def declare_name(state: State, asset: Asset) -> Touched:
+    """Save the name of an asset unless it belongs to another; return the consumers to check. Contract 1.2."""
+    touched: Touched = {}
+    if state.names.owner_of(asset.name) is None:
+        state.names.declare(asset.name, asset.uri)
+        touch_judging(state, asset.uri, [Token("name", asset.name)], touched)
+    return touched
+
+
+def _declare_names(state: State, schedule: Schedule) -> None:
+    for asset in schedule.named_assets:
+        if state.names.owner_of(asset.name) is None:
+            state.names.declare(asset.name, asset.uri)
+
+
+def _requeue(state: State, consumer: Consumer, event: AssetEvent, keys: list[str | None]) -> None:
+    """Queue an event again under the consumer's new schedule, or supersede it.
+
+    Parameters:
+        keys: the target keys under which it was queued.
+    """
+    schedule = consumer.schedule
+    tokens = state.names.tokens_of(event.uri)
+    if not (tokens & schedule.tokens) or not consumer.wants_key(event.partition_key):
+        for key in keys:
+            _supersede(state, consumer, event, key)
+        return
+    if not schedule.is_partitioned:
+        return
+    done = {
+        receipt.target_key
+        for receipt in state.receipts.of(consumer.id, place_in_ledger(event))
+        if receipt.status in ("consumed", "removed")
+    }
+    for key in keys:
+        state.unqueue(event, consumer.id, key)
+    try:
+        new_keys = target_keys_of(consumer, event, tokens)
+    except MappingError as error:
+        refuse(state, event, consumer, "not_mapped", error=str(error))
+        return
+    for key in new_keys:
+        if key not in done:
+            if consumer.is_timed:
+                clock.fill(state, consumer, key)
+            state.write(event, Receipt(place_in_ledger(event), event.uri, consumer.id, "queued", key))
+
+
+def _supersede(state: State, consumer: Consumer, event: AssetEvent, key: str | None) -> None:
+    state.write(event, Receipt(place_in_ledger(event), event.uri, consumer.id, "superseded", key))

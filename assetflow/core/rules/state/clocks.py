@@ -1,0 +1,120 @@
+"""What the clock remembers of timed consumers and their queues. Contract 9.6 to 9.8."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from assetflow.core.rules.state.changes import Changes, QueueKey
+from assetflow.core.rules.state.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerClock:
+    """The opening hours of one consumer, as far as they have come.
+
+    Attributes:
+        gone_through: all openings and closings up to this instant, included, have been gone through.
+        opened: the latest opening; `None` before the first.
+        is_open: `until` has not closed it. Whether a decision has, each queue knows.
+        deadlines: the openings that neither a decision nor a deadline has settled: when each deadline is due, and when
+            the schedule opened.
+        due: the next instant at which an opening, `until` or a deadline has to be looked at; `None` if there is none.
+    """
+
+    gone_through: datetime
+    opened: datetime | None = None
+    is_open: bool = False
+    deadlines: tuple[tuple[datetime, datetime], ...] = ()
+    due: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueClock:
+    """What the clock remembers of one queue.
+
+    Attributes:
+        gone_through: everything up to this instant is decided; what comes later counts after it. `None` if the clock
+            had nothing to do yet.
+        closed: the opening that a decision or a deadline has closed for this queue.
+        overdue: a missed deadline said "run", and no decision has come since.
+        told: the sequence of the event whose deadline was told last; 0 before the first.
+        deferred: events are queued whose passes wait until earlier instants are decided.
+        due: the next instant at which time may change something; `None` if there is none.
+    """
+
+    gone_through: datetime | None = None
+    closed: datetime | None = None
+    overdue: bool = False
+    told: int = 0
+    deferred: bool = False
+    due: datetime | None = None
+
+
+_NOTHING = QueueClock()
+
+
+class Clocks:
+    """The clocks of timed consumers and their queues, and when each queue was last decided on."""
+
+    def __init__(self, source: Source, changes: Changes) -> None:
+        self._source = source
+        self._changes = changes
+        # The instant of which part (1) is done for all consumers; `None` where nobody goes through instants for all.
+        self.begun: datetime | None = None
+        self._consumers: dict[int, ConsumerClock | None] = {}
+        self._queues: dict[QueueKey, QueueClock] = {}
+        self._decided: dict[QueueKey, datetime | None] = {}
+
+    def load(self, queues: Collection[QueueKey]) -> None:
+        """Read what is remembered of these queues and their consumers, as far as it is not known."""
+        consumers = {number: None for number, _ in queues if number not in self._consumers}
+        if consumers:
+            self._consumers |= consumers
+            self._consumers |= self._source.consumer_clocks(consumers)
+        missing = {key: _NOTHING for key in queues if key not in self._queues}
+        if missing:
+            self._queues |= missing
+            self._queues |= ((key, clock) for key, clock in self._source.queue_clocks(missing) if key in missing)
+            # What this unit of work has decided is later than what was committed.
+            found = dict(self._source.last_decisions(missing))
+            self._decided = {key: found.get(key) for key in missing} | self._decided
+
+    def consumer(self, consumer: int) -> ConsumerClock | None:
+        """Return the opening hours of a consumer; `None` if it has none."""
+        if consumer not in self._consumers:
+            self._consumers[consumer] = dict(self._source.consumer_clocks([consumer])).get(consumer)
+        return self._consumers[consumer]
+
+    def set_consumer(self, consumer: int, clock: ConsumerClock | None) -> None:
+        """Write the opening hours of a consumer; `None` if it has none any more."""
+        if clock != self.consumer(consumer):
+            self._consumers[consumer] = self._changes.consumer_clocks[consumer] = clock
+
+    def queue(self, consumer: int, target_key: str | None) -> QueueClock:
+        """Return what is remembered of a queue."""
+        key = (consumer, target_key)
+        if key not in self._queues:
+            self.load([key])
+        return self._queues[key]
+
+    def set_queue(self, consumer: int, target_key: str | None, clock: QueueClock) -> None:
+        """Write what is remembered of a queue."""
+        if clock != self.queue(consumer, target_key):
+            self._queues[consumer, target_key] = self._changes.queue_clocks[consumer, target_key] = clock
+
+    def decided(self, consumer: int, target_key: str | None) -> datetime | None:
+        """Return the instant of the last decision of a queue; `None` before the first. Contract 9.11."""
+        self.queue(consumer, target_key)
+        return self._decided[consumer, target_key]
+
+    def note_decision(self, consumer: int, target_key: str | None, made: datetime) -> None:
+        """Remember that a queue was decided on."""
+        self._decided[consumer, target_key] = made
+
+    def renew(self) -> None:
+        """Forget everything: other processes may change it."""
+        self._consumers.clear()
+        self._queues.clear()
+        self._decided.clear()

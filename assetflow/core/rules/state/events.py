@@ -1,0 +1,146 @@
+"""The events in the state: which ids are recorded, the new events, and the recent ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import cast
+from uuid import UUID
+
+from assetflow.core.events import AssetEvent, Recording
+from assetflow.core.rules.state.changes import Changes
+from assetflow.core.rules.state.kept import Kept
+from assetflow.core.rules.state.source import Content, Source
+
+Delivered = Mapping[tuple[str, str | None], datetime]
+"""The events of one recording that are in the ledger: URI and key to when the first of them occurred."""
+
+
+def _weight(event: AssetEvent) -> int:
+    return 1500 + sum(_bytes_in(part) for part in (event.asset.extra, event.extra) if part)
+
+
+def _bytes_in(value: object) -> int:
+    """Return about how many bytes JSON data takes in memory."""
+    if isinstance(value, str):
+        return 60 + len(value)
+    if isinstance(value, dict):
+        items = cast("dict[str, object]", value).items()
+        return 200 + sum(60 + len(key) + _bytes_in(item) for key, item in items)
+    if isinstance(value, list):
+        return 60 + sum(map(_bytes_in, cast("list[object]", value)))
+    return 40
+
+
+class Events:
+    """The events. An event never changes, so a remembered event is always right."""
+
+    def __init__(self, source: Source, changes: Changes, limit: int) -> None:
+        self._source = source
+        self._changes = changes
+        self._bodies = Kept[int, AssetEvent](limit, _weight)
+        # The content of each event by id; None for an id that is not recorded.
+        self._contents: dict[UUID, Content | None] = {}
+        self._delivered: dict[UUID, dict[tuple[str, str | None], datetime]] = {}
+
+    def load(self, recordings: Iterable[Recording]) -> None:
+        """Read which events of these recordings are in the ledger, unless it is known."""
+        recordings = list(recordings)
+        self._load_contents(event.id for each in recordings for event in each.events)
+        missing = dict.fromkeys(each.id for each in recordings if each.id not in self._delivered)
+        if missing:
+            self._delivered |= {number: {} for number in missing}
+            for number, uri, key, occurred in self._source.delivered(missing):
+                self._delivered[number].setdefault((uri, key), occurred)
+
+    def load_bodies(self, sequences: Iterable[int]) -> None:
+        """Read the events with these sequences, unless they are remembered."""
+        first = self._changes.first
+        missing = self._bodies.unknown(number for number in sequences if number < first)
+        if missing:
+            for event in self._source.events(missing):
+                self._bodies.keep(place_in_ledger(event), event)
+
+    def at(self, sequences: Sequence[int]) -> Sequence[AssetEvent]:
+        """Return the events with these sequences, in their order."""
+        first, new, old = self._changes.first, self._changes.events, self._bodies
+        try:
+            return [new[number - first] if number >= first else old[number] for number in sequences]
+        except KeyError:
+            self.load_bodies(sequences)
+            return [new[number - first] if number >= first else old[number] for number in sequences]
+
+    def new(self, recording: Recording) -> Sequence[AssetEvent]:
+        """Return the events of a recording that are not in the ledger yet. See `only_new`."""
+        if recording.id not in self._delivered or not all(event.id in self._contents for event in recording.events):
+            self.load([recording])
+        return only_new(recording.events, self._is_recorded, self._delivered[recording.id])
+
+    def is_recorded_otherwise(self, event: AssetEvent) -> bool:
+        """Return True if the ledger has an event with this id that differs in URI, key or extra."""
+        if event.id not in self._contents:
+            self._load_contents([event.id])
+        known = self._contents[event.id]
+        return known is not None and known != event.content
+
+    def append(self, event: AssetEvent, recording: UUID, now: datetime) -> AssetEvent:
+        """Append an event to the ledger, and return it with its sequence."""
+        recorded = event.in_ledger(self._changes.next_event, now)
+        self._changes.events.append(recorded)
+        self._changes.recordings.append(recording)
+        self._contents[event.id] = event.content
+        if recording not in self._delivered:
+            self.load([Recording(recording, ())])
+        self._delivered[recording].setdefault((event.asset.uri, event.partition_key), event.occurred)
+        return recorded
+
+    def find(self, sequence: int) -> AssetEvent | None:
+        """Return an event of an earlier unit of work, or `None` if it is not remembered."""
+        return self._bodies.find(sequence)
+
+    def learn(self, events: Iterable[AssetEvent]) -> None:
+        """Remember events that are in the ledger."""
+        for event in events:
+            self._bodies.keep(place_in_ledger(event), event)
+
+    def renew(self) -> None:
+        """Remember the events of this unit of work, and forget which ids are recorded, because few come twice."""
+        self.learn(self._changes.events)
+        self._bodies.renew()
+        self._contents.clear()
+        self._delivered.clear()
+
+    def _load_contents(self, numbers: Iterable[UUID]) -> None:
+        missing = {number: None for number in numbers if number not in self._contents}
+        if missing:
+            self._contents |= missing
+            self._contents |= self._source.recorded(missing)
+
+    def _is_recorded(self, number: UUID) -> bool:
+        return self._contents[number] is not None
+
+
+def only_new(
+    events: Iterable[AssetEvent], is_recorded: Callable[[UUID], bool], delivered: Delivered
+) -> Sequence[AssetEvent]:
+    """Return the events of one recording that are not in the ledger yet, each once. Contract 2.1, 2.2.
+
+    An event is left out if its id is recorded, or if another attempt of the same task run has recorded an update of the
+    same asset and key. `occurred` tells attempts apart: all events of one attempt have the same. So one attempt can
+    update an asset several times, with different extras (2.4), and its events can arrive in several deliveries.
+
+    Parameters:
+        delivered: the events of this recording that are in the ledger.
+    """
+    new: dict[UUID, AssetEvent] = {}
+    for event in events:
+        moment = delivered.get((event.uri, event.partition_key))
+        if (moment is None or moment == event.occurred) and not is_recorded(event.id):
+            new.setdefault(event.id, event)
+    return list(new.values())
+
+
+def place_in_ledger(event: AssetEvent) -> int:
+    """Return the sequence of an event that is in the ledger."""
+    assert event.sequence is not None, "the event has no sequence: it is not in the ledger"
+    return event.sequence

@@ -1,0 +1,157 @@
+"""Why a timed queue is not decided on now: the one place that says so. Contract 9.7 to 9.13, 9.15."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Literal
+
+from assetflow.core.consumers import Consumer
+from assetflow.core.events import AssetEvent
+from assetflow.core.rules.state import State
+from assetflow.core.rules.windows import Reach, in_order, instant_of
+
+Reason = Literal["resume", "update", "opening", "condition", "run", "cooldown", "quiet", "more", "at_latest"]
+
+Waits = Mapping[Reason, datetime | None]
+"""What a queue waits for, each with the instant at which that is over, or None if nobody knows it."""
+
+
+class TimedQueue:
+    """One queue of a timed consumer at one instant.
+
+    Parameters:
+        now: events count that were recorded up to this instant.
+        recorded: whether everything is recorded that counts at this instant. A wait until now is over only then (9.6).
+    """
+
+    def __init__(self, state: State, consumer: Consumer, target_key: str | None, now: datetime, *, recorded: bool):
+        self.consumer = consumer
+        self.target_key = target_key
+        self.now = now
+        self._state = state
+        self._recorded = recorded
+
+    @cached_property
+    def events(self) -> list[AssetEvent]:
+        """The queued events that count now, oldest first."""
+        queued = self._state.queues.queued(self.consumer.id, self.target_key)
+        return in_order([event for event in queued if instant_of(event) <= self.now])
+
+    @cached_property
+    def reach(self) -> Reach:
+        return Reach(self.consumer.schedule, self.target_key, self.events, self._state.names.tokens_of)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the schedule is open for this queue (9.7)."""
+        hours = self._state.clocks.consumer(self.consumer.id)
+        if hours is None:
+            return True
+        closed = self._state.clocks.queue(self.consumer.id, self.target_key).closed
+        return hours.is_open and closed != hours.opened
+
+    @property
+    def oldest_due(self) -> datetime | None:
+        """When the deadline of the oldest event is due; None if it was told already, or there is none (9.8)."""
+        deadline = self.consumer.options.deadline
+        if deadline is None or deadline.after is None or not self.events or self.consumer.deadline_of_opening:
+            return None
+        oldest = self.events[0]
+        told = self._state.clocks.queue(self.consumer.id, self.target_key).told == oldest.sequence
+        return None if told else instant_of(oldest) + deadline.after
+
+    def waits(self) -> Waits:
+        """Return what the queue waits for. It is decided on if that is nothing but `at_latest`."""
+        consumer, clocks = self.consumer, self._state.clocks
+        found: dict[Reason, datetime | None] = {}
+        if not consumer.decides:
+            found["resume"] = None
+        if not self.events:
+            found["update"] = None
+            return found
+        overdue = clocks.queue(consumer.id, self.target_key).overdue
+        if not overdue and not self.is_open:
+            found["opening"] = self._next_opening()
+        if not overdue and not self.reach.holds:
+            found["condition"] = None
+        if consumer.coalesces and self._state.decisions.is_busy(consumer.id, self.target_key):
+            found["run"] = None
+        cools = self.cool_at
+        if cools is not None and not self._is_over(cools):
+            found["cooldown"] = cools
+        if not overdue and "condition" not in found:
+            found |= self._waits_for_more()
+        return found
+
+    @property
+    def cool_at(self) -> datetime | None:
+        """When the cooldown after the last decision is over (9.11)."""
+        decided = self._state.clocks.decided(self.consumer.id, self.target_key)
+        cooldown = self.consumer.options.intake.cooldown
+        return None if decided is None or cooldown is None else decided + cooldown
+
+    @property
+    def quiet_at(self) -> datetime | None:
+        """When the newest event is as old as `debounce` asks (9.9)."""
+        debounce = self.consumer.options.intake.debounce
+        return None if debounce is None or not self.events else instant_of(self.events[-1]) + debounce
+
+    @property
+    def decides_at_latest(self) -> datetime | None:
+        """When `max_wait` is over; None while the condition does not hold (9.9)."""
+        max_wait = self.consumer.options.intake.max_wait
+        if max_wait is None or not self.events or not self.reach.holds:
+            return None
+        return instant_of(self.reach.completing or self.events[0]) + max_wait
+
+    def expiries(self, margin: timedelta = timedelta()) -> Iterator[tuple[AssetEvent, datetime]]:
+        """Yield the events that can count for nothing from some instant on, if nothing else happens (9.5).
+
+        Parameters:
+            margin: how long after the end of a span an event is too old for it.
+        """
+        condition = self.consumer.schedule.condition
+        if condition is None or not condition.has_windows:
+            return
+        for event in self.events:
+            lost = list(self.reach.too_old(event, margin))
+            known = [moment for moment in lost if moment is not None]
+            if lost and len(known) == len(lost):
+                yield event, max(known)
+
+    def wait_ends(self) -> Iterator[datetime]:
+        """Yield the ends of waits, past ones too: a wait that is over leads to nothing by itself."""
+        if self.events and self.consumer.decides:
+            found = (self.cool_at, self.quiet_at, self.decides_at_latest)
+            yield from (moment for moment in found if moment is not None)
+
+    def act_instants(self) -> Iterator[datetime]:
+        """Yield the instants from which on the clock has something to do: a deadline to look at, events that expire."""
+        if self.oldest_due is not None and self.consumer.decides:
+            yield self.oldest_due
+        yield from (moment for _, moment in self.expiries())
+
+    def _waits_for_more(self) -> Waits:
+        intake = self.consumer.options.intake
+        latest = self.decides_at_latest
+        if not intake.waits_for_more or (latest is not None and self._is_over(latest)):
+            return {}
+        found: dict[Reason, datetime | None] = {}
+        quiet = self.quiet_at
+        if quiet is not None and not self._is_over(quiet):
+            found["quiet"] = quiet
+        if intake.min_events is not None and len(self.events) < intake.min_events:
+            found["more"] = None
+        if found and latest is not None:
+            found["at_latest"] = latest
+        return found
+
+    def _next_opening(self) -> datetime | None:
+        hours, opening = self._state.clocks.consumer(self.consumer.id), self.consumer.schedule.opening
+        tick = None if hours is None or opening is None else opening.timetable.next_after(hours.gone_through)
+        return None if tick is None else tick.time
+
+    def _is_over(self, moment: datetime) -> bool:
+        return moment <= self.now if self._recorded else moment < self.now

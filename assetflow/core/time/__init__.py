@@ -1,0 +1,1 @@
+"""Times: cron expressions, timetables, and the runs that they call for."""

@@ -1,0 +1,59 @@
+"""Timetables as JSON, the form of schedules in stored deployments: the way back from `Timetable.as_json`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from assetflow.core.time.cron_expression import with_forward_ranges
+from assetflow.core.time.timetables import (
+    CronPartitionTimetable,
+    CronTriggerTimetable,
+    DeltaTriggerTimetable,
+    PartitionedAtRuntime,
+    RRuleTimetable,
+    Timetable,
+)
+from assetflow.errors import InvalidTimetable
+
+
+def timetable_from_json(value: Mapping[str, object]) -> Timetable:
+    """Return the timetable that `as_json` wrote.
+
+    Raises:
+        InvalidTimetable: the kind is unknown, or does not have these options.
+    """
+    options = {name: option for name, option in value.items() if name != "kind"}
+    make = _KINDS.get(str(value.get("kind")))
+    if make is None:
+        raise InvalidTimetable(
+            f"There is no timetable of the kind {value.get('kind')!r}", fix=f"Known kinds: {', '.join(_KINDS)}."
+        )
+    try:
+        return make(**options)
+    except (TypeError, ValueError) as cause:
+        if isinstance(cause, InvalidTimetable):
+            raise
+        raise InvalidTimetable(f"The timetable {dict(value)!r} cannot be read: {cause}") from cause
+
+
+def _cron_from_json(*, cron: str, **options: str) -> CronTriggerTimetable:
+    return CronTriggerTimetable(with_forward_ranges(cron), **options)
+
+
+def _cron_partition_from_json(*, cron: str, **options: Any) -> CronPartitionTimetable:
+    return CronPartitionTimetable(with_forward_ranges(cron), **options)
+
+
+def _delta_from_json(*, seconds: float, start: str | None = None) -> DeltaTriggerTimetable:
+    return DeltaTriggerTimetable(timedelta(seconds=seconds), None if start is None else datetime.fromisoformat(start))
+
+
+_KINDS: dict[str, Callable[..., Timetable]] = {
+    "cron": _cron_from_json,
+    "cron_partition": _cron_partition_from_json,
+    "delta": _delta_from_json,
+    "rrule": RRuleTimetable,
+    "partitioned_at_runtime": PartitionedAtRuntime,
+}

@@ -1,0 +1,301 @@
+"""Timetables: when the clock starts a flow, and which partition key such a run has.
+
+The names are Airflow's. A timetable is a value, and equal timetables always give the same times.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import cast
+from zoneinfo import ZoneInfo
+
+from assetflow.core.partitions.keys import check_key
+from assetflow.core.time.cron import Cron
+from assetflow.core.time.cron_words import cron_in_words
+from assetflow.core.time.recurrence import Recurrence
+from assetflow.core.time.wallclock import as_utc
+from assetflow.errors import InvalidEvent, InvalidTimetable
+
+DEFAULT_KEY_FORMAT = "%Y-%m-%dT%H:%M:%S"
+# Intervals without a start count from here, as in Prefect: a timetable must not depend on when it was written.
+_DEFAULT_ANCHOR = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Tick:
+    """One time of a timetable, in UTC, and the partition key of its run if the timetable gives one. Contract 5.7."""
+
+    time: datetime
+    partition_key: str | None = None
+
+
+class Timetable(ABC):
+    """The base class of timetables: when a flow runs by the clock. All times are in UTC."""
+
+    @abstractmethod
+    def next_after(self, moment: datetime) -> Tick | None:
+        """Return the first time strictly after `moment`, or `None` if there are no more."""
+
+    @abstractmethod
+    def previous_before(self, moment: datetime) -> Tick | None:
+        """Return the last time strictly before `moment`, or `None` if there is none."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return the timetable in words: "at 00:00 every day (Europe/Berlin)"."""
+
+    @abstractmethod
+    def as_json(self) -> dict[str, object]:
+        """Return plain JSON values with a `kind`, which `timetable_from_json` reads back."""
+
+    def ticks_between(self, after: datetime, until: datetime) -> Iterator[Tick]:
+        """Return the times after `after`, up to and including `until`, one by one."""
+        end = as_utc(until)
+        tick = self.next_after(after)
+        while tick is not None and tick.time <= end:
+            yield tick
+            tick = self.next_after(tick.time)
+
+
+@dataclass(frozen=True)
+class CronTriggerTimetable(Timetable):
+    """The times of a cron expression, on the wall clock of its time zone.
+
+    >>> from assetflow.timetables import CronTriggerTimetable
+    >>> CronTriggerTimetable("0 6 * * *", timezone="Europe/Berlin").describe()
+    'at 06:00 every day (Europe/Berlin)'
+
+    Contract 6.2 says what happens when clocks change.
+
+    Parameters:
+        cron: five fields, or one of `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
+        timezone: the IANA name of the time zone.
+
+    Raises:
+        InvalidTimetable: the expression cannot be read or has no times, or the time zone is unknown.
+    """
+
+    cron: str
+    timezone: str = "UTC"
+    _clock: Cron = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_clock", Cron(self.cron, self.timezone))
+
+    def next_after(self, moment: datetime) -> Tick | None:
+        return Tick(self._clock.next_after(moment))
+
+    def previous_before(self, moment: datetime) -> Tick | None:
+        return Tick(self._clock.previous_before(moment))
+
+    def describe(self) -> str:
+        return cron_in_words(self._clock)
+
+    def as_json(self) -> dict[str, object]:
+        return {"kind": "cron", "cron": self.cron, "timezone": self.timezone}
+
+
+@dataclass(frozen=True)
+class CronPartitionTimetable(Timetable):
+    """The times of a cron expression, where each run has its time as partition key.
+
+    >>> from datetime import UTC, datetime
+    >>> from assetflow.timetables import CronPartitionTimetable
+    >>> yesterday = CronPartitionTimetable("0 6 * * *", run_offset=-1, key_format="%Y-%m-%d")
+    >>> yesterday.next_after(datetime(2026, 11, 20, tzinfo=UTC)).partition_key
+    '2026-11-19'
+
+    Contract 5.7.
+
+    Parameters:
+        cron: as in `CronTriggerTimetable`.
+        timezone: the IANA name of the time zone of the cron and of the keys.
+        run_offset: how many ticks after the run's own time the key's time is; -1 is the tick before, such as yesterday.
+        key_format: how the key's time is written, as in `strftime`.
+
+    Raises:
+        InvalidTimetable: as in `CronTriggerTimetable`; or `run_offset` is not a whole number, or `key_format` gives
+            keys that are blank or longer than 250 characters.
+    """
+
+    cron: str
+    timezone: str = "UTC"
+    run_offset: int = 0
+    key_format: str = DEFAULT_KEY_FORMAT
+    _clock: Cron = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_clock", Cron(self.cron, self.timezone))
+        offset = cast(object, self.run_offset)
+        if not isinstance(offset, int) or isinstance(offset, bool):
+            raise InvalidTimetable(
+                f"run_offset is {offset!r}", fix="Give a whole number of ticks, such as -1.", rule="5.7"
+            )
+        try:
+            check_key(_DEFAULT_ANCHOR.strftime(self.key_format))
+        except InvalidEvent as cause:
+            raise InvalidTimetable(
+                f"The key format {self.key_format!r} gives a bad key: {cause.message}",
+                fix='A good one is "%Y-%m-%d".',
+                rule="2.5",
+            ) from cause
+
+    def next_after(self, moment: datetime) -> Tick | None:
+        return self._tick(self._clock.next_after(moment))
+
+    def previous_before(self, moment: datetime) -> Tick | None:
+        return self._tick(self._clock.previous_before(moment))
+
+    def key_of(self, time: datetime) -> str:
+        """Return the partition key of the run at this time of the cron."""
+        moved = as_utc(time)
+        step = self._clock.next_after if self.run_offset > 0 else self._clock.previous_before
+        for _ in range(abs(self.run_offset)):
+            moved = step(moved)
+        return moved.astimezone(ZoneInfo(self.timezone)).strftime(self.key_format)
+
+    def describe(self) -> str:
+        offset = "" if self.run_offset == 0 else f" moved by {self.run_offset:+} ticks"
+        return f"{cron_in_words(self._clock)}, with the time{offset} as partition key"
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "kind": "cron_partition",
+            "cron": self.cron,
+            "timezone": self.timezone,
+            "run_offset": self.run_offset,
+            "key_format": self.key_format,
+        }
+
+    def _tick(self, time: datetime) -> Tick:
+        return Tick(time, self.key_of(time))
+
+
+@dataclass(frozen=True)
+class DeltaTriggerTimetable(Timetable):
+    """Times at equal intervals. A day is 24 hours, whatever the clocks do.
+
+    >>> from datetime import timedelta
+    >>> from assetflow.timetables import DeltaTriggerTimetable
+    >>> DeltaTriggerTimetable(timedelta(hours=6)).describe()
+    'every 6 hours'
+
+    Parameters:
+        delta: the interval, at least one second.
+        start: the first time, with a time zone. If it is `None`, there is no first time, and one time is
+            2020-01-01T00:00:00 UTC.
+
+    Raises:
+        InvalidTimetable: the interval is below one second, or `start` has no time zone.
+    """
+
+    delta: timedelta
+    start: datetime | None = None
+
+    def __post_init__(self) -> None:
+        delta = cast(object, self.delta)
+        if not isinstance(delta, timedelta) or delta < timedelta(seconds=1):
+            raise InvalidTimetable(f"The interval is {delta!r}", fix="Give a timedelta of at least one second.")
+        if self.start is not None:
+            object.__setattr__(self, "start", as_utc(self.start))
+
+    def next_after(self, moment: datetime) -> Tick | None:
+        moment = as_utc(moment)
+        if self.start is not None and moment < self.start:
+            return Tick(self.start)
+        anchor = self.start or _DEFAULT_ANCHOR
+        return Tick(anchor + ((moment - anchor) // self.delta + 1) * self.delta)
+
+    def previous_before(self, moment: datetime) -> Tick | None:
+        moment = as_utc(moment)
+        if self.start is not None and moment <= self.start:
+            return None
+        anchor = self.start or _DEFAULT_ANCHOR
+        return Tick(anchor - ((anchor - moment) // self.delta + 1) * self.delta)
+
+    def describe(self) -> str:
+        since = "" if self.start is None else f" from {self.start:%Y-%m-%d %H:%M:%S} UTC on"
+        return f"every {_duration(self.delta)}{since}"
+
+    def as_json(self) -> dict[str, object]:
+        start = None if self.start is None else self.start.isoformat()
+        return {"kind": "delta", "seconds": self.delta.total_seconds(), "start": start}
+
+
+@dataclass(frozen=True)
+class RRuleTimetable(Timetable):
+    """The times of an iCalendar recurrence rule, on the wall clock of its time zone.
+
+    >>> from datetime import UTC, datetime
+    >>> from assetflow.timetables import RRuleTimetable
+    >>> mondays = RRuleTimetable("FREQ=WEEKLY;BYDAY=MO;BYHOUR=6;BYMINUTE=0;BYSECOND=0", timezone="Europe/Berlin")
+    >>> mondays.next_after(datetime(2026, 11, 20, tzinfo=UTC)).time.isoformat()
+    '2026-11-23T05:00:00+00:00'
+
+    Parameters:
+        rrule: the rule as in RFC 5545. Without DTSTART it counts from 1 January 2020.
+        timezone: the IANA name of the time zone.
+
+    Raises:
+        InvalidTimetable: the rule cannot be read, or the time zone is unknown.
+    """
+
+    rrule: str
+    timezone: str = "UTC"
+    _clock: Recurrence = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_clock", Recurrence(self.rrule, self.timezone))
+
+    def next_after(self, moment: datetime) -> Tick | None:
+        time = self._clock.next_after(moment)
+        return None if time is None else Tick(time)
+
+    def previous_before(self, moment: datetime) -> Tick | None:
+        time = self._clock.previous_before(moment)
+        return None if time is None else Tick(time)
+
+    def ticks_between(self, after: datetime, until: datetime) -> Iterator[Tick]:
+        return map(Tick, self._clock.between(after, until))
+
+    def describe(self) -> str:
+        return f"at the times of the recurrence rule {self.rrule!r} ({self.timezone})"
+
+    def as_json(self) -> dict[str, object]:
+        return {"kind": "rrule", "rrule": self.rrule, "timezone": self.timezone}
+
+
+@dataclass(frozen=True)
+class PartitionedAtRuntime(Timetable):
+    """A timetable without times: a person or a program starts each run with a partition key.
+
+    >>> from assetflow import flow
+    >>> from assetflow.timetables import PartitionedAtRuntime
+    >>> @flow(schedule=PartitionedAtRuntime())
+    ... def load(partition_key: str | None = None): ...
+
+    Contract 5.7.
+    """
+
+    def next_after(self, moment: datetime) -> Tick | None:  # noqa: ARG002
+        return None
+
+    def previous_before(self, moment: datetime) -> Tick | None:  # noqa: ARG002
+        return None
+
+    def describe(self) -> str:
+        return "only when somebody starts it with a partition key"
+
+    def as_json(self) -> dict[str, object]:
+        return {"kind": "partitioned_at_runtime"}
+
+
+def _duration(delta: timedelta) -> str:
+    total = delta.total_seconds()
+    for seconds, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if total >= seconds and total % seconds == 0:
+            return unit if total == seconds else f"{total / seconds:g} {unit}s"
+    return f"{total:g} seconds"

@@ -1,0 +1,98 @@
+"""What intake, deadline and windows ask of the schedule that they belong to. Contract 9.5, 9.16."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from assetflow.core.conditions import Condition, Gate, Leaf, Token, from_postfix
+from assetflow.core.partitions import RollupMapper
+from assetflow.core.timing import Deadline, Intake
+from assetflow.errors import InvalidSchedule
+
+if TYPE_CHECKING:
+    from assetflow.core.schedules import Partitioning, Schedule
+
+
+def check_timing(schedule: Schedule, intake: Intake, deadline: Deadline | None) -> None:
+    """Refuse options that a schedule cannot have.
+
+    Raises:
+        InvalidSchedule: a window has no effect; a single update does not satisfy the condition whose queue `max_events`
+            splits; there is no schedule on assets; or a deadline at a time of day has no opening to count from.
+    """
+    if schedule.condition is None:
+        if intake != Intake() or deadline is not None:
+            raise InvalidSchedule(
+                "debounce, max_wait, min_events, max_events, cooldown and deadline need a schedule on assets",
+                rule="9.16",
+                fix="Schedule the flow on assets, or leave the option out",
+            )
+        return
+    if schedule.condition.has_windows or intake.max_events is not None:
+        _check_single_updates(schedule.condition, schedule.partitioning, intake)
+    if deadline is not None and deadline.at is not None and (schedule.opening is None or schedule.is_partitioned):
+        raise InvalidSchedule(
+            "a deadline at a time of day needs an AssetAndTimeSchedule without partitions: "
+            "only its openings say from when on a run is missing",
+            rule="9.16",
+            fix="Write deadline=timedelta(hours=2), which counts from the oldest queued update",
+        )
+
+
+class _Alone(NamedTuple):
+    """The leaves of a part of a condition, those that satisfy it with a single update, and its number of nodes."""
+
+    leaves: frozenset[Token]
+    satisfy: frozenset[Token]
+    nodes: int = 1
+
+    @property
+    def suffices(self) -> bool:
+        return self.satisfy >= self.leaves
+
+
+def _check_single_updates(condition: Condition, partitioning: Partitioning | None, intake: Intake) -> None:
+    values: list[_Alone] = []
+    for place, node in enumerate(condition.postfix):
+        if not isinstance(node, Gate):
+            values.append(_leaf(node, partitioning))
+            continue
+        start = len(values) - node.arity
+        members = values[start:]
+        del values[start:]
+        if node.is_window and members[0].suffices:
+            inner = from_postfix(condition.postfix[place - members[0].nodes : place]).describe()
+            raise InvalidSchedule(
+                f"{node.kind} has no effect on {inner}: a single update satisfies it",
+                rule="9.5",
+                fix=f"Write (orders & customers).{node.kind}(...) or orders.times(2).{node.kind}(...), or leave it out",
+            )
+        nodes = 1 + sum(member.nodes for member in members)
+        values.append(_gate(node, members)._replace(nodes=nodes))
+    if intake.max_events is not None and not values[0].suffices:
+        raise InvalidSchedule(
+            f"max_events splits the queue, but a single update does not satisfy {condition.describe()}",
+            rule="9.16",
+            fix="Schedule on one asset, an alias or an OR, or use min_events",
+        )
+
+
+def _leaf(leaf: Leaf, partitioning: Partitioning | None) -> _Alone:
+    token = frozenset((leaf.token,))
+    rolled_up = partitioning is not None and isinstance(partitioning.mapper_for(token), RollupMapper)
+    return _Alone(token, frozenset() if rolled_up else token)
+
+
+def _gate(gate: Gate, members: Sequence[_Alone]) -> _Alone:
+    leaves = frozenset[Token]().union(*(member.leaves for member in members))
+    if gate.is_window or (gate.kind == "times" and gate.argument == 1):
+        return members[0]
+    if gate.kind == "times":
+        return _Alone(leaves, frozenset())
+    needed = {"all": len(members), "any": 1}.get(gate.kind) or cast("int", gate.argument)
+    if gate.kind == "all" and not members:
+        return _Alone(leaves, leaves)
+    times = Counter(token for member in members for token in member.satisfy)
+    return _Alone(leaves, frozenset(token for token, count in times.items() if count >= needed))

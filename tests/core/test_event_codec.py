@@ -1,0 +1,161 @@
+"""Updates as others write them: refused in a sentence, or taken without what only comes along and cannot be read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from assetflow.core.codec.events import event_from_json, event_to_json, recorded_event_from_json, recording_from_json
+from assetflow.core.codec.run_context import events_from_text, events_to_text
+from assetflow.core.refused import MOST_CHARACTERS, kept_payload
+from assetflow.errors import AssetflowError, InvalidEvent
+
+NUMBER = "00000000-0000-4000-8000-000000000001"
+PLAIN = {"id": NUMBER, "uri": "s3://shop/orders", "occurred": "2026-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"id": None}, "id is missing"),
+        ({"id": 5}, "id is 5, not a UUID"),
+        ({"id": {"a": "\udce9"}}, 'id is {"a": "\\ufffd"}, not a UUID'),
+        ({"uri": None}, "uri is missing"),
+        ({"uri": ["s3://shop/orders"]}, 'uri is ["s3://shop/orders"], not a text'),
+        ({"uri": "s3://shop/a\0b"}, "holds the control character U+0000"),
+        ({"name": "a\0b"}, "The name 'a\\x00b' is not valid text"),
+        ({"group": "\udce9"}, "the group '\\udce9' of s3://shop/orders is not valid text"),
+        ({"occurred": None}, "occurred is missing"),
+        ({"occurred": "noon"}, 'occurred is "noon", not a time'),
+        ({"occurred": "0001-01-01T00:00+14:00"}, 'occurred is "0001-01-01T00:00+14:00", not a time'),
+        ({"extra": [1]}, "extra is a list, not a JSON object"),
+        ({"extra": {"n": 2**64}}, "extra.n is an integer beyond 64 bits"),
+        ({"asset_extra": {"n": float("nan")}}, "asset_extra.n is not JSON: it is NaN"),
+        ({"partition_key": 5}, "partition_key is 5, not a text"),
+        ({"partition_key": "a\0b"}, "The partition key 'a\\x00b' is not valid text"),
+        ({"aliases": {"x": 1}}, 'aliases is {"x": 1}, not a list of texts'),
+        ({"aliases": ["x", 5]}, "aliases[1] is 5, not a text"),
+        ({"aliases": ["\udce9"]}, "The name of an alias '\\udce9' is not valid text"),
+    ],
+)
+def test_what_is_wrong_is_refused_in_a_sentence(changed: dict[str, Any], told: str) -> None:
+    with pytest.raises(AssetflowError) as caught:
+        event_from_json({**PLAIN, **changed}, where="artifact 7")
+    assert told in str(caught.value)
+    str(caught.value).encode()
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ({}, "the recording has no list of events"),
+        ({"recording": NUMBER, "events": ["x"]}, 'events[0] is "x", not a JSON object'),
+        ({"recording": NUMBER, "events": [[]]}, "events[0] is [], not a JSON object"),
+        ({"events": []}, "the id of the recording is missing"),
+        ({"recording": 5, "events": []}, "the id of the recording is 5, not a UUID"),
+        ({"version": 3}, "this is version 3 of an update, and this assetflow reads versions up to 1"),
+        ({"version": {"a": 1}}, 'this is version {"a": 1} of an update'),
+    ],
+)
+def test_a_recording_that_is_none_is_refused_in_a_sentence(data: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidEvent) as caught:
+        recording_from_json(data, where="artifact 7")
+    assert caught.value.message.startswith(told)
+    assert caught.value.where == "artifact 7"
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        [1],
+        "task",
+        {"kind": {"a": 1}},
+        {"kind": "planet", "by": 5, "traceparent": ["x"]},
+        {"task_run": {"name": "without an id"}, "flow_run": {"id": {}, "name": "x"}},
+        {"task_run": "x", "flow_run": [2]},
+    ],
+)
+def test_an_origin_that_cannot_be_read_never_stops_an_update(origin: object) -> None:
+    found = event_from_json({**PLAIN, "origin": origin})
+    assert (found.origin.kind, found.origin.by, found.source_task_run, found.source_flow_run) == ("api", "", None, None)
+
+
+def test_what_comes_along_is_kept_as_far_as_it_can_be_read() -> None:
+    flow_run = {
+        "id": NUMBER,
+        "name": 7,
+        "flow_name": "caf\udce9",
+        "deployment_id": "no",
+        "parameters": {"x": float("inf"), "n": 2**64},
+        "scheduled_time": "0001-01-01T00:00+14:00",
+        "data_interval_start": 5,
+    }
+    given = {
+        "metrics": {"rows": "many", "bytes": 2**70, "rate": float("nan"), "files": 3, "seconds": 0.5, "ok": True},
+        "inputs": {"s3://shop/raw": 7, "s3://shop/other": "x"},
+        "code_version": {"a": 1},
+        "data_version": "a\0b",
+        "sequence": "7",
+        "recorded": "never",
+        "origin": {"kind": "task", "flow_run": flow_run},
+    }
+    found = event_from_json({**PLAIN, **given})
+    assert found.metrics == {"files": 3, "seconds": 0.5}
+    assert found.inputs == {"s3://shop/raw": 7}
+    assert (found.code_version, found.data_version) == (None, "a\ufffdb")
+    assert (found.sequence, found.recorded) == (None, None)
+    run = found.source_flow_run
+    assert run is not None
+    assert (run.id, run.name, run.flow_name, run.deployment_id) == (UUID(NUMBER), "", "caf\ufffd", None)
+    assert run.parameters == {"x": "Infinity", "n": str(2**64)}
+    assert (run.scheduled_time, run.data_interval_start) == (None, None)
+    json.dumps(event_to_json(found), allow_nan=False, ensure_ascii=False).encode()
+    # What metrics and origin are is read in the same way by a second reader.
+    assert event_to_json(event_from_json(event_to_json(found))) == event_to_json(found)
+
+
+def test_metrics_that_are_none_are_left_out() -> None:
+    assert event_from_json({**PLAIN, "metrics": [1]}).metrics == {}
+    assert event_from_json({**PLAIN, "metrics": "many"}).metrics == {}
+
+
+def test_what_an_older_version_recorded_is_read_as_it_stands() -> None:
+    """Its ledger may hold what is refused today; its runs start all the same, and find their events."""
+    poison = {"n": 2**64, "f": "caf\udce9", "r": float("inf"), "z": "\0"}
+    stored = {**PLAIN, "uri": "a\0b", "name": "\udce9", "extra": poison, "aliases": ["\0"], "partition_key": "\udce9"}
+    recorded = recorded_event_from_json(stored)
+    written = events_to_text([recorded])
+    assert written.isascii()
+    (found,) = events_from_text(written)
+    assert (found.uri, found.asset.name, found.extra) == ("a\0b", "\udce9", poison)
+    assert (found.aliases, found.partition_key) == (("\0",), "\udce9")
+
+
+@pytest.mark.parametrize("written", ["{", "{}", "[1]", 5, None, "[" * 100_000])
+def test_damaged_events_of_a_run_are_refused(written: object) -> None:
+    with pytest.raises(InvalidEvent, match=r"the flow run: the events of the run are not"):
+        events_from_text(written, where="the flow run")
+
+
+def test_of_something_large_that_is_refused_a_part_is_kept() -> None:
+    small = {"id": 7, "data": "x" * 1000}
+    assert kept_payload(small) == small
+
+    artifact: Any = kept_payload({"id": 7, "data": "x" * 5_000_000})
+    assert artifact["id"] == 7
+    assert artifact["data"].startswith("x" * 2000)
+    assert artifact["data"].endswith("(cut; it had 5000000 characters)")
+
+    for large in ({str(n): n for n in range(10_000)}, ["x"] * 10_000, "x" * 20_000):
+        kept: Any = kept_payload(large)
+        assert len(json.dumps(kept)) < MOST_CHARACTERS
+        assert kept["characters"] > MOST_CHARACTERS
+
+    deep: Any = []
+    for _ in range(500):
+        deep = [deep]
+    poison: Any = kept_payload({"x": float("nan"), "n": 10**5000, "f": "\udce9", "deep": deep})
+    assert (poison["x"], poison["f"]) == ("NaN", "\ufffd")

@@ -1,0 +1,105 @@
+"""What an update may hold: what is refused is named by its path, and what only comes along is made to fit."""
+
+from __future__ import annotations
+
+import json
+from enum import IntEnum, StrEnum
+from typing import Any
+
+import pytest
+
+from assetflow.core.json_data import check_json, fit_json, fit_number, fit_text
+from assetflow.errors import InvalidEvent
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+class Size(IntEnum):
+    LARGE = 3
+
+
+def nested(levels: int) -> Any:
+    """Lists in lists, so many levels deep."""
+    data: list[Any] = []
+    for _ in range(levels - 1):
+        data = [data]
+    return data
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ({"n": 2**63}, "extra.n is an integer beyond 64 bits; integers lie within ±9223372036854775807"),
+        ({"n": -(2**63)}, "extra.n is an integer beyond 64 bits"),
+        ({"n": 10**5000}, "extra.n is an integer beyond 64 bits"),
+        ({"files": [{}, {}, {}, {"size": 2**64}]}, "extra.files[3].size is an integer"),
+        ({"rate": float("nan")}, "extra.rate is not JSON: it is NaN"),
+        ({"rate": (0.5, float("inf"))}, "extra.rate[1] is not JSON: it is Infinity"),
+        ({"rate": float("-inf")}, "it is -Infinity"),
+        ({"f": "caf\udce9"}, "extra.f holds the lone surrogate U+DCE9"),
+        ({"f": "\ud83d\ude00"}, "extra.f holds the lone surrogate U+D83D"),
+        ({"f": "a\0b"}, "extra.f holds the character NUL"),
+        ({"a b": {"é": object()}}, r'extra["a b"]["\u00e9"] is not JSON: it is of the type object'),
+        ({"x": {"\udce9": 1}}, r'extra.x has the key "\udce9", which is not valid text'),
+        ({"x": {"a\0": 1}}, r'extra.x has the key "a\u0000", which is not valid text'),
+        ({"x": {(1, 2): 1}}, "extra.x is not JSON: it has a key that is a tuple"),
+        ({float("nan"): 1}, "the key of extra is not JSON: it is NaN"),
+        ({"x": {1, 2}}, "extra.x is not JSON: it is of the type set"),
+        ({"x": nested(50)}, "is nested more than 50 levels deep"),
+    ],
+)
+def test_what_is_refused_is_named(data: Any, told: str) -> None:
+    with pytest.raises(InvalidEvent) as caught:
+        check_json(data, "extra", where="s3://shop/orders")
+    error = caught.value
+    assert told in error.message
+    assert (error.where, error.rule) == ("s3://shop/orders", "2.7")
+    assert error.fix
+    str(error).encode()
+
+
+def test_what_holds_itself_is_too_deep() -> None:
+    data: list[Any] = []
+    data += [data, data]
+    with pytest.raises(InvalidEvent, match="50 levels"):
+        check_json({"x": data}, "extra")
+
+
+@pytest.mark.parametrize(
+    ("data", "plain"),
+    [
+        ({"n": [2**63 - 1, -(2**63) + 1, 0.5, True, None]}, {"n": [2**63 - 1, -(2**63) + 1, 0.5, True, None]}),
+        ({1: "a", None: "b", False: "c", 0.5: "d"}, {"1": "a", "null": "b", "false": "c", "0.5": "d"}),
+        ({"t": (1, 2), "c": Colour.RED, "s": Size.LARGE}, {"t": [1, 2], "c": "red", "s": 3}),
+        ({"x": nested(49)}, {"x": nested(49)}),
+        ({"f": "café 😀 \x1b\ufffd"}, {"f": "café 😀 \x1b\ufffd"}),
+    ],
+)
+def test_what_is_accepted_becomes_plain_json(data: Any, plain: Any) -> None:
+    found = check_json(data, "extra")
+    assert found == plain
+    # Of the types that JSON has, and not of others that equal them.
+    assert repr(found) == repr(json.loads(json.dumps(found)))
+
+
+def test_what_comes_along_is_made_to_fit() -> None:
+    data = {"n": 2**64, "r": [float("nan"), float("-inf")], "f\0": "caf\udce9", "x": nested(60), "o": object(), 5: ()}
+    found: Any = fit_json(data)
+    assert found["n"] == str(2**64)
+    assert found["r"] == ["NaN", "-Infinity"]
+    assert found["f\ufffd"] == "caf\ufffd"
+    assert (found["o"], found["5"]) == ("<object>", [])
+    assert "…" in json.dumps(found["x"], ensure_ascii=False)
+    assert check_json(found, "extra") == found
+
+
+def test_a_very_large_integer_is_made_to_fit() -> None:
+    assert fit_json(10**5000) == hex(10**5000)
+
+
+def test_texts_and_numbers() -> None:
+    assert [fit_text(each) for each in ("\ud83d\ude00", "a\0b", "é")] == ["😀", "a\ufffdb", "é"]
+    numbers: list[object] = [1, 0.5, 2**63, float("nan"), True, "1", None]
+    assert [fit_number(each) for each in numbers] == [1, 0.5, None, None, None, None, None]
