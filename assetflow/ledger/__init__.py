@@ -1,4 +1,4 @@
-"""The ledger: durable state in SQLite or Postgres, one writer, one reader."""
+"""The ledger: the durable state of assetflow, in SQLite or Postgres."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from assetflow.ledger.book import LedgerBook
-    from assetflow.ledger.lease import Holder, Lease
+    from assetflow.ledger.fold.unit_of_work import UnitOfWork
+    from assetflow.ledger.lease.lease import Holder, Lease
     from assetflow.ledger.ledger import Ledger
-    from assetflow.ledger.reader import Reader
-    from assetflow.ledger.writer import Writer
+    from assetflow.ledger.read.reader import Reader
+    from assetflow.ledger.write.writer import Writer
 
-__all__ = ["Holder", "Lease", "Ledger", "LedgerBook", "Reader", "Writer"]
+__all__ = ["Holder", "Lease", "Ledger", "Reader", "UnitOfWork", "Writer"]
 
 _HOMES = {
-    "Holder": "lease",
-    "Lease": "lease",
+    "Holder": "lease.lease",
+    "Lease": "lease.lease",
     "Ledger": "ledger",
-    "LedgerBook": "book",
-    "Reader": "reader",
-    "Writer": "writer",
+    "Reader": "read.reader",
+    "UnitOfWork": "fold.unit_of_work",
+    "Writer": "write.writer",
 }
 
 
 def __getattr__(name: str) -> object:
-    # SQLAlchemy takes half a second to import: only who uses the ledger waits for it.
+    # SQLAlchemy takes half a second to import: only a process that uses the ledger waits for it.
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -11,22 +11,22 @@ from uuid import UUID, uuid4
 from sqlalchemy import URL, Connection, Engine, insert, select
 
 from assetflow.ledger import schema
-from assetflow.ledger.engine import (
+from assetflow.ledger.lease.lease import application_name
+from assetflow.ledger.read.reader import Reader
+from assetflow.ledger.sql.engine import (
     APPLICATION,
     LOCK_TIMEOUT,
     default_place,
     ledger_url,
-    make_folder,
+    make_place,
     open_engine,
     place_of,
     writing,
 )
-from assetflow.ledger.failures import explained
-from assetflow.ledger.lease import application_name
-from assetflow.ledger.reader import Reader
-from assetflow.ledger.store import Store
-from assetflow.ledger.tables import LEDGER
-from assetflow.ledger.writer import Writer
+from assetflow.ledger.sql.failures import explained
+from assetflow.ledger.sql.tables import LEDGER
+from assetflow.ledger.write.store import Store
+from assetflow.ledger.write.writer import Writer
 
 
 class Ledger(Store):
@@ -35,8 +35,8 @@ class Ledger(Store):
     `ledger.writer` has the operations, each of which is one transaction, and `ledger.reader` the reads.
 
     Attributes:
-        place: the file or the address, as a person reads it.
-        id: the ledger's own id; a rebuilt one has another.
+        place: the file or the address of the ledger, for people to read.
+        id: the ledger's own id; a rebuilt ledger has another one.
         created: when it was made.
     """
 
@@ -56,22 +56,22 @@ class Ledger(Store):
         lock_timeout: float = LOCK_TIMEOUT,
         evaluator: UUID | None = None,
     ) -> Ledger:
-        """Open a ledger; a new one is made. An older one is brought up to date on SQLite, and refused on Postgres.
+        """Open a ledger, and make it if it does not exist. An older one is upgraded on SQLite, and refused on Postgres.
 
         Parameters:
-            url_or_path: a file, or an SQLAlchemy URL (SQLite or Postgres); none for what the settings say.
-            now: the time at which a new ledger is made; the clock's if none is given.
+            url_or_path: a file or an SQLAlchemy URL (SQLite or Postgres); by default the ledger of the settings.
+            now: the time at which a new ledger is made; by default the time of the clock.
             lock_timeout: how long to wait for another writer, in seconds.
-            evaluator: the id of the evaluator that is to use it, by which its successor finds what it left behind.
+            evaluator: the id of the evaluator that will use it: its successor ends the sessions that it left.
 
         Raises:
-            LedgerVersion: it was written by a newer assetflow, or, on Postgres, by an older one.
-            EvaluatorRunning: it was written by an older one whose evaluator is at work.
-            LedgerError: it cannot be opened, or is damaged.
-            LedgerLocked: another process held it for longer than the time limit.
+            LedgerVersion: a newer assetflow wrote the ledger, or, on Postgres, an older one.
+            EvaluatorRunning: the ledger needs an upgrade, and an evaluator works on it.
+            LedgerError: the ledger cannot be opened, or is damaged.
+            LedgerLocked: another process held the ledger for longer than the time limit.
         """
         url = ledger_url(url_or_path if url_or_path is not None else default_place())
-        make_folder(url)
+        make_place(url)
         application = APPLICATION if evaluator is None else application_name(evaluator)
         engine = open_engine(url, lock_timeout=lock_timeout, application=application)
         try:
@@ -93,7 +93,7 @@ class Ledger(Store):
         return Reader(self._engine, self.place)
 
     def close(self) -> None:
-        """Let go of the database; the ledger cannot be used any more."""
+        """Close all connections to the database. The ledger cannot be used afterwards."""
         self._engine.dispose()
 
     def __enter__(self) -> Ledger:
@@ -106,7 +106,7 @@ class Ledger(Store):
 
 
 def begin_ledger(connection: Connection, now: datetime) -> None:
-    """Give a ledger that was just made its id."""
+    """Give a new ledger its id. Do nothing if it has one."""
     if connection.execute(select(LEDGER.c.id)).one_or_none() is None:
-        counters = dict.fromkeys(("last_event", "last_decision", "last_consumer", "revision"), 0)
+        counters = dict.fromkeys(("last_event", "last_decision", "last_consumer", "revision", "rewritten"), 0)
         connection.execute(insert(LEDGER), [{"number": 1, "id": uuid4(), "created": now} | counters])

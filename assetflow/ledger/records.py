@@ -1,24 +1,28 @@
-"""What the reader gives: the core's values with what the ledger knows beside them."""
+"""What the readers take and return: filters, and the core's values with what the ledger adds to them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from assetflow.core.consumers import Consumer, DecisionKind, Receipt
+from assetflow.core.consumers import Consumer, Decision, DecisionKind, MissedDeadline, Receipt
+from assetflow.core.events import AssetEvent
 from assetflow.core.explanation.words import iso
 from assetflow.core.redaction import redact
-from assetflow.core.timers import Timer
+from assetflow.core.time.timers import Timer
+
+# The columns to sort by, each with whether it descends.
+Order = Sequence[tuple[str, bool]]
 
 DecisionStatus = Literal["waiting", "launched", "ended", "undeliverable"]
 
 
 @dataclass(frozen=True)
 class AssetRecord:
-    """An asset: its number is stable; group and extra are as declared last."""
+    """An asset. Its id never changes; group and extra are as declared last."""
 
     id: int
     uri: str
@@ -38,29 +42,56 @@ class Activity:
 
 
 @dataclass(frozen=True)
-class EventQuery:
-    """Which events; what is none does not matter.
+class ConsumerFilter:
+    """Which consumers to list. An attribute that is `None` or empty does not matter. Contract 3.4.
 
     Attributes:
-        uri, alias: of this asset; that came through this alias.
-        after, before: occurred later, or earlier, than this time; UTC.
-        from_sequence, to_sequence: sequences at least and at most this.
-        partition_key, flow_run_id: with this key; made by this flow run.
+        search: the name contains this text, in any case.
+        paused: whether its automation is switched off.
+        held: whether its deployment is paused.
+        active: whether it is neither paused nor held, so that updates and times start its runs.
+    """
+
+    search: str = ""
+    paused: bool | None = None
+    held: bool | None = None
+    active: bool | None = None
+
+
+@dataclass(frozen=True)
+class EventFilter:
+    """Which events to read. An attribute that is `None` or empty does not matter.
+
+    Attributes:
+        uri, alias: the event is of this asset; it came through this alias.
+        partition_key, flow_run_id: it has this key; this flow run made it.
+        source: a run of this deployment made it, `flow.deployment`, or of this flow without a deployment.
+        task: this task, or this task run, made it.
+        name, name_prefix: the name under which the asset was recorded contains, or begins with, one of these texts.
+        since, after: it occurred at this time or later; later than this time. UTC.
+        until, before: it occurred at this time or earlier; earlier than this time. UTC.
+        from_sequence, to_sequence: its sequence is at least, at most this.
     """
 
     uri: str | None = None
     alias: str | None = None
+    partition_key: str | None = None
+    flow_run_id: UUID | None = None
+    source: str | None = None
+    task: str | None = None
+    name: Sequence[str] = ()
+    name_prefix: Sequence[str] = ()
+    since: datetime | None = None
     after: datetime | None = None
+    until: datetime | None = None
     before: datetime | None = None
     from_sequence: int | None = None
     to_sequence: int | None = None
-    partition_key: str | None = None
-    flow_run_id: UUID | None = None
 
 
 @dataclass(frozen=True)
 class RefusedRecord:
-    """Something that was sent as an event and is none."""
+    """Something that was sent as an event and breaks a rule. Contract 2.6."""
 
     number: int
     id: UUID
@@ -71,7 +102,7 @@ class RefusedRecord:
     at: datetime
 
     def as_json(self) -> dict[str, object]:
-        """What was refused as the API and `--json` show it, without the values that look like secrets."""
+        """Return the record as the API and `--json` show it, without the values that look like secrets."""
         return {
             "id": str(self.id),
             "at": iso(self.at),
@@ -84,7 +115,7 @@ class RefusedRecord:
 
 @dataclass(frozen=True)
 class ConsumerRecord:
-    """A consumer with what the evaluator needs to keep it in step; `declaration` is the stored text."""
+    """A consumer with what the registry compares; `declaration` is the stored text."""
 
     consumer: Consumer
     flow_id: UUID | None
@@ -99,7 +130,7 @@ class TimerRecord:
     """The timer of a consumer, which may have been removed since.
 
     Attributes:
-        inherited: what the runs that were made ahead took over from their deployment.
+        inherited: what the runs scheduled in advance took over from their deployment.
     """
 
     consumer: int
@@ -111,7 +142,7 @@ class TimerRecord:
 
 @dataclass(frozen=True)
 class ReceiptRecord:
-    """A receipt, the name of its consumer (none for `no_consumer`), and when it was written."""
+    """A receipt, the name of its consumer (`None` for `no_consumer`), and when it was written."""
 
     receipt: Receipt
     consumer_name: str | None
@@ -120,7 +151,14 @@ class ReceiptRecord:
 
 @dataclass(frozen=True)
 class DecisionRecord:
-    """A decision and what became of it. `number` counts up in the order in which decisions were made."""
+    """A decision and what became of it. Numbers count up in the order in which decisions are made.
+
+    Attributes:
+        made: the instant of the decision (9.6).
+        opening: the opening that its run bears as its scheduled time (9.7).
+        by_deadline: a deadline was the reason (9.8).
+        decided: when the ledger made it: later than `made` if no evaluator was running then.
+    """
 
     number: int
     id: UUID
@@ -138,9 +176,18 @@ class DecisionRecord:
     attempts: int
     error: str
     run_state: str
+    opening: datetime | None
+    by_deadline: bool
+    decided: datetime
+
+    def with_events(self, events: tuple[AssetEvent, ...]) -> Decision:
+        """Return the decision that these events belong to."""
+        of = (self.id, self.consumer, self.deployment_id, self.target_key)
+        return Decision(*of, events, self.made, self.kind, self.opening, self.by_deadline)
 
     def as_json(self) -> dict[str, object]:
-        """The decision as the API and `--json` show it."""
+        """Return the record as the API and `--json` show it."""
+        timed = {"opening": iso(self.opening), "by_deadline": self.by_deadline}
         return {
             "number": self.number,
             "decision": str(self.id),
@@ -156,17 +203,42 @@ class DecisionRecord:
             "ended": iso(self.ended),
             "attempts": self.attempts,
             "error": self.error,
+            "decided": iso(self.decided),
+            **timed,
+        }
+
+
+@dataclass(frozen=True)
+class MissedDeadlineRecord:
+    """A deadline that passed without a decision, with the name and the deployment of its consumer. Contract 9.8."""
+
+    number: int
+    consumer_name: str
+    deployment_id: UUID
+    missed: MissedDeadline
+
+    def as_json(self) -> dict[str, object]:
+        """Return the record as the API and `--json` show it."""
+        return {
+            "number": self.number,
+            "consumer": self.consumer_name,
+            "target_key": self.missed.target_key,
+            "due": iso(self.missed.due),
+            "at": iso(self.missed.at),
+            "then": self.missed.then,
+            "queued": self.missed.queued,
         }
 
 
 @dataclass(frozen=True)
 class KeyDecisions:
-    """What became of a target key.
+    """The decisions of a consumer for one target key.
 
     Attributes:
         latest: the id of the latest decision, whatever its kind.
-        state: the end of its run as Prefect calls it; "Running" or "Waiting" before, "Undeliverable" without a run.
-        backfills: how many decisions backfills made for the key.
+        state: the last state of its run as Prefect names it; "Running" or "Waiting" until the run has ended,
+            "Undeliverable" if it has no run.
+        backfills: the number of decisions that backfills made for the key.
     """
 
     latest: UUID
@@ -185,8 +257,12 @@ class KeyDecisions:
 
 
 @dataclass(frozen=True)
-class Edge:
-    """A deployment produces or reads an asset, a name or an alias; `label` is the asset's readable name."""
+class DeclaredEdge:
+    """A deployment's declaration that it produces or reads an asset, a name or an alias.
+
+    Attributes:
+        label: the readable name of the asset.
+    """
 
     deployment_id: UUID
     name: str
@@ -198,7 +274,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Status:
-    """The ledger in numbers; `oldest_waiting` is when the oldest decision without a run was made."""
+    """The ledger in numbers; `oldest_waiting` is when the oldest decision that waits for its run was made."""
 
     assets: int
     consumers: int

@@ -1,4 +1,4 @@
-"""The version of a ledger's tables: made, brought up to date, or refused."""
+"""Make, upgrade, check or refuse the tables of a ledger, by their version."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, cast
 from sqlalchemy import Connection, inspect, text
 
 from assetflow.errors import EvaluatorRunning, LedgerVersion
-from assetflow.ledger import lease
-from assetflow.ledger.tables import Base
+from assetflow.ledger.lease import lease
+from assetflow.ledger.sql.tables import Base
 from assetflow.ledger.version import VERSION
 
 VERSION_TABLE = "ledger_version"
@@ -19,20 +19,20 @@ _UPGRADE = "Stop its evaluators, then run `assetflow database upgrade`"
 
 
 def current_version(connection: Connection) -> str | None:
-    """The version of the tables in a database; none if there are none."""
+    """Return the version of the tables in a database, or `None` if it has no tables of a ledger."""
     if not inspect(connection).has_table(VERSION_TABLE):
         return None
     return connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}"))
 
 
 def prepare(connection: Connection, *, place: str) -> None:
-    """Let a ledger be opened: make the tables in an empty database, on SQLite also bring older ones up to date.
+    """Make the tables in an empty database; on SQLite, also upgrade older ones.
 
-    On Postgres, where several machines may be at work, an upgrade is somebody's decision.
+    On Postgres, several machines may use the ledger, so an operator upgrades it.
 
     Raises:
-        LedgerVersion: they are newer than this program, or older and on Postgres.
-        EvaluatorRunning: they are older, and an evaluator works with them.
+        LedgerVersion: the tables are newer than this program, or older and on Postgres.
+        EvaluatorRunning: the tables are older, and an evaluator works with them.
     """
     version = current_version(connection)
     if version != VERSION:
@@ -42,19 +42,19 @@ def prepare(connection: Connection, *, place: str) -> None:
 
 
 def upgrade(connection: Connection, *, place: str) -> str | None:
-    """Make the tables, or bring them to this program's version, in the transaction of the connection.
+    """Make the tables, or upgrade them to this program's version, in the transaction of the connection.
 
-    Two upgrades at once are done one after the other: the second finds nothing to do.
+    Of two upgrades at the same time, the second waits for the first and then finds nothing to do.
 
     Returns:
-        The version before; none if there were no tables.
+        The version before, or `None` if there were no tables.
 
     Raises:
         LedgerVersion: a newer program wrote them.
         EvaluatorRunning: an evaluator works with them.
     """
     if connection.dialect.name == "postgresql":
-        # On SQLite the second one has waited when its transaction began.
+        # On SQLite, the second one has waited when its transaction began.
         connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
     version = current_version(connection)
     _refuse_newer(version, place)
@@ -66,10 +66,10 @@ def upgrade(connection: Connection, *, place: str) -> str | None:
 
 
 def check(connection: Connection, *, place: str) -> None:
-    """Refuse a database whose tables are not of this program's version.
+    """Refuse a database whose tables do not have this program's version.
 
     Raises:
-        LedgerVersion: there are none, or they are older or newer.
+        LedgerVersion: there are no tables, or they are older or newer.
     """
     version = current_version(connection)
     if version is None:
@@ -82,7 +82,7 @@ def check(connection: Connection, *, place: str) -> None:
 
 
 def differences(connection: Connection) -> list[str]:
-    """What distinguishes the tables from those that this version has, in words; tables of others do not count."""
+    """Return in words how the tables differ from those of this version. Tables of other programs do not count."""
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 
@@ -96,7 +96,7 @@ def _is_ours(name: str | None, kind: str, _parents: object) -> bool:
 
 
 def _in_words(difference: Any) -> str:
-    """One of alembic's differences: what would have to be done to the tables."""
+    """Return in words a difference that alembic found: what would have to be done to the tables."""
     if isinstance(difference, list):
         return ", ".join(map(_in_words, cast("list[Any]", difference)))
     what, *about = cast("tuple[Any, ...]", difference)
@@ -124,7 +124,7 @@ def _refuse_while_evaluated(connection: Connection, place: str) -> None:
 
 
 def _migrate(connection: Connection) -> None:
-    # Imported where it is needed: tasks read ledgers, and alembic takes longer to import than they take to read.
+    # Imported here because tasks read ledgers, and importing alembic takes longer than reading.
     from alembic import command
     from alembic.config import Config
 

@@ -1,4 +1,4 @@
-"""What an operator does with the database of a ledger: bring it up to date, and look whether it is sound."""
+"""Upgrade and check the database of a ledger, as an operator."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from sqlalchemy import Connection
 
 from assetflow.errors import LedgerError
 from assetflow.ledger import schema
-from assetflow.ledger.engine import default_place, ledger_url, make_folder, open_engine, place_of, writing
-from assetflow.ledger.failures import explained
 from assetflow.ledger.ledger import begin_ledger
+from assetflow.ledger.sql.engine import default_place, ledger_url, make_place, open_engine, place_of, writing
+from assetflow.ledger.sql.failures import explained
 from assetflow.ledger.version import VERSION
 
-# As long as another upgrade may take, which this one waits for.
+# How long to wait for another upgrade.
 SECONDS_TO_WAIT = 600.0
 MOST_FAULTS = 20
 
@@ -26,12 +26,12 @@ State = Literal["up to date", "older", "newer", "empty", "damaged"]
 
 @dataclass(frozen=True)
 class Upgraded:
-    """What an upgrade did.
+    """The result of an upgrade.
 
     Attributes:
         place: the file or the address.
-        before: the version that was there; none if there was no ledger.
-        after: the version that is there now.
+        before: the version before the upgrade; `None` if there was no ledger.
+        after: the version after it.
     """
 
     place: str
@@ -41,13 +41,13 @@ class Upgraded:
 
 @dataclass(frozen=True)
 class Checked:
-    """What a look at the database found.
+    """The result of a check.
 
     Attributes:
         place: the file or the address.
-        server: what it is, with its version.
-        version: that of the tables; none if there are none.
-        needed: the version that this program works with.
+        server: the name and the version of the database server.
+        version: the version of the tables; `None` if there are no tables.
+        needed: the version that this program needs.
         faults: what is wrong with the tables or their content, a sentence each.
     """
 
@@ -67,7 +67,7 @@ class Checked:
 
 
 def upgrade(url_or_path: str | Path | None = None, *, now: datetime | None = None) -> Upgraded:
-    """Make the tables of a ledger, or bring them to this program's version; all of it or nothing.
+    """Make the tables of a ledger, or upgrade them to this program's version, completely or not at all.
 
     Parameters:
         url_or_path: as for `Ledger.open`.
@@ -79,7 +79,7 @@ def upgrade(url_or_path: str | Path | None = None, *, now: datetime | None = Non
     """
     url = ledger_url(url_or_path if url_or_path is not None else default_place())
     place = place_of(url)
-    make_folder(url)
+    make_place(url)
     engine = open_engine(url, lock_timeout=SECONDS_TO_WAIT)
     try:
         with explained(place), writing(engine).begin() as connection:
@@ -91,7 +91,7 @@ def upgrade(url_or_path: str | Path | None = None, *, now: datetime | None = Non
 
 
 def check(url_or_path: str | Path | None = None) -> Checked:
-    """Look whether the tables are those of this program, and, on SQLite, whether their content is sound.
+    """Check that the tables are those of this program, and, on SQLite, that their content is intact.
 
     Parameters:
         url_or_path: as for `Ledger.open`.

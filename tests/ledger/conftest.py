@@ -1,4 +1,4 @@
-"""Ledgers for tests: a fresh SQLite file for each, and one Postgres database that is emptied for each."""
+"""Ledgers for tests: each test gets a new SQLite file, or the Postgres database after it was emptied."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from assetflow.ledger import Ledger
-from assetflow.ledger.tables import Base
+from assetflow.ledger.sql.tables import Base
 from tests.environment.postgres import new_database
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -22,7 +22,7 @@ NewLedger = Callable[[], Ledger]
 
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A new ledger's file: copying it is faster than migrating an empty one."""
+    """The file of a new ledger: a copy of it is faster than a migration."""
     path = tmp_path_factory.mktemp("template") / "ledger.db"
     Ledger.open(path, now=START).close()
     return path
@@ -30,7 +30,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def new_sqlite(template: Path, tmp_path: Path) -> Iterator[NewLedger]:
-    """Makes ledgers in files of their own; closed after the test."""
+    """Make ledgers, each in its own file, and close them after the test."""
     opened: list[Ledger] = []
     numbers = count()
 
@@ -47,14 +47,14 @@ def new_sqlite(template: Path, tmp_path: Path) -> Iterator[NewLedger]:
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
-    """A database of this test session's own, dropped at its end."""
+    """Make a database for this test session, and drop it at the end."""
     with new_database() as url:
         yield url
 
 
 @pytest.fixture
 def new_postgres(postgres_url: str) -> Iterator[NewLedger]:
-    """Makes the Postgres ledger anew; the one made before is gone with it."""
+    """Make the Postgres ledger. Making another one empties the first."""
     opened: list[Ledger] = []
 
     def close() -> None:
@@ -77,7 +77,7 @@ def new_postgres(postgres_url: str) -> Iterator[NewLedger]:
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def new_ledger(request: pytest.FixtureRequest) -> NewLedger:
-    """Makes ledgers on each of the databases in turn."""
+    """Make ledgers, first on SQLite and then on Postgres."""
     return request.getfixturevalue(f"new_{request.param}")
 
 

@@ -1,4 +1,4 @@
-"""Short forms of what goes into a ledger."""
+"""Short forms for tests: assets, recordings, declarations and consumers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def recording(*events: AssetEvent) -> Recording:
 
 
 def update(*assets: Asset, **fields: Any) -> Recording:
-    """One recording with an event for each asset."""
+    """Return a recording with an event for each asset."""
     return recording(*(event(asset, **fields) for asset in assets))
 
 
@@ -38,4 +38,4 @@ def deploy(
     ledger: Ledger, schedule: object, name: str = "flow/one", deployment_id: UUID | None = None, **options: Any
 ) -> Consumer:
     text = declared(schedule, **options)
-    return ledger.writer.deploy(name, deployment_id or uuid4(), uuid4(), text, False, False, NOW)[0]
+    return ledger.writer.consumers.deploy(name, deployment_id or uuid4(), uuid4(), text, False, False, NOW)[0]

@@ -1,4 +1,4 @@
-"""One evaluator at a time (the lease)."""
+"""The lease: one evaluator works at a time."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import text
 
-from assetflow.core.fold import record_and_pass
+from assetflow.core.rules.fold import record_and_pass
 from assetflow.errors import EvaluatorRunning, LeaseLost, LedgerError, LedgerVersion
 from assetflow.ledger import Holder, Ledger, Writer
-from assetflow.ledger.lease import is_running
+from assetflow.ledger.lease.lease import is_running
 from assetflow.ledger.version import VERSION
 from tests.ledger.conftest import NewLedger
 from tests.ledger.making import NOW, A, declared, update
@@ -34,65 +34,65 @@ def dead(_pid: int) -> bool:
 
 
 def test_second_evaluator_is_told_who_runs(ledger: Ledger) -> None:
-    ledger.writer.acquire_lease(ONE, NOW)
+    ledger.writer.lease.acquire(ONE, NOW)
     for other in (TWO, FAR):
         with pytest.raises(EvaluatorRunning, match="process 11 on here, since 2026-01-01 12:00:00 UTC"):
-            ledger.writer.acquire_lease(other, NOW, is_alive=alive)
+            ledger.writer.lease.acquire(other, NOW, is_alive=alive)
     lease = ledger.reader.lease()
     assert lease is not None
     assert lease.holder == ONE
 
 
 def test_lease_of_a_dead_process_of_this_host_is_taken_at_once(sqlite_ledger: Ledger) -> None:
-    sqlite_ledger.writer.acquire_lease(ONE, NOW)
+    sqlite_ledger.writer.lease.acquire(ONE, NOW)
     with pytest.raises(EvaluatorRunning):
-        sqlite_ledger.writer.acquire_lease(FAR, NOW, is_alive=dead)
-    assert sqlite_ledger.writer.acquire_lease(TWO, NOW, is_alive=dead).holder == TWO
+        sqlite_ledger.writer.lease.acquire(FAR, NOW, is_alive=dead)
+    assert sqlite_ledger.writer.lease.acquire(TWO, NOW, is_alive=dead).holder == TWO
 
 
 @pytest.mark.postgres
 def test_on_postgres_a_process_that_is_not_seen_may_live_in_another_container(new_postgres: NewLedger) -> None:
     ledger = new_postgres()
-    ledger.writer.acquire_lease(ONE, NOW)
+    ledger.writer.lease.acquire(ONE, NOW)
     with pytest.raises(EvaluatorRunning):
-        ledger.writer.acquire_lease(TWO, NOW, is_alive=dead)
+        ledger.writer.lease.acquire(TWO, NOW, is_alive=dead)
 
 
 def test_lease_of_another_host_is_taken_when_it_expires(ledger: Ledger) -> None:
-    ledger.writer.acquire_lease(ONE, NOW)
+    ledger.writer.lease.acquire(ONE, NOW)
     with pytest.raises(EvaluatorRunning):
-        ledger.writer.acquire_lease(FAR, NOW + timedelta(seconds=3.9))
-    assert ledger.writer.acquire_lease(FAR, NOW + timedelta(seconds=4)).holder == FAR
+        ledger.writer.lease.acquire(FAR, NOW + timedelta(seconds=3.9))
+    assert ledger.writer.lease.acquire(FAR, NOW + timedelta(seconds=4)).holder == FAR
     with pytest.raises(LeaseLost, match="process 33 on there"):
-        ledger.writer.renew_lease(ONE, NOW + timedelta(seconds=6))
+        ledger.writer.lease.renew(ONE, NOW + timedelta(seconds=6))
 
 
 def test_renewed_lease_holds_longer(ledger: Ledger) -> None:
-    ledger.writer.acquire_lease(ONE, NOW)
-    ledger.writer.renew_lease(ONE, NOW + timedelta(seconds=3))
+    ledger.writer.lease.acquire(ONE, NOW)
+    ledger.writer.lease.renew(ONE, NOW + timedelta(seconds=3))
     with pytest.raises(EvaluatorRunning):
-        ledger.writer.acquire_lease(FAR, NOW + timedelta(seconds=6))
+        ledger.writer.lease.acquire(FAR, NOW + timedelta(seconds=6))
 
 
 def test_released_lease_is_free(ledger: Ledger) -> None:
-    ledger.writer.acquire_lease(ONE, NOW)
-    ledger.writer.release_lease(TWO)
+    ledger.writer.lease.acquire(ONE, NOW)
+    ledger.writer.lease.release(TWO)
     with pytest.raises(EvaluatorRunning):
-        ledger.writer.acquire_lease(TWO, NOW, is_alive=alive)
-    ledger.writer.release_lease(ONE)
-    ledger.writer.acquire_lease(TWO, NOW, is_alive=alive)
+        ledger.writer.lease.acquire(TWO, NOW, is_alive=alive)
+    ledger.writer.lease.release(ONE)
+    ledger.writer.lease.acquire(TWO, NOW, is_alive=alive)
     with pytest.raises(LeaseLost):
-        ledger.writer.renew_lease(ONE, NOW)
+        ledger.writer.lease.renew(ONE, NOW)
 
 
 def test_this_process_is_alive(ledger: Ledger) -> None:
-    ledger.writer.acquire_lease(Holder.this_process(uuid4()), NOW)
+    ledger.writer.lease.acquire(Holder.this_process(uuid4()), NOW)
     with pytest.raises(EvaluatorRunning):
-        ledger.writer.acquire_lease(Holder.this_process(uuid4()), NOW)
+        ledger.writer.lease.acquire(Holder.this_process(uuid4()), NOW)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells that a process has ended unasked")
-def test_a_process_that_nobody_has_asked_how_it_ended_is_not_alive() -> None:
+def test_a_zombie_is_not_alive() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         assert is_running(child.pid)
         child.kill()
@@ -105,69 +105,71 @@ def test_a_process_that_nobody_has_asked_how_it_ended_is_not_alive() -> None:
 
 @pytest.fixture
 def successor(ledger: Ledger) -> Iterator[Ledger]:
-    """Another process on the same ledger."""
+    """The same ledger, opened by another process."""
     with Ledger.open(ledger.place) as other:
         yield other
 
 
 WRITES: dict[str, Callable[[Writer], object]] = {
-    "record": lambda writer: writer.record([update(A)], NOW),
-    "deploy": lambda writer: writer.deploy("flow/one", uuid4(), None, declared(A), False, False, NOW),
-    "refuse": lambda writer: writer.refuse({}, "reason", None, "test", uuid4(), NOW),
+    "record": lambda writer: writer.events.record([update(A)], NOW),
+    "deploy": lambda writer: writer.consumers.deploy("flow/one", uuid4(), None, declared(A), False, False, NOW),
+    "refuse": lambda writer: writer.events.refuse({}, "reason", None, "test", uuid4(), NOW),
     "set_cursor": lambda writer: writer.set_cursor("events", "2026"),
-    "attempt_failed": lambda writer: writer.attempt_failed(uuid4(), "error"),
+    "attempt_failed": lambda writer: writer.decisions.attempt_failed(uuid4(), "error"),
 }
 
 
 @pytest.mark.parametrize("write", WRITES)
 @pytest.mark.parametrize("released", [False, True])
-def test_who_has_lost_the_lease_writes_nothing(ledger: Ledger, successor: Ledger, write: str, released: bool) -> None:
-    ledger.writer.acquire_lease(ONE, NOW)
+def test_an_evaluator_that_lost_the_lease_writes_nothing(
+    ledger: Ledger, successor: Ledger, write: str, released: bool
+) -> None:
+    ledger.writer.lease.acquire(ONE, NOW)
     WRITES[write](ledger.writer)
-    before = ledger.reader.newest(), ledger.reader.cursor("events"), len(ledger.reader.refused())
-    successor.writer.acquire_lease(FAR, NOW + timedelta(seconds=4))
+    before = ledger.reader.feed.end(), ledger.reader.cursor("events"), len(ledger.reader.events.refused())
+    successor.writer.lease.acquire(FAR, NOW + timedelta(seconds=4))
     if released:
-        successor.writer.release_lease(FAR)
+        successor.writer.lease.release(FAR)
     with pytest.raises(LeaseLost, match="nobody evaluates now" if released else "process 33 on there"):
         WRITES[write](ledger.writer)
     successor.writer.set_cursor("events", "of the successor")
-    assert successor.reader.newest() == before[0]
-    assert len(successor.reader.refused()) == before[2]
+    assert successor.reader.feed.end() == before[0]
+    assert len(successor.reader.events.refused()) == before[2]
 
 
 def test_others_write_without_a_lease(ledger: Ledger, successor: Ledger) -> None:
-    ledger.writer.acquire_lease(ONE, NOW)
-    successor.writer.record([update(A)], NOW)
-    ledger.writer.record([update(A)], NOW)
-    assert ledger.reader.count_events() == 2
+    ledger.writer.lease.acquire(ONE, NOW)
+    successor.writer.events.record([update(A)], NOW)
+    ledger.writer.events.record([update(A)], NOW)
+    assert ledger.reader.events.count() == 2
 
 
 @pytest.mark.postgres
-def test_who_stands_still_in_a_transaction_holds_nobody_up(new_postgres: NewLedger, postgres_url: str) -> None:
+def test_an_evaluator_that_hangs_in_a_transaction_blocks_nobody(new_postgres: NewLedger, postgres_url: str) -> None:
     new_postgres()
     with Ledger.open(postgres_url, evaluator=ONE.id) as frozen, Ledger.open(postgres_url) as successor:
-        frozen.writer.acquire_lease(ONE, NOW)
+        frozen.writer.lease.acquire(ONE, NOW)
 
         def stand_still() -> None:
-            with frozen.transaction(NOW) as book:
-                record_and_pass(book, update(A), NOW)
-                book.flush()
+            with frozen.transaction(NOW) as unit:
+                record_and_pass(unit.state, update(A), NOW)
+                unit.write()
                 # It has the locks, and says nothing any more; the other one has its lease within no time.
-                successor.writer.acquire_lease(FAR, NOW + timedelta(seconds=4))
+                successor.writer.lease.acquire(FAR, NOW + timedelta(seconds=4))
 
         with pytest.raises(LedgerError, match="does not answer"):
             stand_still()
         with pytest.raises(LeaseLost):
-            frozen.writer.record([update(A)], NOW)
-        assert successor.reader.count_events() == 0
+            frozen.writer.events.record([update(A)], NOW)
+        assert successor.reader.events.count() == 0
 
 
 @pytest.mark.postgres
-def test_renewing_waits_for_no_long_transaction(new_postgres: NewLedger) -> None:
+def test_renewing_does_not_wait_for_a_long_transaction(new_postgres: NewLedger) -> None:
     ledger = new_postgres()
-    ledger.writer.acquire_lease(ONE, NOW)
+    ledger.writer.lease.acquire(ONE, NOW)
     with ledger.transaction(NOW), ThreadPoolExecutor(1) as beside:
-        beside.submit(ledger.writer.renew_lease, ONE, NOW + timedelta(seconds=3)).result(5)
+        beside.submit(ledger.writer.lease.renew, ONE, NOW + timedelta(seconds=3)).result(5)
     lease = ledger.reader.lease()
     assert lease is not None
     assert lease.renewed == NOW + timedelta(seconds=3)
@@ -175,18 +177,18 @@ def test_renewing_waits_for_no_long_transaction(new_postgres: NewLedger) -> None
 
 def test_who_evaluates_and_who_stands_by(ledger: Ledger) -> None:
     assert (ledger.reader.evaluators().lease, ledger.reader.evaluators().alive) == (None, False)
-    ledger.writer.acquire_lease(Holder.this_process(ONE.id))
+    ledger.writer.lease.acquire(Holder.this_process(ONE.id))
     for holder in (TWO, FAR, TWO):
-        ledger.writer.stand_by(holder)
+        ledger.writer.lease.stand_by(holder)
     found = ledger.reader.evaluators()
     assert found.alive
     assert found.lease is not None
     assert abs(found.now - found.lease.renewed) < timedelta(seconds=60)
     assert [each.holder for each in found.standbys] == [TWO, FAR]
     assert found.standbys[0].since < found.standbys[0].renewed
-    ledger.writer.release_lease(TWO)
-    ledger.writer.release_lease(ONE)
-    ledger.writer.acquire_lease(FAR)
+    ledger.writer.lease.release(TWO)
+    ledger.writer.lease.release(ONE)
+    ledger.writer.lease.acquire(FAR)
     assert ledger.reader.evaluators().standbys == []
 
 
@@ -194,7 +196,7 @@ def test_a_program_that_waited_while_the_tables_changed_does_not_evaluate(ledger
     with ledger.writes() as connection:
         connection.execute(text("UPDATE ledger_version SET version_num = '9999'"))
     with pytest.raises(LedgerVersion, match="9999"):
-        ledger.writer.acquire_lease(ONE, NOW)
+        ledger.writer.lease.acquire(ONE, NOW)
     with ledger.writes() as connection:
         connection.execute(text(f"UPDATE ledger_version SET version_num = '{VERSION}'"))
     assert ledger.reader.lease() is None

@@ -1,29 +1,33 @@
-"""What a ledger remembers from one transaction to the next is what is written, whoever writes."""
+"""What a ledger remembers between transactions is what the tables hold, whichever process writes."""
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from collections.abc import Iterator
 
 import pytest
 
 from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.rules.state import Limits, State, queues
 from assetflow.core.schedules import PartitionedAssetTimetable
-from assetflow.ledger import Ledger, queue
+from assetflow.ledger import Ledger
+from assetflow.ledger.fold import unit_of_work
 from tests.ledger.making import NOW, A, B, C, declared, deploy, event, recording, update
 from tests.ledger.test_plans import statements
 
 
 @pytest.fixture
 def other(ledger: Ledger) -> Iterator[Ledger]:
-    """The same ledger as another process has it open."""
+    """The same ledger, opened by another process."""
     url = ledger._engine.url.render_as_string(hide_password=False)
     with Ledger.open(url) as opened:
         yield opened
 
 
 def decided(ledger: Ledger, *assets: Asset, **fields: object) -> list[str | None]:
-    """The keys of the decisions that a recording of these assets leads to."""
-    [(_, decisions)] = ledger.writer.record([update(*assets, **fields)], NOW)
+    """Record an update of these assets, and return the target keys of the decisions."""
+    [(_, decisions)] = ledger.writer.events.record([update(*assets, **fields)], NOW)
     return [decision.target_key for decision in decisions]
 
 
@@ -34,22 +38,22 @@ def test_a_queue_that_another_process_filled_or_emptied(ledger: Ledger, other: L
     assert decided(ledger, B) == []
     assert decided(other, A) == [None]
     assert decided(ledger, A) == []
-    other.writer.remove_queued(1, by="somebody", now=NOW)
+    other.writer.queues.remove(1, by="somebody", now=NOW)
     assert decided(ledger, B) == []
 
 
 def test_consumers_that_another_process_changed(ledger: Ledger, other: Ledger) -> None:
     consumer = deploy(ledger, A)
     assert decided(ledger, A) == [None]
-    other.writer.switch(consumer.id, paused=True, now=NOW)
+    other.writer.consumers.switch(consumer.id, paused=True, now=NOW)
     assert decided(ledger, A) == []
-    other.writer.switch(consumer.id, paused=False, now=NOW)
-    other.writer.change(consumer.id, declared(C), NOW)
+    other.writer.consumers.switch(consumer.id, paused=False, now=NOW)
+    other.writer.consumers.change(consumer.id, declared(C), NOW)
     assert decided(ledger, A) == []
     assert decided(ledger, C) == [None]
     deploy(other, C, "flow/two")
     assert decided(ledger, C) == [None, None]
-    other.writer.remove(consumer.id, NOW)
+    other.writer.consumers.remove(consumer.id, NOW)
     assert decided(ledger, C) == [None]
 
 
@@ -67,17 +71,17 @@ def test_what_was_rolled_back_is_not_remembered(ledger: Ledger) -> None:
     decided(ledger, C)
 
     def fail() -> None:
-        with ledger.transaction(NOW) as book:
-            book.declare("sea", C.uri)
-            book.link("x", C.uri)
-            book.append(event(A), event().id, NOW)
+        with ledger.transaction(NOW) as unit:
+            unit.state.names.declare("sea", C.uri)
+            unit.state.names.link("x", C.uri)
+            unit.state.append(event(A), event().id, NOW)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    with ledger.transaction(NOW) as book:
-        assert book.owner_of("sea") is None
-        assert list(book.aliases_of(C.uri)) == []
+    with ledger.transaction(NOW) as unit:
+        assert unit.state.names.owner_of("sea") is None
+        assert list(unit.state.names.aliases_of(C.uri)) == []
     assert decided(ledger, B) == []
 
 
@@ -94,13 +98,50 @@ def test_what_is_known_is_not_read_again(sqlite_ledger: Ledger) -> None:
 
 
 def test_a_long_queue_is_not_kept_in_memory(sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "MOST_EVENTS", 3)
+    monkeypatch.setattr(queues, "LONG", 3)
     deploy(sqlite_ledger, A & B)
     for _ in range(3):
-        sqlite_ledger.writer.record([recording(event(A), event(A))], NOW)
+        sqlite_ledger.writer.events.record([recording(event(A), event(A))], NOW)
     for _ in range(2):
-        with sqlite_ledger.transaction(NOW) as book:
-            assert not book.queues.is_known((1, None))
-            assert len(book.queued(1, None)) == 6
-    [(_, [decision])] = sqlite_ledger.writer.record([update(B)], NOW)
+        with sqlite_ledger.transaction(NOW) as unit:
+            assert not unit.state.queues.is_read((1, None))
+            assert len(unit.state.queues.queued(1, None)) == 6
+    [(_, [decision])] = sqlite_ledger.writer.events.record([update(B)], NOW)
     assert [each.sequence for each in decision.events] == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_only_what_another_process_wrote_is_read_again(sqlite_ledger: Ledger) -> None:
+    deploy(sqlite_ledger, A & B)
+    deploy(sqlite_ledger, C & B, "flow/two")
+    for asset in (A, B, C):
+        decided(sqlite_ledger, asset)
+    with Ledger.open(sqlite_ledger.place) as other:
+        decided(other, C)
+        with statements(sqlite_ledger) as sent:
+            assert decided(sqlite_ledger, A) == []
+        read = [statement for statement, _ in sent if statement.startswith("SELECT")]
+        assert not any(table in statement for statement in read for table in ("pending", "consumer_token"))
+        assert decided(sqlite_ledger, B) == [None, None]
+        other.writer.consumers.switch(1, paused=True, now=NOW)
+        assert decided(sqlite_ledger, A, B) == []
+        decided(other, C)
+        assert decided(sqlite_ledger, A) == []
+
+
+def test_what_is_remembered_is_bounded_in_bytes(sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = 1 << 20
+    monkeypatch.setattr(unit_of_work, "State", lambda source: State(source, Limits(limit, limit, limit, limit)))
+    assets = [Asset(f"s3://lake/{number:05}") for number in range(400)]
+    for number, asset in enumerate(assets):
+        deploy(sqlite_ledger, asset & A, f"flow/{number}")
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            many = [update(asset, extra={"text": "x" * 500}) for asset in assets]
+            sqlite_ledger.writer.events.record(many, NOW)
+        del many
+        gc.collect()
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 8 * limit

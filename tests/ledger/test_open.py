@@ -1,10 +1,12 @@
-"""Opening a ledger: a new one is made, an older one brought up to date, and what cannot be opened says what to do."""
+"""Opening a ledger: a new one is made, an older one is upgraded, and errors say what to do."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -15,10 +17,11 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, text
 
-from assetflow.core.fold import record_and_pass
+from assetflow.core.rules.fold import record_and_pass
 from assetflow.errors import LedgerError, LedgerLocked
-from assetflow.ledger import Ledger, Reader, engine, schema
-from assetflow.ledger.tables import Base
+from assetflow.ledger import Ledger, Reader, schema
+from assetflow.ledger.sql import engine
+from assetflow.ledger.sql.tables import Base
 from tests.ledger.conftest import START, NewLedger
 from tests.ledger.making import NOW, A, B, deploy, event, update
 
@@ -34,6 +37,41 @@ def test_new_ledger_is_made_with_its_folder(tmp_path: Path) -> None:
         number = ledger.id
     with Ledger.open(place) as again:
         assert (again.id, again.created) == (number, START)
+
+
+def rights(place: Path) -> dict[str, int]:
+    """Return the rights of a folder and of the files in it."""
+    return {each.name: each.stat().st_mode & 0o777 for each in (place, *place.iterdir())}
+
+
+@pytest.fixture
+def open_to_all() -> Iterator[None]:
+    """A process whose files everybody may read and write, unless it sets other rights."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("open_to_all")
+def test_ledger_and_folder_are_private(tmp_path: Path) -> None:
+    home = tmp_path / "far" / "home"
+    with Ledger.open(home / "ledger.db", now=START) as ledger, Reader.open(home / "ledger.db") as reader:
+        ledger.writer.events.record([update(A)], NOW)
+        assert reader.events.count() == 1
+        assert rights(home) == {"home": 0o700, "ledger.db": 0o600, "ledger.db-wal": 0o600, "ledger.db-shm": 0o600}
+
+
+@pytest.mark.usefixtures("open_to_all")
+def test_an_open_ledger_becomes_private_and_its_folder_stays(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    with Ledger.open(home / "ledger.db", now=START):
+        for file in home.iterdir():
+            file.chmod(0o644)
+        with Ledger.open(home / "ledger.db"):
+            pass
+        found = rights(home)
+    assert found == {"home": 0o777, "ledger.db": 0o600, "ledger.db-wal": 0o600, "ledger.db-shm": 0o600}
 
 
 def test_settings_say_where_the_ledger_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +134,7 @@ def test_damaged_file_says_what_to_do(tmp_path: Path) -> None:
 
 def test_damaged_pages_say_what_to_do(new_sqlite: NewLedger) -> None:
     ledger = new_sqlite()
-    ledger.writer.record([update(A, extra={"x": "y" * 3000}) for _ in range(50)], NOW)
+    ledger.writer.events.record([update(A, extra={"x": "y" * 3000}) for _ in range(50)], NOW)
     ledger.close()
     place = place_of(ledger)
     size = place.stat().st_size
@@ -106,14 +144,14 @@ def test_damaged_pages_say_what_to_do(new_sqlite: NewLedger) -> None:
 
     def use() -> None:
         with Ledger.open(place) as broken:
-            broken.reader.events()
-            broken.writer.record([update(A)], NOW)
+            broken.reader.events.find()
+            broken.writer.events.record([update(A)], NOW)
 
     with pytest.raises(LedgerError, match=r"damaged.*--since"):
         use()
 
 
-def test_reader_of_nothing_says_so(tmp_path: Path) -> None:
+def test_reader_without_a_ledger_says_so(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match=r"there is no ledger.*Start the evaluator"):
         Reader.open(tmp_path / "ledger.db")
     sqlite3.connect(tmp_path / "empty.db").executescript("CREATE TABLE x (y)").connection.close()
@@ -137,7 +175,7 @@ def test_locked_ledger(new_sqlite: NewLedger) -> None:
     holder = new_sqlite()
     other = Ledger.open(holder.place, lock_timeout=0.1)
     with other, holder.writes(), pytest.raises(LedgerLocked, match="another process holds the ledger"):
-        other.writer.record([update(A)], NOW)
+        other.writer.events.record([update(A)], NOW)
 
 
 @pytest.mark.postgres
@@ -145,14 +183,14 @@ def test_locked_ledger_on_postgres(new_postgres: NewLedger, postgres_url: str) -
     holder = new_postgres()
     other = Ledger.open(postgres_url, lock_timeout=0.1)
     with other, holder.transaction(NOW), pytest.raises(LedgerLocked):
-        other.writer.record([update(A)], NOW)
+        other.writer.events.record([update(A)], NOW)
 
 
 def test_read_only_ledger(sqlite_ledger: Ledger) -> None:
-    sqlite_ledger.writer.record([update(A)], NOW)
+    sqlite_ledger.writer.events.record([update(A)], NOW)
     with Reader.open(sqlite_ledger.place) as reader:
-        assert reader.count_events() == 1
-        with pytest.raises(LedgerError, match="read-only"), reader._reads() as connection:
+        assert reader.events.count() == 1
+        with pytest.raises(LedgerError, match="read-only"), reader._connect() as connection:
             connection.exec_driver_sql("DELETE FROM event")
 
 
@@ -161,8 +199,8 @@ def test_full_disk(sqlite_ledger: Ledger) -> None:
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
         connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(LedgerError, match="disk of the ledger is full"):
-        sqlite_ledger.writer.record([update(A, extra={"x": "y" * 100_000})], NOW)
-    assert sqlite_ledger.reader.count_events() == 0
+        sqlite_ledger.writer.events.record([update(A, extra={"x": "y" * 100_000})], NOW)
+    assert sqlite_ledger.reader.events.count() == 0
 
 
 OPEN = """
@@ -197,13 +235,13 @@ from assetflow.ledger import Ledger
 from tests.ledger.making import A, B, NOW, update
 
 ledger = Ledger.open(sys.argv[1])
-ledger.writer.record([update(A)], NOW)
+ledger.writer.events.record([update(A)], NOW)
 try:
-    from assetflow.core.fold import record_and_pass
-    with ledger.transaction(NOW) as book:
-        assert record_and_pass(book, update(A, B), NOW)[1]
-        book.flush()
-        assert book.connection.exec_driver_sql("SELECT count(*) FROM event").scalar() == 3
+    from assetflow.core.rules.fold import record_and_pass
+    with ledger.transaction(NOW) as unit:
+        assert record_and_pass(unit.state, update(A, B), NOW)[1]
+        unit.write()
+        assert unit.connection.exec_driver_sql("SELECT count(*) FROM event").scalar() == 3
         os.kill(os.getpid(), signal.SIGKILL)
 finally:
     raise SystemExit("still alive")
@@ -216,10 +254,10 @@ def test_killed_between_flush_and_commit_leaves_nothing(new_sqlite: NewLedger) -
     ended = subprocess.run([sys.executable, "-c", KILLED, ledger.place], cwd=Path.cwd(), check=False, timeout=60)
     assert ended.returncode == -9
     reader = ledger.reader
-    assert reader.count_events() == 1
-    assert len(reader.decisions()) == 1
-    assert reader.queue(consumer.id) == []
-    [(recorded, _)] = ledger.writer.record([update(A)], NOW)
+    assert reader.events.count() == 1
+    assert len(reader.decisions.find()) == 1
+    assert reader.queues.events(consumer.id) == []
+    [(recorded, _)] = ledger.writer.events.record([update(A)], NOW)
     assert [e.sequence for e in recorded.events] == [2]
 
 
@@ -227,37 +265,37 @@ def test_error_in_a_transaction_leaves_nothing(ledger: Ledger) -> None:
     deploy(ledger, A)
 
     def fail() -> None:
-        with ledger.transaction(NOW) as book:
-            book.declare("name", A.uri)
+        with ledger.transaction(NOW) as unit:
+            unit.state.names.declare("name", A.uri)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    assert ledger.reader.owner_of("name") is None
+    assert ledger.reader.assets.owner_of("name") is None
 
 
 def test_what_was_rolled_back_is_forgotten(ledger: Ledger) -> None:
     deploy(ledger, A & B)
 
     def fail() -> None:
-        with ledger.transaction(NOW) as book:
-            record_and_pass(book, update(A, extra={"gone": True}), NOW)
-            book.flush()
+        with ledger.transaction(NOW) as unit:
+            record_and_pass(unit.state, update(A, extra={"gone": True}), NOW)
+            unit.write()
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    ledger.writer.record([update(A, extra={"gone": False})], NOW)
-    [(_, [decision])] = ledger.writer.record([update(B)], NOW)
+    ledger.writer.events.record([update(A, extra={"gone": False})], NOW)
+    [(_, [decision])] = ledger.writer.events.record([update(B)], NOW)
     assert [dict(e.extra) for e in decision.events] == [{"gone": False}, {}]
 
 
 def test_numbers_are_never_used_again(ledger: Ledger) -> None:
-    ledger.writer.record([update(A)], NOW)
+    ledger.writer.events.record([update(A)], NOW)
     with ledger.writes() as connection:
         connection.execute(text("DELETE FROM receipt"))
         connection.execute(text("DELETE FROM event"))
-    [(recorded, _)] = ledger.writer.record([update(A)], NOW)
+    [(recorded, _)] = ledger.writer.events.record([update(A)], NOW)
     assert [e.sequence for e in recorded.events] == [2]
 
 

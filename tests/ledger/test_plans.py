@@ -1,4 +1,4 @@
-"""The statements of the hot road find what they want by an index, whatever a ledger holds."""
+"""Frequent statements use an index, whatever the size of the ledger."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from assetflow.core.lineage import Node
 from assetflow.core.partitions import IdentityMapper
 from assetflow.core.schedules import PartitionedAssetTimetable
 from assetflow.ledger import Ledger
-from assetflow.ledger.catalog_events import EventFilter
-from assetflow.ledger.records import EventQuery
+from assetflow.ledger.records import EventFilter
 from tests.ledger.making import NOW, A, B, C, declared, deploy, event, update
 
 LARGE = ("event", "receipt", "consumer_token", "pending", "decision", "event_alias")
@@ -25,7 +24,7 @@ LARGE = ("event", "receipt", "consumer_token", "pending", "decision", "event_ali
 
 @contextmanager
 def statements(ledger: Ledger) -> Iterator[list[tuple[str, Any]]]:
-    """What is sent to the database meanwhile."""
+    """Collect the statements that are sent to the database within the block."""
     sent: list[tuple[str, Any]] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, many: bool) -> None:
@@ -37,7 +36,7 @@ def statements(ledger: Ledger) -> Iterator[list[tuple[str, Any]]]:
 
 
 def scans(ledger: Ledger, sent: list[tuple[str, Any]], tables: Sequence[str] = LARGE) -> list[str]:
-    """The statements that read a large table from end to end."""
+    """Return the statements that scan a large table."""
     found: list[str] = []
     with ledger.writes() as connection:
         for statement, parameters in sent:
@@ -64,7 +63,7 @@ def filled(sqlite_ledger: Ledger) -> Ledger:
     partitioned = PartitionedAssetTimetable(assets=A & C, default_partition_mapper=IdentityMapper())
     deploy(sqlite_ledger, partitioned, "f/keys")
     for asset in (A, A, C, B, A):
-        sqlite_ledger.writer.record([update(asset), update(asset, partition_key="k", aliases=("x",))], NOW)
+        sqlite_ledger.writer.events.record([update(asset), update(asset, partition_key="k", aliases=("x",))], NOW)
     return sqlite_ledger
 
 
@@ -76,59 +75,59 @@ def test_recording_scans_nothing(filled: Ledger, remembers: bool, request: pytes
         request.addfinalizer(filled.close)
     batch = [update(A), update(B, aliases=("x",)), update(C, partition_key="k"), update(Asset("s3://lake/new"))]
     with statements(filled) as sent:
-        written = filled.writer.record(batch, NOW)
+        written = filled.writer.events.record(batch, NOW)
     assert sum(len(decisions) for _, decisions in written) >= 2
     assert len(sent) > (10 if remembers else 20)
     assert scans(filled, sent) == []
 
 
 def test_work_on_decisions_and_consumers_scans_nothing(filled: Ledger) -> None:
-    [(waiting, _), *_] = filled.reader.undelivered()
-    consumer = filled.reader.consumers()[0].consumer.id
+    [(waiting, _), *_] = filled.reader.decisions.waiting()
+    consumer = filled.reader.consumers.all()[0].consumer.id
     run = uuid4()
     with statements(filled) as sent:
-        filled.writer.launched(waiting.id, run, NOW)
-        filled.writer.ended("Completed", NOW, flow_run_id=run)
-        filled.writer.switch(consumer, paused=True, now=NOW)
-        filled.writer.switch(consumer, paused=False, now=NOW)
-        filled.writer.change(consumer, declared(A & C), NOW)
-        filled.writer.remove(consumer, NOW)
+        filled.writer.decisions.launched(waiting.id, run, NOW)
+        filled.writer.decisions.ended("Completed", NOW, flow_run_id=run)
+        filled.writer.consumers.switch(consumer, paused=True, now=NOW)
+        filled.writer.consumers.switch(consumer, paused=False, now=NOW)
+        filled.writer.consumers.change(consumer, declared(A & C), NOW)
+        filled.writer.consumers.remove(consumer, NOW)
     assert scans(filled, sent) == []
 
 
 def test_reading_scans_nothing(filled: Ledger) -> None:
     reader = filled.reader
-    stored = reader.events()
-    decision = reader.decisions()[0]
+    stored = reader.events.find()
+    decision = reader.decisions.find()[0]
     with statements(filled) as sent:
-        reader.events(EventQuery(uri=A.uri), newest_first=True, limit=1)
-        reader.events(EventQuery(alias="x"), newest_first=True, limit=1)
-        reader.events(EventQuery(from_sequence=3), limit=1)
-        reader.events(EventQuery(flow_run_id=uuid4()))
-        reader.count_events(EventQuery(uri=A.uri))
-        reader.event(stored[0].id)
-        reader.known_events([stored[0].id])
-        reader.newest_sequences([A.uri])
-        reader.receipts(stored[0].id)
-        reader.queue(decision.consumer, None)
-        reader.pending(decision.consumer)
-        reader.undelivered()
-        reader.undelivered(limit=1, besides=[decision.consumer])
-        reader.running()
-        reader.decisions(consumer=decision.consumer)
-        reader.decisions(status="waiting")
-        reader.decisions(status="undeliverable")
-        reader.decision(decision.id)
-        reader.decision_of_run(uuid4())
-        reader.events_of([decision])
-        reader.without_note()
+        reader.events.find(EventFilter(uri=A.uri), newest_first=True, limit=1)
+        reader.events.find(EventFilter(alias="x"), newest_first=True, limit=1)
+        reader.events.find(EventFilter(from_sequence=3), limit=1)
+        reader.events.find(EventFilter(flow_run_id=uuid4()))
+        reader.events.count(EventFilter(uri=A.uri))
+        reader.events.get(stored[0].id)
+        reader.events.known([stored[0].id])
+        reader.events.newest_sequences([A.uri])
+        reader.receipts.of_event(stored[0].id)
+        reader.queues.events(decision.consumer, None)
+        reader.queues.pending(decision.consumer)
+        reader.decisions.waiting()
+        reader.decisions.waiting(limit=1, besides=[decision.consumer])
+        reader.decisions.running()
+        reader.decisions.find(consumer=decision.consumer)
+        reader.decisions.find(status="waiting")
+        reader.decisions.find(status="undeliverable")
+        reader.decisions.get(decision.id)
+        reader.decisions.of_run(uuid4())
+        reader.decisions.events_of([decision])
+        reader.decisions.without_note()
     assert scans(filled, sent) == []
 
 
 def test_lists_by_time_are_read_in_their_order(filled: Ledger) -> None:
     with statements(filled) as sent:
-        filled.reader.event_catalog.page(EventFilter(), (("timestamp", True),), limit=10)
-        filled.reader.event_catalog.page(EventFilter(gte=NOW), (("timestamp", False),), limit=10)
+        filled.reader.events.page(EventFilter(), (("timestamp", True),), limit=10)
+        filled.reader.events.page(EventFilter(since=NOW), (("timestamp", False),), limit=10)
     with filled.writes() as connection:
         lists = [each for each in sent if "ORDER BY" in each[0]]
         plans = [[row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {s}", p)] for s, p in lists]
@@ -141,7 +140,7 @@ def test_lists_by_time_are_read_in_their_order(filled: Ledger) -> None:
 def test_lineage_reads_only_what_is_near(filled: Ledger) -> None:
     nodes = [Node("asset", A.uri), Node("alias", "x"), Node("flow", "f/plain"), Node("name", "nothing")]
     with statements(filled) as sent:
-        assert {edge.kind for edge in filled.reader.edges_of(nodes)} == {"schedules", "links"}
+        assert {edge.kind for edge in filled.reader.lineage.edges_of(nodes)} == {"schedules", "links"}
     tables = (*LARGE, "edge", "consumer", "alias_link", "asset_name")
     assert [step for step in scans(filled, sent, tables) if "json_each" not in step.split(":")[0]] == []
 
@@ -156,15 +155,15 @@ def test_statements_do_not_grow_with_the_batch(filled: Ledger) -> None:
     counts: list[int] = []
     for size in (1, 10, 100):
         with statements(filled) as sent:
-            filled.writer.record([Recording(uuid4(), (event(A), event(B))) for _ in range(size)], NOW)
+            filled.writer.events.record([Recording(uuid4(), (event(A), event(B))) for _ in range(size)], NOW)
         counts.append(len(sent))
     assert counts[1] == counts[2] < 30
 
 
 def test_a_long_queue_is_read_only_when_it_is_consumed(filled: Ledger) -> None:
-    filled.writer.record([update(B) for _ in range(50)], NOW)
+    filled.writer.events.record([update(B) for _ in range(50)], NOW)
     with statements(filled) as sent:
-        filled.writer.record([update(B)], NOW)
+        filled.writer.events.record([update(B)], NOW)
     assert not any("asset_extra" in statement and "receipt" in statement for statement, _ in sent)
-    [(_, decisions)] = filled.writer.record([update(A)], NOW)
+    [(_, decisions)] = filled.writer.events.record([update(A)], NOW)
     assert max(len(decision.events) for decision in decisions) > 50

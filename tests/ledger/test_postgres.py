@@ -1,4 +1,4 @@
-"""A Postgres that cannot be used says why and what to do, never with the password, and nothing is half done."""
+"""Errors of Postgres say what to do, never contain the password, and leave nothing half done."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from sqlalchemy import create_engine, make_url, text
 
 from assetflow.core.assets import Asset
 from assetflow.errors import InvalidEvent, LedgerError, TooLarge
-from assetflow.ledger import Ledger, Reader, engine, upkeep
+from assetflow.ledger import Ledger, Reader, upkeep
+from assetflow.ledger.sql import engine
 from tests.environment.postgres import SERVER, new_database, on_server
 from tests.ledger.conftest import NewLedger
 from tests.ledger.making import NOW, A, B, update
@@ -24,7 +25,7 @@ OPENINGS = (Ledger.open, Reader.open, upkeep.check, upkeep.upgrade)
 
 @dataclass(frozen=True)
 class Guest:
-    """A role that owns nothing, and the same database as its owner and as itself."""
+    """A role that owns nothing, with the address of a database as this role and as its owner."""
 
     name: str
     owner_url: str
@@ -85,14 +86,14 @@ def test_addresses_that_cannot_be_used(address: str, said: str) -> None:
         (SERVER.replace("root", "nobody_here"), "let this user in"),
     ],
 )
-def test_databases_and_users_that_are_not_there(address: str, said: str) -> None:
+def test_databases_and_users_that_do_not_exist(address: str, said: str) -> None:
     for opening in OPENINGS:
         with pytest.raises(LedgerError, match=said):
             opening(address)
 
 
 @pytest.mark.postgres
-def test_who_may_not_make_tables_makes_none(guest: Guest) -> None:
+def test_a_user_without_rights_makes_no_tables(guest: Guest) -> None:
     for opening in (Ledger.open, upkeep.upgrade):
         with pytest.raises(LedgerError, match=r"lacks rights: permission denied for schema public.*CREATE") as raised:
             opening(guest.url)
@@ -101,25 +102,25 @@ def test_who_may_not_make_tables_makes_none(guest: Guest) -> None:
 
 
 @pytest.mark.postgres
-def test_rights_to_read_are_enough_to_read_and_to_work_are_enough_to_work(guest: Guest) -> None:
+def test_rights_to_read_suffice_to_read_and_rights_to_write_to_write(guest: Guest) -> None:
     upkeep.upgrade(guest.owner_url)
     with pytest.raises(LedgerError, match="lacks rights"):
         Reader.open(guest.url)
     guest.grant("SELECT ON ALL TABLES IN SCHEMA public")
     with Reader.open(guest.url) as reader:
-        assert reader.count_events() == 0
+        assert reader.events.count() == 0
     with Ledger.open(guest.url) as ledger:
         with pytest.raises(LedgerError, match=r"lacks rights.*INSERT, UPDATE, DELETE"):
-            ledger.writer.record([update(A)], NOW)
-        assert ledger.reader.count_events() == 0
+            ledger.writer.events.record([update(A)], NOW)
+        assert ledger.reader.events.count() == 0
     guest.grant(
         "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public",
         "USAGE ON ALL SEQUENCES IN SCHEMA public",
     )
     with Ledger.open(guest.url) as ledger:
-        ledger.writer.record([update(A)], NOW)
-        ledger.writer.refuse({}, "blank", None, "test", None, NOW)
-        assert ledger.reader.count_events() == 1
+        ledger.writer.events.record([update(A)], NOW)
+        ledger.writer.events.refuse({}, "blank", None, "test", None, NOW)
+        assert ledger.reader.events.count() == 1
 
 
 @pytest.mark.postgres
@@ -137,22 +138,22 @@ def test_without_the_driver_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.postgres
-def test_sessions_that_were_ended_are_made_anew(new_postgres: NewLedger, postgres_url: str) -> None:
+def test_a_session_that_the_server_ended_is_opened_again(new_postgres: NewLedger, postgres_url: str) -> None:
     ledger = new_postgres()
-    ledger.writer.record([update(A)], NOW)
+    ledger.writer.events.record([update(A)], NOW)
     database = make_url(postgres_url).database
     on_server(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'")
-    ledger.writer.record([update(A)], NOW)
-    assert ledger.reader.count_events() == 2
+    ledger.writer.events.record([update(A)], NOW)
+    assert ledger.reader.events.count() == 2
 
 
 @pytest.mark.postgres
-def test_what_postgres_cannot_hold_is_the_events_fault_and_not_the_ledgers(new_postgres: NewLedger) -> None:
+def test_a_value_that_postgres_cannot_hold_is_an_invalid_event(new_postgres: NewLedger) -> None:
     ledger = new_postgres()
     long = "".join(random.Random(1).choices([chr(number) for number in range(0x4E00, 0x9000)], k=1500))
     for name, kind in (("a\0b", InvalidEvent), (long, TooLarge)):
         with pytest.raises(kind) as raised:
-            ledger.writer.record([update(A, Asset("s3://lake/odd", name=name))], NOW)
+            ledger.writer.events.record([update(A, Asset.known("s3://lake/odd", name))], NOW)
         assert not isinstance(raised.value, LedgerError)
-    ledger.writer.record([update(B)], NOW)
-    assert [each.uri for each in ledger.reader.events()] == [B.uri]
+    ledger.writer.events.record([update(B)], NOW)
+    assert [each.uri for each in ledger.reader.events.find()] == [B.uri]

@@ -1,4 +1,4 @@
-"""Pruning: what is old goes, what anything still needs stays, and nothing is decided otherwise because of it."""
+"""Pruning removes what is old, keeps what is still needed, and changes no later decision."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from assetflow.core.consumers import Consumer, Decision
 from assetflow.core.events import Recording
 from assetflow.core.schedules import PartitionedAssetTimetable
 from assetflow.ledger import Ledger
-from assetflow.ledger import prune as pruning
-from assetflow.ledger.prune import Pruned
-from assetflow.ledger.records import EventQuery
+from assetflow.ledger.read.pruning import Pruned
+from assetflow.ledger.records import EventFilter
+from assetflow.ledger.write import prune as pruning
 from tests.ledger.conftest import NewLedger
 from tests.ledger.making import NOW, A, B, C, deploy, event, recording, update
 
@@ -24,7 +24,7 @@ OLD = NOW - timedelta(days=100)
 
 
 def record(ledger: Ledger, *recordings: Recording, at: datetime = OLD) -> list[Decision]:
-    return [each for _, decisions in ledger.writer.record(recordings, at) for each in decisions]
+    return [each for _, decisions in ledger.writer.events.record(recordings, at) for each in decisions]
 
 
 def old(*assets: Asset, **fields: Any) -> Recording:
@@ -32,31 +32,31 @@ def old(*assets: Asset, **fields: Any) -> Recording:
 
 
 def end(ledger: Ledger, *decisions: Decision) -> list[UUID]:
-    """Give the decisions their runs, which end at once."""
+    """Launch the runs of the decisions and end them."""
     runs = [uuid4() for _ in decisions]
     for decision, run in zip(decisions, runs, strict=True):
-        ledger.writer.launched(decision.id, run, OLD)
-        ledger.writer.ended("Completed", OLD, decision_id=decision.id)
+        ledger.writer.decisions.launched(decision.id, run, OLD)
+        ledger.writer.decisions.ended("Completed", OLD, decision_id=decision.id)
     return runs
 
 
 def prune(ledger: Ledger) -> Pruned:
-    """Prune to the end; a count beforehand says the same."""
-    foreseen, done, after = ledger.reader.prunable(BEFORE), Pruned(), 0
+    """Prune to the end, and check that a count beforehand gives the same numbers."""
+    foreseen, done, after = ledger.reader.pruning.count(BEFORE), Pruned(), 0
     while (step := ledger.writer.prune(BEFORE, after)).upto is not None:
         done, after = done + step.pruned, step.upto
     done += step.pruned
     assert done == foreseen
-    assert ledger.reader.prunable(BEFORE) == Pruned()
+    assert ledger.reader.pruning.count(BEFORE) == Pruned()
     return done
 
 
 def known(ledger: Ledger, *recordings: Recording) -> list[bool]:
-    return [ledger.reader.event(event.id) is not None for each in recordings for event in each.events]
+    return [ledger.reader.events.get(event.id) is not None for each in recordings for event in each.events]
 
 
 def newest(ledger: Ledger, *assets: Asset) -> None:
-    """A newer update of each asset, so that no old one stays for being the newest."""
+    """Record a newer update of each asset, so that no old one stays because it is the newest."""
     record(ledger, update(*assets, occurred=NOW), at=NOW)
 
 
@@ -67,8 +67,8 @@ def test_what_is_old_goes_with_receipts_and_decisions(ledger: Ledger) -> None:
     newest(ledger, A, C)
     assert prune(ledger) == Pruned(events=2, receipts=2, decisions=1)
     assert known(ledger, unwanted, wanted) == [False, False]
-    (decision,) = ledger.reader.decisions()
-    assert [each.uri for each in ledger.reader.events_of([decision])[decision.id]] == [A.uri]
+    (decision,) = ledger.reader.decisions.find()
+    assert [each.uri for each in ledger.reader.decisions.events_of([decision])[decision.id]] == [A.uri]
 
 
 def test_what_is_young_stays(ledger: Ledger) -> None:
@@ -79,7 +79,7 @@ def test_what_is_young_stays(ledger: Ledger) -> None:
     assert prune(ledger) == Pruned()
 
 
-def test_what_is_queued_stays_and_decides_as_ever(ledger: Ledger) -> None:
+def test_what_is_queued_stays_and_is_decided_on_as_before(ledger: Ledger) -> None:
     deploy(ledger, A & B)
     queued = old(A)
     record(ledger, queued)
@@ -98,26 +98,26 @@ def test_pending_partitions_stay(ledger: Ledger) -> None:
     newest(ledger, A, B)
     assert prune(ledger) == Pruned(events=2, receipts=2)
     # For which keys something has run stays known.
-    assert list(ledger.reader.decisions_by_key(consumer.id)) == ["tue"]
+    assert list(ledger.reader.decisions.by_key(consumer.id)) == ["tue"]
     (decision,) = record(ledger, update(B, partition_key="mon"), at=NOW)
     assert decision.events[0].id == waiting.events[0].id
 
 
 @pytest.mark.parametrize("state", ["waiting", "undeliverable", "running"])
-def test_a_decision_that_has_had_no_run_to_the_end_stays_with_its_events(ledger: Ledger, state: str) -> None:
+def test_a_decision_whose_run_has_not_ended_stays_with_its_events(ledger: Ledger, state: str) -> None:
     deploy(ledger, A)
     consumed = old(A)
     (decision,) = record(ledger, consumed)
     if state == "undeliverable":
-        ledger.writer.undeliverable(decision.id, "gone", OLD)
+        ledger.writer.decisions.undeliverable(decision.id, "gone", OLD)
     if state == "running":
-        ledger.writer.launched(decision.id, uuid4(), OLD)
+        ledger.writer.decisions.launched(decision.id, uuid4(), OLD)
     newest(ledger, A)
     assert prune(ledger) == Pruned()
     if state == "undeliverable":
-        ledger.writer.replay(decision.id)
+        ledger.writer.decisions.replay(decision.id)
     if state != "running":
-        (_, events) = next(each for each in ledger.reader.undelivered() if each[0].id == decision.id)
+        (_, events) = next(each for each in ledger.reader.decisions.waiting() if each[0].id == decision.id)
         assert [each.id for each in events] == [consumed.events[0].id]
 
 
@@ -127,7 +127,7 @@ def test_an_event_stays_as_long_as_one_of_its_consumers_needs_it(ledger: Ledger)
     end(ledger, *record(ledger, old(A)))
     newest(ledger, A)
     assert prune(ledger) == Pruned()
-    assert len(ledger.reader.decisions()) == 2
+    assert len(ledger.reader.decisions.find()) == 2
 
 
 def test_the_newest_update_of_an_asset_and_of_an_alias_stays(ledger: Ledger) -> None:
@@ -136,36 +136,36 @@ def test_the_newest_update_of_an_asset_and_of_an_alias_stays(ledger: Ledger) -> 
     record(ledger, forgotten, first, last)
     assert prune(ledger) == Pruned(events=1, receipts=1)
     assert known(ledger, forgotten, first, last) == [False, True, True]
-    assert list(ledger.reader.activity()) == [A.uri]
-    seen = ledger.reader.newest()
+    assert list(ledger.reader.assets.activity()) == [A.uri]
+    seen = ledger.reader.feed.end()
     record(ledger, update(A, aliases=("x",)), at=NOW)
-    assert [aliases for _, aliases in ledger.reader.news(seen).events] == [[]]
+    assert [aliases for _, aliases in ledger.reader.feed.after(seen).events] == [[]]
 
 
-def test_a_recording_goes_as_a_whole_and_comes_back_as_nothing(ledger: Ledger) -> None:
+def test_a_recording_is_removed_whole(ledger: Ledger) -> None:
     deploy(ledger, A & Asset("never"))
     together = old(A, C)
     record(ledger, together)
     newest(ledger, C)
     assert prune(ledger) == Pruned()
-    assert ledger.reader.needed_recordings([together.id, uuid4()], BEFORE) == {together.id}
+    assert ledger.reader.pruning.needed_recordings([together.id, uuid4()], BEFORE) == {together.id}
     assert record(ledger, together) == []
-    assert ledger.reader.count_events(EventQuery(uri=C.uri)) == 2
+    assert ledger.reader.events.count(EventFilter(uri=C.uri)) == 2
 
 
 def test_what_was_refused_goes(ledger: Ledger) -> None:
     for moment in (OLD, NOW):
-        ledger.writer.refuse({}, "blank", "1.5", "prefect", uuid4(), moment)
+        ledger.writer.events.refuse({}, "blank", "1.5", "prefect", uuid4(), moment)
     assert prune(ledger) == Pruned(refused=1)
-    assert len(ledger.reader.refused()) == 1
+    assert len(ledger.reader.events.refused()) == 1
 
 
 def test_backfills_stay(ledger: Ledger) -> None:
     consumer = deploy(ledger, PartitionedAssetTimetable(assets=A))
-    (decision,) = ledger.writer.backfill(consumer.id, {"mon": 0}, at_once=1, now=OLD)
+    (decision,) = ledger.writer.decisions.backfill(consumer.id, {"mon": 0}, at_once=1, now=OLD)
     end(ledger, decision)
     assert prune(ledger) == Pruned()
-    assert ledger.reader.decisions_by_key(consumer.id)["mon"].backfills == 1
+    assert ledger.reader.decisions.by_key(consumer.id)["mon"].backfills == 1
 
 
 def test_which_decisions_and_runs_are_over(ledger: Ledger) -> None:
@@ -173,8 +173,11 @@ def test_which_decisions_and_runs_are_over(ledger: Ledger) -> None:
     over, waiting = record(ledger, old(A), old(A))
     (young,) = record(ledger, update(A), at=NOW)
     runs = end(ledger, over, young)
-    assert ledger.reader.open_decisions([over.id, waiting.id, young.id, uuid4()], BEFORE) == {waiting.id, young.id}
-    assert ledger.reader.runs_that_are_over(runs, BEFORE) == {runs[0]}
+    assert ledger.reader.pruning.open_decisions([over.id, waiting.id, young.id, uuid4()], BEFORE) == {
+        waiting.id,
+        young.id,
+    }
+    assert ledger.reader.pruning.finished_runs(runs, BEFORE) == {runs[0]}
 
 
 @pytest.mark.parametrize("chunk", [1, 3])
@@ -192,12 +195,12 @@ def test_after_a_kill_at_any_step_the_next_one_does_the_rest(
         after = step.upto or 0
     # It was killed here; a new one begins at the beginning.
     assert prune(ledger).events == 7 - 2 * chunk
-    assert ledger.reader.count_events() == 1
-    assert len(ledger.reader.decisions()) == 1
+    assert ledger.reader.events.count() == 1
+    assert len(ledger.reader.decisions.find()) == 1
 
 
 def test_the_rules_decide_the_same_with_and_without_pruning(new_sqlite: NewLedger) -> None:
-    """Two ledgers hear the same; one of them is pruned after each step."""
+    """Two ledgers record the same; one of them is pruned after each step."""
 
     def consumers(ledger: Ledger) -> list[Consumer]:
         schedules = (A, A & B, (A & B) | C, AssetAlias("x"), B & AssetAlias("x"))
@@ -219,4 +222,4 @@ def test_the_rules_decide_the_same_with_and_without_pruning(new_sqlite: NewLedge
         for ledger, decisions in zip((pruned, whole), made, strict=True):
             end(ledger, *decisions)
         prune(pruned)
-    assert pruned.reader.count_events() < whole.reader.count_events() == len(steps)
+    assert pruned.reader.events.count() < whole.reader.events.count() == len(steps)

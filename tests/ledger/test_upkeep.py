@@ -1,4 +1,4 @@
-"""Upgrading and checking the ledger's database: all or nothing, one after the other, and never under an evaluator."""
+"""Upgrades happen completely or not at all, one after the other, and never while an evaluator works; and checks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sqlalchemy import Engine, create_engine, event, text
 
 from assetflow.errors import EvaluatorRunning, LedgerError, LedgerVersion
 from assetflow.ledger import Holder, Ledger, Reader, schema, upkeep
-from assetflow.ledger.engine import ledger_url, open_engine, writing
+from assetflow.ledger.sql.engine import ledger_url, open_engine, writing
 from assetflow.ledger.version import VERSION
 from tests.environment.postgres import new_database
 from tests.ledger.making import NOW, A, update
@@ -32,7 +32,7 @@ ID = UUID(int=7)
 
 @pytest.fixture
 def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The address of a database with nothing in it."""
+    """The address of an empty database."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path / 'ledger.db'}"
         return
@@ -48,7 +48,7 @@ def engine_of(url: str) -> Iterator[Engine]:
 
 
 def make_first_version(url: str) -> None:
-    """A ledger as the first version made it, with an asset in it."""
+    """Make a ledger of the first version, with an asset in it."""
     config = Config()
     config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
     with engine_of(url) as engine, engine.begin() as connection:
@@ -90,8 +90,8 @@ def test_upgrade_of_the_first_version(empty: str) -> None:
     assert upkeep.check(empty).state == "up to date"
     with Ledger.open(empty) as ledger:
         assert ledger.id == ID
-        assert [each.uri for each in ledger.reader.assets()] == [A.uri]
-        ledger.writer.record([update(A)], NOW)
+        assert [each.uri for each in ledger.reader.assets.all()] == [A.uri]
+        ledger.writer.events.record([update(A)], NOW)
 
 
 def test_sqlite_is_upgraded_when_it_is_opened(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_postgres_is_upgraded_on_request_alone() -> None:
 
 
 @BOTH
-def test_what_a_newer_program_made_is_left_alone(empty: str) -> None:
+def test_the_tables_of_a_newer_program_are_left_alone(empty: str) -> None:
     upkeep.upgrade(empty)
     with engine_of(empty) as engine, engine.begin() as connection:
         connection.execute(text("UPDATE ledger_version SET version_num = '9999'"))
@@ -128,7 +128,7 @@ def test_what_a_newer_program_made_is_left_alone(empty: str) -> None:
 def test_no_upgrade_while_an_evaluator_works(empty: str) -> None:
     with Ledger.open(empty) as ledger:
         holder = Holder.this_process(uuid4())
-        ledger.writer.acquire_lease(holder)
+        ledger.writer.lease.acquire(holder)
         with ledger.writes() as connection:
             connection.execute(text("UPDATE ledger_version SET version_num = '0000'"))
         with pytest.raises(EvaluatorRunning, match=f"process {holder.pid} on"):
@@ -137,7 +137,7 @@ def test_no_upgrade_while_an_evaluator_works(empty: str) -> None:
 
 
 @BOTH
-def test_what_goes_wrong_in_an_upgrade_leaves_the_version_before(empty: str) -> None:
+def test_an_upgrade_that_fails_leaves_the_version_before(empty: str) -> None:
     make_first_version(empty)
     before, failing = tables_of(empty), 1
     while fails_at(empty, failing):
@@ -148,7 +148,7 @@ def test_what_goes_wrong_in_an_upgrade_leaves_the_version_before(empty: str) -> 
 
 
 def fails_at(url: str, number: int) -> bool:
-    """Upgrade until the given statement that changes something; whether it came to that."""
+    """Upgrade until the given statement that changes something, and return True if it was reached."""
     statements = 0
 
     def count(*given: Any) -> None:
@@ -196,7 +196,7 @@ def test_killed_in_an_upgrade(empty: str) -> None:
 
 @pytest.mark.long
 @BOTH
-def test_upgrades_at_once_are_done_one_after_the_other(empty: str) -> None:
+def test_concurrent_upgrades_are_done_one_after_the_other(empty: str) -> None:
     make_first_version(empty)
     command_line = [sys.executable, "-m", "assetflow", "database", "upgrade", "--json"]
     env = os.environ | {"ASSETFLOW_DATABASE_URL": empty}
@@ -208,7 +208,7 @@ def test_upgrades_at_once_are_done_one_after_the_other(empty: str) -> None:
 
 
 @BOTH
-def test_in_the_middle_of_an_upgrade_nobody_begins_to_work(empty: str) -> None:
+def test_no_evaluator_starts_during_an_upgrade(empty: str) -> None:
     make_first_version(empty)
     upgrading, begun, go_on = Thread(target=upkeep.upgrade, args=[empty]), Event(), Event()
 
@@ -234,7 +234,7 @@ def test_in_the_middle_of_an_upgrade_nobody_begins_to_work(empty: str) -> None:
 
 
 @BOTH
-def test_check_says_what_is_not_as_it_should_be(empty: str) -> None:
+def test_check_says_how_the_tables_differ(empty: str) -> None:
     if empty.startswith("postgres"):
         assert upkeep.check(empty).state == "empty"
     upkeep.upgrade(empty)
@@ -251,10 +251,10 @@ def test_check_says_what_is_not_as_it_should_be(empty: str) -> None:
     assert any("add column" in fault and "run_state" in fault for fault in found.faults)
     assert not any("theirs" in fault for fault in found.faults)
     with Reader.open(empty) as reader, pytest.raises(LedgerVersion, match="database check"):
-        reader.decisions()
+        reader.decisions.find()
 
 
-def test_check_reads_what_is_in_a_file(tmp_path: Path) -> None:
+def test_check_reads_the_content_of_a_file(tmp_path: Path) -> None:
     place = tmp_path / "ledger.db"
     with pytest.raises(LedgerError, match="there is no ledger"):
         upkeep.check(place)
@@ -272,6 +272,6 @@ def test_tables_of_others_with_the_same_names_are_left_alone() -> None:
         with engine_of(url) as engine, engine.begin() as connection:
             connection.execute(text("CREATE TABLE asset (theirs int)"))
         for opening in (upkeep.upgrade, Ledger.open):
-            with pytest.raises(LedgerError, match=r"no ledger.*database of its own"):
+            with pytest.raises(LedgerError, match=r"do not belong to a ledger.*database of its own"):
                 opening(url)
         assert tables_of(url) == {"asset"}

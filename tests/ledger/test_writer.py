@@ -1,4 +1,4 @@
-"""The operations of the writer, and what the reader gives after them."""
+"""The operations of the writer, and what the reader returns after them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from assetflow.core.events import Origin, SourceFlowRun, SourceTaskRun
 from assetflow.core.schedules import ConsumerOptions, to_schedule
 from assetflow.errors import InvalidSchedule, NameTaken, UnknownConsumer, UnknownEvent
 from assetflow.ledger import Ledger, Reader
-from assetflow.ledger.records import EventQuery
+from assetflow.ledger.records import EventFilter
 from tests.ledger.making import NOW, A, B, C, declared, deploy, event, recording, update
 
 LATER = NOW + timedelta(hours=1)
@@ -35,21 +35,21 @@ def test_event_comes_back_as_it_was(ledger: Ledger) -> None:
         data_version="2",
         inputs={"s3://lake/b": 7},
     )
-    ledger.writer.record([recording(made)], LATER)
-    [read] = ledger.reader.events()
+    ledger.writer.events.record([recording(made)], LATER)
+    [read] = ledger.reader.events.find()
     for name in made.__dataclass_fields__:
         if name not in ("sequence", "recorded"):
             assert getattr(read, name) == getattr(made, name), name
     assert (read.asset.name, read.asset.group, read.asset.extra) == ("ä name", "lake", {"owner": "me"})
     assert (read.sequence, read.recorded) == (1, LATER)
     assert list(read.extra) == ["z", "a", "__prefect_kind"]
-    assert ledger.reader.events(EventQuery(flow_run_id=run.id)) == [made]
+    assert ledger.reader.events.find(EventFilter(flow_run_id=run.id)) == [made]
 
 
 def test_asset_keeps_what_was_declared_last(ledger: Ledger) -> None:
     for asset in (A, Asset(A.uri, group="g", extra={"a": 1}), Asset(A.uri, name="nice", group="h"), A):
-        ledger.writer.record([update(asset, aliases=("x",))], NOW)
-    [record] = ledger.reader.assets()
+        ledger.writer.events.record([update(asset, aliases=("x",))], NOW)
+    [record] = ledger.reader.assets.all()
     assert (record.uri, record.group, record.extra, record.first_seen) == (A.uri, "h", {"a": 1}, NOW)
     assert record.names == ("nice", A.uri)
     assert record.aliases == ("x",)
@@ -59,32 +59,53 @@ def test_events_by_asset_alias_time_and_place(ledger: Ledger) -> None:
     times = [NOW + timedelta(minutes=minute) for minute in range(6)]
     for minute, moment in enumerate(times):
         aliases = ("x",) if minute % 2 else ()
-        ledger.writer.record([update(A if minute < 4 else B, occurred=moment, aliases=aliases)], NOW)
+        ledger.writer.events.record([update(A if minute < 4 else B, occurred=moment, aliases=aliases)], NOW)
     reader = ledger.reader
 
-    def places(where: EventQuery, **options: Any) -> list[int | None]:
-        return [each.sequence for each in reader.events(where, **options)]
+    def places(where: EventFilter, **options: Any) -> list[int | None]:
+        return [each.sequence for each in reader.events.find(where, **options)]
 
-    assert places(EventQuery()) == [1, 2, 3, 4, 5, 6]
-    assert places(EventQuery(uri=A.uri)) == [1, 2, 3, 4]
-    assert places(EventQuery(uri=A.uri), newest_first=True, limit=2) == [4, 3]
-    assert places(EventQuery(uri=A.uri), limit=2, offset=1) == [2, 3]
-    assert places(EventQuery(alias="x")) == [2, 4, 6]
-    assert places(EventQuery(alias="x", uri=B.uri)) == [6]
-    assert places(EventQuery(alias="x", from_sequence=3), newest_first=True) == [6, 4]
-    assert places(EventQuery(after=times[1], before=times[4])) == [3, 4]
-    assert places(EventQuery(from_sequence=2, to_sequence=3)) == [2, 3]
-    assert reader.count_events(EventQuery(alias="x")) == 3
-    assert reader.newest_sequences([A.uri, C.uri]) == {A.uri: 4}
+    assert places(EventFilter()) == [1, 2, 3, 4, 5, 6]
+    assert places(EventFilter(uri=A.uri)) == [1, 2, 3, 4]
+    assert places(EventFilter(uri=A.uri), newest_first=True, limit=2) == [4, 3]
+    assert places(EventFilter(uri=A.uri), limit=2, offset=1) == [2, 3]
+    assert places(EventFilter(alias="x")) == [2, 4, 6]
+    assert places(EventFilter(alias="x", uri=B.uri)) == [6]
+    assert places(EventFilter(alias="x", from_sequence=3), newest_first=True) == [6, 4]
+    assert places(EventFilter(after=times[1], before=times[4])) == [3, 4]
+    assert places(EventFilter(from_sequence=2, to_sequence=3)) == [2, 3]
+    assert reader.events.count(EventFilter(alias="x")) == 3
+    assert reader.events.newest_sequences([A.uri, C.uri]) == {A.uri: 4}
+
+
+def test_a_known_id_with_other_content_leads_to_a_warning(ledger: Ledger) -> None:
+    first = event(A, extra={"n": 1})
+    other = replace(first, extra={"n": 2})
+    for each, told in ((first, []), (first, []), (other, [str(first.id)]), (other, [str(first.id)])):
+        [(recorded, _)] = ledger.writer.events.record([recording(each)], NOW)
+        assert [number in warning for number in told for warning in recorded.warnings] == [True] * len(told)
+        assert len(recorded.warnings) == len(told)
+    [read] = ledger.reader.events.find()
+    assert read.extra == {"n": 1}
+
+
+def test_a_part_of_a_large_refused_payload_is_kept(ledger: Ledger) -> None:
+    """It may contain what a database cannot hold, such as NUL in a reason on Postgres."""
+    ledger.writer.events.refuse({"id": 7, "data": "x" * 1_000_000}, "too bad\0\udce9", "2.7", "prefect", uuid4(), NOW)
+    ledger.writer.events.refuse({"n": 10**5000, "r": float("nan"), "f": "\udce9"}, "bad", None, "api", None, NOW)
+    small, large = ledger.reader.events.refused()
+    assert large.reason == "too bad\ufffd\ufffd"
+    assert len(str(large.payload)) < 20_000
+    assert small.payload == {"n": hex(10**5000), "r": "NaN", "f": "\ufffd"}
 
 
 def test_refused_is_kept_once(ledger: Ledger) -> None:
     number = uuid4()
-    assert ledger.writer.refuse({"uri": ""}, "blank", "1.5", "prefect", number, NOW)
-    assert not ledger.writer.refuse({"uri": ""}, "blank", "1.5", "prefect", number, LATER)
-    assert ledger.writer.refuse([1], "no object", None, "api", None, NOW)
-    assert not ledger.writer.refuse([1], "no object", None, "api", None, NOW)
-    newest, oldest = ledger.reader.refused()
+    assert ledger.writer.events.refuse({"uri": ""}, "blank", "1.5", "prefect", number, NOW)
+    assert not ledger.writer.events.refuse({"uri": ""}, "blank", "1.5", "prefect", number, LATER)
+    assert ledger.writer.events.refuse([1], "no object", None, "api", None, NOW)
+    assert not ledger.writer.events.refuse([1], "no object", None, "api", None, NOW)
+    newest, oldest = ledger.reader.events.refused()
     assert (oldest.id, oldest.payload, oldest.reason, oldest.rule, oldest.at) == (
         number,
         {"uri": ""},
@@ -93,48 +114,48 @@ def test_refused_is_kept_once(ledger: Ledger) -> None:
         NOW,
     )
     assert newest.payload == [1]
-    assert ledger.reader.known_events([number, uuid4()]) == {number}
+    assert ledger.reader.events.known([number, uuid4()]) == {number}
 
 
 def test_deploying_again_is_a_change(ledger: Ledger) -> None:
     deployment = uuid4()
     consumer = deploy(ledger, A & B, deployment_id=deployment)
-    ledger.writer.switch(consumer.id, paused=True, now=NOW)
+    ledger.writer.consumers.switch(consumer.id, paused=True, now=NOW)
     again = deploy(ledger, A & C, deployment_id=deployment)
     assert (again.id, again.paused, again.schedule) == (consumer.id, True, to_schedule(A & C))
-    assert [record.consumer for record in ledger.reader.consumers()] == [again]
+    assert [record.consumer for record in ledger.reader.consumers.all()] == [again]
 
 
 def test_same_name_of_another_deployment_is_a_new_consumer(ledger: Ledger) -> None:
     old = deploy(ledger, A & B)
-    ledger.writer.record([update(A)], NOW)
+    ledger.writer.events.record([update(A)], NOW)
     new = deploy(ledger, A & B)
     assert new.id != old.id
-    assert ledger.reader.queue(new.id) == []
-    [event_] = ledger.reader.events()
-    assert [r.receipt.status for r in ledger.reader.receipts(event_.id)] == ["superseded"]
-    assert [record.consumer.id for record in ledger.reader.consumers(removed=True)] == [old.id]
+    assert ledger.reader.queues.events(new.id) == []
+    [event_] = ledger.reader.events.find()
+    assert [r.receipt.status for r in ledger.reader.receipts.of_event(event_.id)] == ["superseded"]
+    assert [record.consumer.id for record in ledger.reader.consumers.all(removed=True)] == [old.id]
 
 
 def test_bad_declarations_change_nothing(ledger: Ledger) -> None:
-    ledger.writer.record([update(Asset(A.uri, name="nice"))], NOW)
+    ledger.writer.events.record([update(Asset(A.uri, name="nice"))], NOW)
     with pytest.raises(NameTaken):
         deploy(ledger, Asset(B.uri, name="nice"))
     with pytest.raises(InvalidSchedule):
-        ledger.writer.deploy("f/d", uuid4(), None, "{", False, False, NOW)
-    assert ledger.reader.consumers() == []
+        ledger.writer.consumers.deploy("f/d", uuid4(), None, "{", False, False, NOW)
+    assert ledger.reader.consumers.all() == []
     consumer = deploy(ledger, A)
     with pytest.raises(NameTaken):
-        ledger.writer.change(consumer.id, declared(Asset(B.uri, name="nice")), NOW)
-    assert [record.consumer for record in ledger.reader.consumers()] == [consumer]
+        ledger.writer.consumers.change(consumer.id, declared(Asset(B.uri, name="nice")), NOW)
+    assert [record.consumer for record in ledger.reader.consumers.all()] == [consumer]
 
 
 def test_unknown_consumers_are_named(ledger: Ledger) -> None:
     for call in (
-        lambda: ledger.writer.change(7, declared(A), NOW),
-        lambda: ledger.writer.switch(7, paused=True, now=NOW),
-        lambda: ledger.writer.remove(7, NOW),
-        lambda: ledger.writer.remove_queued(7, now=NOW),
+        lambda: ledger.writer.consumers.change(7, declared(A), NOW),
+        lambda: ledger.writer.consumers.switch(7, paused=True, now=NOW),
+        lambda: ledger.writer.consumers.remove(7, NOW),
+        lambda: ledger.writer.queues.remove(7, now=NOW),
     ):
         with pytest.raises(UnknownConsumer, match="7"):
             call()
@@ -142,72 +163,72 @@ def test_unknown_consumers_are_named(ledger: Ledger) -> None:
 
 def test_resume_is_a_pass(ledger: Ledger) -> None:
     consumer = deploy(ledger, A, while_paused="keep")
-    ledger.writer.switch(consumer.id, paused=True, now=NOW)
-    ledger.writer.record([update(A), update(A)], NOW)
-    assert ledger.reader.decisions() == []
-    _, [decision] = ledger.writer.switch(consumer.id, paused=False, now=LATER)
+    ledger.writer.consumers.switch(consumer.id, paused=True, now=NOW)
+    ledger.writer.events.record([update(A), update(A)], NOW)
+    assert ledger.reader.decisions.find() == []
+    _, [decision] = ledger.writer.consumers.switch(consumer.id, paused=False, now=LATER)
     assert len(decision.events) == 2
     assert decision.made == LATER
-    assert ledger.writer.switch(consumer.id, held=False, now=LATER)[1] == []
+    assert ledger.writer.consumers.switch(consumer.id, held=False, now=LATER)[1] == []
 
 
 def test_remove_queued_by_asset_and_time(ledger: Ledger) -> None:
     one = deploy(ledger, A & B & C, "f/one")
     two = deploy(ledger, A & B & C, "f/two")
-    ledger.writer.record([update(A, occurred=LATER)], NOW)
-    ledger.writer.record([update(A), update(B)], LATER)
-    assert ledger.writer.remove_queued(one.id, uri=A.uri, before=LATER, by="me", why="wrong", now=NOW) == 1
-    assert ledger.writer.remove_queued(None, uri=A.uri, now=NOW) == 3
-    assert [[e.sequence for e in ledger.reader.queue(each.id)] for each in (one, two)] == [[3], [3]]
-    first = ledger.reader.events()[0]
-    receipt = ledger.reader.receipts(first.id)[0]
+    ledger.writer.events.record([update(A, occurred=LATER)], NOW)
+    ledger.writer.events.record([update(A), update(B)], LATER)
+    assert ledger.writer.queues.remove(one.id, uri=A.uri, before=LATER, by="me", why="wrong", now=NOW) == 1
+    assert ledger.writer.queues.remove(None, uri=A.uri, now=NOW) == 3
+    assert [[e.sequence for e in ledger.reader.queues.events(each.id)] for each in (one, two)] == [[3], [3]]
+    first = ledger.reader.events.find()[0]
+    receipt = ledger.reader.receipts.of_event(first.id)[0]
     assert (receipt.receipt.status, receipt.receipt.by, receipt.receipt.why) == ("removed", "me", "wrong")
     assert receipt.consumer_name == "f/one"
-    assert ledger.reader.queue_sizes() == {one.id: 1, two.id: 1}
+    assert ledger.reader.queues.sizes() == {one.id: 1, two.id: 1}
 
 
 def test_a_decision_is_launched_and_ends(ledger: Ledger) -> None:
     consumer = deploy(ledger, A)
     automation, run = uuid4(), uuid4()
-    ledger.writer.set_automation(consumer.id, automation)
-    [(_, [decision])] = ledger.writer.record([update(A)], NOW)
-    [(waiting, events)] = ledger.reader.undelivered()
+    ledger.writer.consumers.set_automation(consumer.id, automation)
+    [(_, [decision])] = ledger.writer.events.record([update(A)], NOW)
+    [(waiting, events)] = ledger.reader.decisions.waiting()
     assert (waiting.id, waiting.consumer_name, waiting.automation_id) == (decision.id, "flow/one", automation)
     assert events == decision.events
-    ledger.writer.attempt_failed(decision.id, "503")
-    ledger.writer.launched(decision.id, run, LATER)
-    ledger.writer.launched(decision.id, run, LATER)
-    assert ledger.reader.undelivered() == []
-    [running] = ledger.reader.running()
+    ledger.writer.decisions.attempt_failed(decision.id, "503")
+    ledger.writer.decisions.launched(decision.id, run, LATER)
+    ledger.writer.decisions.launched(decision.id, run, LATER)
+    assert ledger.reader.decisions.waiting() == []
+    [running] = ledger.reader.decisions.running()
     assert (running.flow_run_id, running.launched, running.attempts, running.error) == (run, LATER, 1, "")
-    assert ledger.writer.ended("Completed", LATER, flow_run_id=run) == []
-    assert ledger.writer.ended("Completed", LATER, flow_run_id=run) is None
-    found = ledger.reader.decision_of_run(run)
+    assert ledger.writer.decisions.ended("Completed", LATER, flow_run_id=run) == []
+    assert ledger.writer.decisions.ended("Completed", LATER, flow_run_id=run) is None
+    found = ledger.reader.decisions.of_run(run)
     assert found is not None
     assert (found.status, found.run_state, found.ended) == ("ended", "Completed", LATER)
-    assert found == ledger.reader.decision(decision.id)
+    assert found == ledger.reader.decisions.get(decision.id)
 
 
 def test_oldest_waiting_decision_comes_first(ledger: Ledger) -> None:
     deploy(ledger, A)
-    ledger.writer.record([update(A), update(A), update(A)], NOW)
-    assert [record.number for record, _ in ledger.reader.undelivered(limit=2)] == [1, 2]
-    assert [record.number for record in ledger.reader.decisions(limit=2)] == [3, 2]
-    assert [record.number for record in ledger.reader.decisions(before=2)] == [1]
+    ledger.writer.events.record([update(A), update(A), update(A)], NOW)
+    assert [record.number for record, _ in ledger.reader.decisions.waiting(limit=2)] == [1, 2]
+    assert [record.number for record in ledger.reader.decisions.find(limit=2)] == [3, 2]
+    assert [record.number for record in ledger.reader.decisions.find(before=2)] == [1]
 
 
 def test_undeliverable_is_listed_and_replayed(ledger: Ledger) -> None:
     deploy(ledger, A)
-    [(_, [decision])] = ledger.writer.record([update(A)], NOW)
-    ledger.writer.undeliverable(decision.id, "deployment is gone", NOW)
-    [record] = ledger.reader.decisions(status="undeliverable")
+    [(_, [decision])] = ledger.writer.events.record([update(A)], NOW)
+    ledger.writer.decisions.undeliverable(decision.id, "deployment is gone", NOW)
+    [record] = ledger.reader.decisions.find(status="undeliverable")
     assert (record.error, ledger.reader.status().undeliverable) == ("deployment is gone", 1)
-    assert ledger.reader.undelivered() == []
-    ledger.writer.replay(decision.id)
-    assert [each.id for each, _ in ledger.reader.undelivered()] == [decision.id]
+    assert ledger.reader.decisions.waiting() == []
+    ledger.writer.decisions.replay(decision.id)
+    assert [each.id for each, _ in ledger.reader.decisions.waiting()] == [decision.id]
     with pytest.raises(UnknownEvent):
-        ledger.writer.replay(decision.id)
-    for unknown in (ledger.writer.replay, lambda n: ledger.writer.launched(n, uuid4(), NOW)):
+        ledger.writer.decisions.replay(decision.id)
+    for unknown in (ledger.writer.decisions.replay, lambda n: ledger.writer.decisions.launched(n, uuid4(), NOW)):
         with pytest.raises(UnknownEvent):
             unknown(uuid4())
 
@@ -215,13 +236,13 @@ def test_undeliverable_is_listed_and_replayed(ledger: Ledger) -> None:
 @pytest.mark.parametrize("given_up", [False, True])
 def test_the_end_of_a_coalescing_run_is_a_pass(ledger: Ledger, given_up: bool) -> None:
     deploy(ledger, A, coalesce=True)
-    [(_, [first]), (_, none)] = ledger.writer.record([update(A), update(A)], NOW)
+    [(_, [first]), (_, none)] = ledger.writer.events.record([update(A), update(A)], NOW)
     assert none == []
-    assert ledger.writer.record([update(A)], NOW)[0][1] == []
+    assert ledger.writer.events.record([update(A)], NOW)[0][1] == []
     if given_up:
-        [second] = ledger.writer.undeliverable(first.id, "refused", LATER)
+        [second] = ledger.writer.decisions.undeliverable(first.id, "refused", LATER)
     else:
-        [second] = ledger.writer.ended("Failed", LATER, decision_id=first.id) or []
+        [second] = ledger.writer.decisions.ended("Failed", LATER, decision_id=first.id) or []
     assert [e.sequence for e in second.events] == [2, 3]
 
 
@@ -232,31 +253,31 @@ def test_edges_follow_the_declaration(ledger: Ledger) -> None:
         reads = (AssetAlias("x"), Asset.ref(name="n"))
         return declaration_to_text(FlowDeclaration(ConsumerOptions(to_schedule(A)), produces, reads))
 
-    consumer, _ = ledger.writer.deploy("f/d", deployment, None, text(B, C, B), False, False, NOW)
-    ledger.writer.change(consumer.id, text(C), NOW)
-    ledger.writer.set_edges(producer, "p/d", text(A), NOW)
-    edges = {(e.name, e.direction, e.kind, e.value) for e in ledger.reader.edges()}
+    consumer, _ = ledger.writer.consumers.deploy("f/d", deployment, None, text(B, C, B), False, False, NOW)
+    ledger.writer.consumers.change(consumer.id, text(C), NOW)
+    ledger.writer.lineage.declare(producer, "p/d", text(A), NOW)
+    edges = {(e.name, e.direction, e.kind, e.value) for e in ledger.reader.lineage.declared()}
     reads = {("reads", "alias", "x"), ("reads", "name", "n")}
     assert edges == {
         *((name, *edge) for name in ("f/d", "p/d") for edge in reads),
         ("f/d", "produces", "uri", C.uri),
         ("p/d", "produces", "uri", A.uri),
     }
-    ledger.writer.drop_edges(producer)
-    ledger.writer.remove(consumer.id, NOW)
-    assert ledger.reader.edges() == []
+    ledger.writer.lineage.drop(producer)
+    ledger.writer.consumers.remove(consumer.id, NOW)
+    assert ledger.reader.lineage.declared() == []
 
 
 def test_declaration_text_is_kept_as_given(ledger: Ledger) -> None:
     text = json.dumps(json.loads(declared(A)), indent=1)
     flow = uuid4()
-    consumer, _ = ledger.writer.deploy("f/d", uuid4(), flow, text, False, True, NOW)
-    ledger.writer.switch(consumer.id, held=False, now=NOW)
-    record = ledger.reader.consumer("f/d")
+    consumer, _ = ledger.writer.consumers.deploy("f/d", uuid4(), flow, text, False, True, NOW)
+    ledger.writer.consumers.switch(consumer.id, held=False, now=NOW)
+    record = ledger.reader.consumers.named("f/d")
     assert record is not None
     assert (record.declaration, record.flow_id, record.since) == (text, flow, NOW)
     assert record.consumer == replace(consumer, held=False)
-    assert ledger.reader.consumer("f/other") is None
+    assert ledger.reader.consumers.named("f/other") is None
 
 
 def test_cursor_and_address_are_kept(ledger: Ledger) -> None:
@@ -271,10 +292,10 @@ def test_cursor_and_address_are_kept(ledger: Ledger) -> None:
 
 def test_status_counts(ledger: Ledger) -> None:
     deploy(ledger, A)
-    ledger.writer.record([update(A), update(A), update(B)], NOW)
-    ledger.writer.refuse({}, "bad", None, "api", None, NOW)
-    [(first, _), _] = ledger.reader.undelivered()
-    ledger.writer.launched(first.id, uuid4(), LATER)
+    ledger.writer.events.record([update(A), update(A), update(B)], NOW)
+    ledger.writer.events.refuse({}, "bad", None, "api", None, NOW)
+    [(first, _), _] = ledger.reader.decisions.waiting()
+    ledger.writer.decisions.launched(first.id, uuid4(), LATER)
     status = ledger.reader.status()
     assert (status.assets, status.consumers, status.last_event, status.last_decision) == (2, 1, 3, 2)
     assert (status.waiting, status.running, status.undeliverable, status.refused) == (1, 1, 0, 1)
@@ -282,20 +303,20 @@ def test_status_counts(ledger: Ledger) -> None:
 
 
 def test_reader_reads_while_the_writer_writes(sqlite_ledger: Ledger) -> None:
-    sqlite_ledger.writer.record([update(A)], NOW)
+    sqlite_ledger.writer.events.record([update(A)], NOW)
     with Reader.open(sqlite_ledger.place) as reader, sqlite_ledger.writes() as connection:
         connection.exec_driver_sql("DELETE FROM receipt")
         connection.exec_driver_sql("DELETE FROM event")
-        assert reader.count_events() == 1
+        assert reader.events.count() == 1
         assert (reader.id, reader.created) == (sqlite_ledger.id, sqlite_ledger.created)
 
 
 def test_threads_write_one_after_the_other(ledger: Ledger) -> None:
     deploy(ledger, A)
-    threads = [Thread(target=lambda: ledger.writer.record([update(A)], NOW)) for _ in range(8)]
+    threads = [Thread(target=lambda: ledger.writer.events.record([update(A)], NOW)) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [e.sequence for e in ledger.reader.events()] == list(range(1, 9))
-    assert len(ledger.reader.decisions()) == 8
+    assert [e.sequence for e in ledger.reader.events.find()] == list(range(1, 9))
+    assert len(ledger.reader.decisions.find()) == 8

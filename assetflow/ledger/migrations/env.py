@@ -1,9 +1,9 @@
-"""What alembic runs: the migrations, on the connection and in the transaction that it is given."""
+"""Run the migrations on the connection, and in the transaction, that alembic is given."""
 
 from alembic import context
 
 from assetflow.ledger.schema import VERSION_TABLE
-from assetflow.ledger.tables import Base
+from assetflow.ledger.sql.tables import Base
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -1,4 +1,4 @@
-"""Timers: how far the times of each consumer's time table have come (6.1)."""
+"""Timers: up to which time each consumer with a timetable has its runs. Contract 6.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes on the pages of runs: which decisions have theirs; the runs of before get none."""
+"""Notes on the pages of runs: which decisions have theirs. Earlier runs get none."""
 
 from __future__ import annotations
 

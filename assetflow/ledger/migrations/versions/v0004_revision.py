@@ -1,4 +1,4 @@
-"""The revision of a ledger: counted up by every transaction that changes what a book knows."""
+"""The revision of a ledger: every transaction that changes what a state knows raises it."""
 
 from __future__ import annotations
 

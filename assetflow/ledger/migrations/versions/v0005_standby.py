@@ -1,4 +1,4 @@
-"""Stand-bys: the evaluators that wait for the lease."""
+"""Evaluators that stand by for the lease."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way from an event to its aliases, for taking old events out."""
+"""The index from an event to its aliases, for pruning."""
 
 from __future__ import annotations
 

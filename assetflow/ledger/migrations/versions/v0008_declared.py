@@ -1,4 +1,4 @@
-"""Assets that deployments declare, and the readable names that they declare them with."""
+"""Assets that deployments declare, with the readable names of the declarations."""
 
 from __future__ import annotations
 

@@ -1,0 +1,161 @@
+"""The source of the fold's state: the tables as they were when the transaction began."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, cast
+from uuid import UUID
+
+from sqlalchemy import Connection, Select, and_, or_, select
+
+from assetflow.core.conditions import Token
+from assetflow.core.consumers import Consumer, Receipt
+from assetflow.core.events import AssetEvent
+from assetflow.core.rules.state import Content, QueueKey, Source
+from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
+from assetflow.ledger.fold.clocks import CONSUMER_CLOCKS, LAST_DECISIONS, QUEUE_CLOCKS, clock_from_row, hours_from_row
+from assetflow.ledger.sql.functions import in_values
+from assetflow.ledger.sql.rows import (
+    CONSUMER_COLUMNS,
+    EVENT_COLUMNS,
+    QUEUED,
+    RECEIPT_COLUMNS,
+    RECEIPTS,
+    consumer_from_row,
+    event_from_row,
+    key_from_column,
+    key_to_column,
+    receipt_from_row,
+)
+from assetflow.ledger.sql.tables import (
+    ALIAS_LINK,
+    ASSET,
+    ASSET_NAME,
+    CONSUMER,
+    CONSUMER_TOKEN,
+    DECISION,
+    EVENT,
+    PENDING,
+    RECEIPT,
+)
+
+_OWNERS = select(ASSET_NAME.c.name, ASSET_NAME.c.uri).where(in_values(ASSET_NAME.c.name, "names"))
+_NAMES = select(ASSET_NAME.c.uri, ASSET_NAME.c.name).where(in_values(ASSET_NAME.c.uri, "uris"))
+_LINKS = select(ALIAS_LINK.c.uri, ALIAS_LINK.c.alias).where(in_values(ALIAS_LINK.c.uri, "uris"))
+_ASSETS = select(ASSET.c.uri, ASSET.c.group, ASSET.c.extra).where(in_values(ASSET.c.uri, "uris"))
+_RECORDED = select(EVENT.c.id, EVENT.c.uri, EVENT.c.partition_key, EVENT.c.extra).where(in_values(EVENT.c.id, "ids"))
+_DELIVERED = (
+    select(EVENT.c.recording, EVENT.c.uri, EVENT.c.partition_key, EVENT.c.occurred)
+    .where(in_values(EVENT.c.recording, "recordings"))
+    .order_by(EVENT.c.sequence)
+)
+_EVENTS = select(*EVENT_COLUMNS).where(in_values(EVENT.c.sequence, "sequences"))
+_WANTING = select(CONSUMER_TOKEN.c.kind, CONSUMER_TOKEN.c.value, CONSUMER_TOKEN.c.consumer).where(
+    or_(
+        *(
+            and_(CONSUMER_TOKEN.c.kind == kind, in_values(CONSUMER_TOKEN.c.value, kind))
+            for kind in ("uri", "name", "alias")
+        )
+    )
+)
+_CONSUMERS = select(*CONSUMER_COLUMNS).where(in_values(CONSUMER.c.id, "numbers"), CONSUMER.c.removed_at.is_(None))
+_LIVE = select(CONSUMER.c.id).where(CONSUMER.c.removed_at.is_(None))
+_PLACE = (PENDING.c.consumer, PENDING.c.target_key, PENDING.c.uri, PENDING.c.source_key)
+_COUNTS = select(*_PLACE, PENDING.c.count).where(
+    in_values(PENDING.c.consumer, "consumers"), in_values(PENDING.c.target_key, "keys")
+)
+_QUEUED = select(RECEIPT.c.sequence, RECEIPT.c.consumer, RECEIPT.c.target_key).where(
+    RECEIPT.c.status == QUEUED, in_values(RECEIPT.c.consumer, "consumers"), in_values(RECEIPT.c.target_key, "keys")
+)
+_BUSY = select(DECISION.c.consumer, DECISION.c.target_key).where(
+    in_values(DECISION.c.consumer, "consumers"), DECISION.c.ended.is_(None)
+)
+
+
+class LedgerSource(Source):
+    """Reads from the tables what the state does not know. `Source` says what each method returns.
+
+    Attributes:
+        connection: the connection of the current transaction.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def owners(self, names: Collection[str]) -> Iterable[tuple[str, str]]:
+        return self._rows(_OWNERS, names=names)
+
+    def names(self, uris: Collection[str]) -> Iterable[tuple[str, str]]:
+        return self._rows(_NAMES, uris=uris)
+
+    def aliases(self, uris: Collection[str]) -> Iterable[tuple[str, str]]:
+        return self._rows(_LINKS, uris=uris)
+
+    def descriptions(self, uris: Collection[str]) -> Iterable[tuple[str, str, Mapping[str, object]]]:
+        return self._rows(_ASSETS, uris=uris)
+
+    def recorded(self, ids: Collection[UUID]) -> Iterable[tuple[UUID, Content]]:
+        return ((number, (uri, key, extra)) for number, uri, key, extra in self._rows(_RECORDED, ids=ids))
+
+    def delivered(self, recordings: Collection[UUID]) -> Iterable[tuple[UUID, str, str | None, datetime]]:
+        return self._rows(_DELIVERED, recordings=recordings)
+
+    def events(self, sequences: Collection[int]) -> Iterable[AssetEvent]:
+        return map(event_from_row, self._rows(_EVENTS, sequences=sequences))
+
+    def wanting(self, tokens: Collection[Token]) -> Iterable[tuple[Token, int]]:
+        values: dict[str, list[str]] = {"uri": [], "name": [], "alias": []}
+        for kind, value in tokens:
+            values[kind].append(value)
+        return ((Token(kind, value), consumer) for kind, value, consumer in self._rows(_WANTING, **values))
+
+    def consumers(self, numbers: Collection[int]) -> Iterable[Consumer]:
+        return map(consumer_from_row, self._rows(_CONSUMERS, numbers=numbers))
+
+    def live(self) -> Iterable[int]:
+        return self.connection.scalars(_LIVE).all()
+
+    def target_keys(self, consumer: int) -> Iterable[str | None]:
+        stored = select(PENDING.c.target_key).where(PENDING.c.consumer == consumer).distinct()
+        return map(key_from_column, self.connection.scalars(stored).all())
+
+    def counts(self, queues: Collection[QueueKey]) -> Iterable[tuple[QueueKey, str, str | None, int]]:
+        for consumer, target_key, uri, key, count in self._rows(_COUNTS, **_columns(queues)):
+            yield (consumer, key_from_column(target_key)), uri, key_from_column(key), count
+
+    def queued(self, queues: Collection[QueueKey]) -> Iterable[tuple[QueueKey, int]]:
+        for sequence, consumer, target_key in self._rows(_QUEUED, **_columns(queues)):
+            yield (consumer, key_from_column(target_key)), sequence
+
+    def receipts(self, consumer: int, event: int) -> Iterable[Receipt]:
+        of_event = RECEIPT.c.sequence == event, RECEIPT.c.consumer == consumer
+        query = select(*RECEIPT_COLUMNS).select_from(RECEIPTS).where(*of_event)
+        return map(receipt_from_row, self._rows(query))
+
+    def busy(self, consumers: Collection[int]) -> Iterable[QueueKey]:
+        rows = self._rows(_BUSY, consumers=consumers)
+        return ((consumer, key_from_column(target_key)) for consumer, target_key in rows)
+
+    def consumer_clocks(self, consumers: Collection[int]) -> Iterable[tuple[int, ConsumerClock]]:
+        return map(hours_from_row, self._rows(CONSUMER_CLOCKS, consumers=consumers))
+
+    def queue_clocks(self, queues: Collection[QueueKey]) -> Iterable[tuple[QueueKey, QueueClock]]:
+        return map(clock_from_row, self._rows(QUEUE_CLOCKS, **_columns(queues)))
+
+    def last_decisions(self, queues: Collection[QueueKey]) -> Iterable[tuple[QueueKey, datetime]]:
+        for consumer, target_key, made in self._rows(LAST_DECISIONS, **_columns(queues)):
+            yield (consumer, key_from_column(target_key)), made
+
+    def _rows(self, query: Select[Any], **values: Collection[Any]) -> Sequence[Any]:
+        return cast("Sequence[Any]", self.connection.execute(query, values).all())
+
+
+def _columns(queues: Iterable[QueueKey]) -> dict[str, Collection[Any]]:
+    """Return the values that find at least these queues."""
+    consumers: dict[int, None] = {}
+    keys: dict[str, None] = {}
+    for consumer, key in queues:
+        consumers[consumer] = None
+        keys[key_to_column(key)] = None
+    return {"consumers": consumers, "keys": keys}

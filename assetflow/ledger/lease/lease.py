@@ -1,0 +1,187 @@
+"""The lease: one evaluator at a time works on a ledger.
+
+Each transaction of the evaluator confirms the lease and locks it until the commit (`confirm`). So an evaluator that
+stood still, and wakes after another one has taken over, writes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from socket import gethostname
+from uuid import UUID
+
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, text, update
+
+from assetflow.errors import EvaluatorRunning, LeaseLost
+from assetflow.ledger.sql.tables import LEASE, LEDGER
+
+LEASE_SECONDS = 4.0
+_APPLICATION = "assetflow evaluator"
+# With this lock, the holder can renew the lease meanwhile, and nobody can take it.
+_HELD = select(LEASE.c.holder).where(LEASE.c.holder == bindparam("holder")).with_for_update(read=True, key_share=True)
+_END_SESSIONS = text(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    "WHERE application_name = :name AND datname = current_database() AND usename = current_user"
+)
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A process that has the lease, or waits for it."""
+
+    id: UUID
+    host: str
+    pid: int
+
+    @classmethod
+    def this_process(cls, number: UUID) -> Holder:
+        return cls(number, gethostname(), os.getpid())
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The evaluator that works, since when, and when its lease ends unless it is renewed."""
+
+    holder: Holder
+    since: datetime
+    renewed: datetime
+    expires: datetime
+
+
+def is_running(pid: int) -> bool:
+    """Return True if a process of this machine is running."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return not _is_left_over(pid)
+
+
+def _is_left_over(pid: int) -> bool:
+    """Return True if the process is a zombie (Linux only)."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state == "Z"
+
+
+def read_lease(connection: Connection) -> Lease | None:
+    """Return the stored lease, expired or not."""
+    columns = (LEASE.c.holder, LEASE.c.host, LEASE.c.pid, LEASE.c.since, LEASE.c.renewed, LEASE.c.expires)
+    row = connection.execute(select(*columns)).one_or_none()
+    if row is None:
+        return None
+    number, host, pid, since, renewed, expires = row
+    return Lease(Holder(number, host, pid), since, renewed, expires)
+
+
+def clock(connection: Connection) -> datetime:
+    """Return the time by the clock of the leases: on Postgres the server's, on SQLite this machine's."""
+    if connection.dialect.name == "sqlite":
+        return datetime.now(UTC)
+    return connection.execute(select(func.clock_timestamp())).scalar_one()
+
+
+def is_held(
+    connection: Connection, lease: Lease, now: datetime, host: str, is_alive: Callable[[int], bool] = is_running
+) -> bool:
+    """Return True if the holder of a lease shows signs of life, as seen from `host`.
+
+    On SQLite, a holder of this host that no longer runs has lost its lease at once. On Postgres, evaluators may be in
+    containers that share a host's name and do not see each other's processes.
+    """
+    if now >= lease.expires:
+        return False
+    return connection.dialect.name != "sqlite" or lease.holder.host != host or is_alive(lease.holder.pid)
+
+
+def acquire(
+    connection: Connection, holder: Holder, now: datetime, seconds: float, is_alive: Callable[[int], bool]
+) -> Lease:
+    """Take the lease for some seconds, or raise `EvaluatorRunning` if another evaluator holds it."""
+    current = read_lease(connection)
+    _refuse_held(connection, current, holder, now, is_alive)
+    if current is not None and current.holder.id != holder.id:
+        _end_sessions(connection, current.holder.id)
+    # On Postgres, candidates wait here for the holder and for each other, first for the lease, as `confirm` does. On
+    # SQLite, they have waited when the transaction began.
+    connection.execute(select(LEASE.c.number).with_for_update())
+    connection.execute(select(LEDGER.c.number).with_for_update())
+    _refuse_held(connection, read_lease(connection), holder, now, is_alive)
+    lease = Lease(holder, now, now, now + timedelta(seconds=seconds))
+    connection.execute(delete(LEASE))
+    row = {"number": 1, "holder": holder.id, "host": holder.host, "pid": holder.pid}
+    times = {"since": lease.since, "renewed": lease.renewed, "expires": lease.expires}
+    connection.execute(insert(LEASE), [row | times])
+    return lease
+
+
+def renew(connection: Connection, holder: UUID, now: datetime, seconds: float) -> None:
+    """Extend the lease by some seconds, or raise `LeaseLost`."""
+    times = {"renewed": now, "expires": now + timedelta(seconds=seconds)}
+    if not connection.execute(update(LEASE).where(LEASE.c.holder == holder).values(times)).rowcount:
+        raise lost(read_lease(connection))
+
+
+def confirm(connection: Connection, holder: UUID) -> None:
+    """Lock the lease until the end of the transaction.
+
+    Raises:
+        LeaseLost: another evaluator has the lease, or nobody has it.
+    """
+    if connection.scalar(_HELD, {"holder": holder}) is None:
+        raise lost(read_lease(connection))
+
+
+def release(connection: Connection, holder: UUID) -> None:
+    """Delete the lease if this evaluator still has it."""
+    connection.execute(delete(LEASE).where(LEASE.c.holder == holder))
+
+
+def taken(current: Lease) -> EvaluatorRunning:
+    """Return the error that says which evaluator works."""
+    return EvaluatorRunning(
+        f"another evaluator works on this ledger: {told(current)}",
+        fix="Stop it first; if its machine is gone, its lease ends by itself within seconds",
+    )
+
+
+def lost(current: Lease | None) -> LeaseLost:
+    """Return the error that says which evaluator has taken over."""
+    successor = "nobody evaluates now" if current is None else f"{told(current)}, evaluates now"
+    return LeaseLost(
+        f"this evaluator stood still for too long and lost its lease: {successor}",
+        fix="Nothing was written; start it again if no other one is to evaluate",
+    )
+
+
+def application_name(holder: UUID) -> str:
+    """Return the name of the sessions of an evaluator in Postgres."""
+    return f"{_APPLICATION} {holder}"
+
+
+def _end_sessions(connection: Connection, holder: UUID) -> None:
+    """Let Postgres end the sessions of an evaluator that shows no signs of life: they may hold locks."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(_END_SESSIONS, {"name": application_name(holder)})
+
+
+def told(lease: Lease) -> str:
+    """Return the holder of a lease in words."""
+    return f"process {lease.holder.pid} on {lease.holder.host}, since {lease.since:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _refuse_held(
+    connection: Connection, current: Lease | None, holder: Holder, now: datetime, is_alive: Callable[[int], bool]
+) -> None:
+    if current is None or current.holder.id == holder.id:
+        return
+    if is_held(connection, current, now, holder.host, is_alive):
+        raise taken(current)

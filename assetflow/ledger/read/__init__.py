@@ -1,0 +1,1 @@
+"""The reads of a ledger, topic by topic."""

@@ -1,0 +1,305 @@
+"""Assets, their names, and who works with them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Connection, String, and_, bindparam, func, literal, or_, select, union_all
+
+from assetflow.ledger.records import Activity, AssetRecord, Order
+from assetflow.ledger.sql.engine import Connect
+from assetflow.ledger.sql.functions import begins_with, in_values
+from assetflow.ledger.sql.tables import ALIAS, ALIAS_LINK, ASSET, ASSET_NAME, CONSUMER, CONSUMER_TOKEN, EDGE, EVENT
+
+_NAME = func.coalesce(
+    select(func.min(ASSET_NAME.c.name))
+    .where(ASSET_NAME.c.uri == ASSET.c.uri, ASSET_NAME.c.name != ASSET.c.uri)
+    .scalar_subquery(),
+    select(func.min(EDGE.c.label)).where(and_(EDGE.c.kind == "uri", EDGE.c.value == ASSET.c.uri)).scalar_subquery(),
+    ASSET.c.uri,
+)
+_NEWEST = select(func.max(EVENT.c.sequence)).where(EVENT.c.uri == ASSET.c.uri).scalar_subquery()
+_LAST = EVENT.alias("last")
+_UPDATED = func.coalesce(
+    select(_LAST.c.recorded)
+    .where(_LAST.c.uri == ASSET.c.uri)
+    .order_by(_LAST.c.sequence.desc())
+    .limit(1)
+    .scalar_subquery(),
+    ASSET.c.first_seen,
+)
+_ASSETS = select(
+    ASSET.c.id,
+    ASSET.c.uri,
+    ASSET.c.group,
+    ASSET.c.extra,
+    ASSET.c.first_seen,
+    _NAME.label("name"),
+    _NEWEST.label("newest"),
+)
+_ORDER: dict[str, Any] = {
+    "id": ASSET.c.id,
+    "uri": ASSET.c.uri,
+    "name": _NAME,
+    "created_at": ASSET.c.first_seen,
+    "updated_at": _UPDATED,
+}
+_NAMES = select(ASSET_NAME.c.uri, ASSET_NAME.c.name)
+_LINKS = select(ALIAS_LINK.c.uri, ALIAS_LINK.c.alias)
+_TIMES = select(EVENT.c.sequence, EVENT.c.occurred, EVENT.c.recorded).where(in_values(EVENT.c.sequence, "newest"))
+_OWNERS = select(ASSET_NAME.c.uri).where(in_values(ASSET_NAME.c.name, "names"))
+_LINKED = select(ALIAS_LINK.c.uri).where(in_values(ALIAS_LINK.c.alias, "aliases"))
+_TEXT = bindparam("text", type_=String())
+_CALLED = select(
+    union_all(
+        select(literal(1).label("place"), ASSET.c.uri.label("uri")).where(ASSET.c.uri == _TEXT),
+        select(literal(2), ASSET_NAME.c.uri).where(ASSET_NAME.c.name == _TEXT),
+        select(literal(3), EDGE.c.value).where(EDGE.c.label == _TEXT),
+    )
+    .order_by("place", "uri")
+    .subquery()
+    .c.uri
+)
+_SCHEDULED = (
+    select(CONSUMER_TOKEN.c.kind, CONSUMER_TOKEN.c.value, CONSUMER.c.name, CONSUMER.c.since)
+    .join(CONSUMER, CONSUMER.c.id == CONSUMER_TOKEN.c.consumer)
+    .where(CONSUMER_TOKEN.c.kind.in_(("uri", "name", "alias")), in_values(CONSUMER_TOKEN.c.value, "values"))
+    .order_by(CONSUMER.c.id)
+)
+_DECLARED = (
+    select(EDGE.c.kind, EDGE.c.value, EDGE.c.name, EDGE.c.deployment_id, EDGE.c.direction)
+    .where(EDGE.c.kind.in_(("uri", "name", "alias")), in_values(EDGE.c.value, "values"))
+    .order_by(EDGE.c.name)
+)
+_TOKENS_OF_CONSUMERS = (
+    select(CONSUMER_TOKEN.c.kind, CONSUMER_TOKEN.c.value)
+    .join(CONSUMER, CONSUMER.c.id == CONSUMER_TOKEN.c.consumer)
+    .where(in_values(func.replace(CONSUMER.c.name, "/", "."), "names"))
+)
+_TOKENS_OF_EDGES = select(EDGE.c.kind, EDGE.c.value).where(in_values(func.replace(EDGE.c.name, "/", "."), "names"))
+
+
+@dataclass(frozen=True)
+class AssetFilter:
+    """Which assets to list. An attribute that is `None` or empty does not matter.
+
+    Attributes:
+        name, uri: the name or the URI contains one of these texts, in any case; `%` and `_` are wildcards.
+        name_prefix, uri_prefix: the name or the URI begins with one of these texts, in the same case.
+        search: the URI, a name or the group contains this text, in any case.
+        group: the asset is in this group.
+        uris: the URI is one of these.
+    """
+
+    name: Sequence[str] = ()
+    uri: Sequence[str] = ()
+    name_prefix: Sequence[str] = ()
+    uri_prefix: Sequence[str] = ()
+    search: str = ""
+    group: str | None = None
+    uris: Collection[str] | None = None
+
+
+@dataclass(frozen=True)
+class ListedAsset:
+    """An asset with its newest event.
+
+    Attributes:
+        name: its readable name; before it has one, the name that a deployed flow declares, or else its URI.
+        last_event, last_time: the newest event's sequence, and when it occurred.
+        updated: when the newest event was recorded; without events, when the asset became known.
+    """
+
+    record: AssetRecord
+    name: str
+    last_event: int | None
+    last_time: datetime | None
+    updated: datetime
+
+
+@dataclass(frozen=True)
+class AssetUsers:
+    """The consumers and deployments that work with an asset.
+
+    Attributes:
+        scheduled: the names of the consumers that run on it, each with the time since when it is known.
+        producers, readers: the names of the deployments that declare to make it, or to read it, each with its id.
+    """
+
+    scheduled: dict[str, datetime]
+    producers: dict[str, UUID]
+    readers: dict[str, UUID]
+
+
+class AssetReader:
+    """Reads assets. All methods raise `LedgerError` if the ledger cannot be read."""
+
+    def __init__(self, connect: Connect) -> None:
+        self._connect = connect
+
+    def all(self) -> list[AssetRecord]:
+        """Return all assets, by URI."""
+        columns = (ASSET.c.id, ASSET.c.uri, ASSET.c.group, ASSET.c.extra, ASSET.c.first_seen)
+        with self._connect() as connection:
+            names, aliases = _by_uri(connection, _NAMES), _by_uri(connection, _LINKS)
+            rows = connection.execute(select(*columns).order_by(ASSET.c.uri)).all()
+        return [
+            AssetRecord(number, uri, group, extra, seen, names[uri], aliases[uri])
+            for number, uri, group, extra, seen in rows
+        ]
+
+    def page(
+        self, where: AssetFilter | None = None, order: Order = (("id", False),), *, limit: int = 100, offset: int = 0
+    ) -> tuple[list[ListedAsset], int]:
+        """Return a page of assets, and the number of all assets that match.
+
+        Parameters:
+            order: `id`, `name`, `uri`, `created_at` or `updated_at`, each with whether it descends.
+        """
+        where = where or AssetFilter()
+        conditions = _conditions(where)
+        given = {} if where.uris is None else {"uris": list(where.uris)}
+        columns = [_ORDER[name].desc() if descends else _ORDER[name] for name, descends in order]
+        page = _ASSETS.where(*conditions).order_by(*columns, ASSET.c.id).limit(limit).offset(offset)
+        with self._connect() as connection:
+            total = connection.execute(select(func.count()).select_from(ASSET).where(*conditions), given).scalar_one()
+            return _listed(connection, connection.execute(page, given).all()), total
+
+    def get(self, *, number: int | None = None, uri: str | None = None) -> ListedAsset | None:
+        """Return the asset with this number or this URI."""
+        condition = ASSET.c.id == number if number is not None else ASSET.c.uri == uri
+        with self._connect() as connection:
+            found = _listed(connection, connection.execute(_ASSETS.where(condition)).all())
+        return found[0] if found else None
+
+    def numbers(self, uris: Collection[str]) -> dict[str, int]:
+        """Return the numbers of those of these assets that the ledger knows, by URI."""
+        query = select(ASSET.c.uri, ASSET.c.id).where(in_values(ASSET.c.uri, "uris"))
+        with self._connect() as connection:
+            return {row[0]: row[1] for row in connection.execute(query, {"uris": uris})}
+
+    def activity(self) -> Mapping[str, Activity]:
+        """Return how often, and when last, each asset that has events was updated, by URI."""
+        newest = select(EVENT.c.uri, func.count().label("count"), func.max(EVENT.c.sequence).label("newest"))
+        totals = newest.group_by(EVENT.c.uri).subquery()
+        query = select(totals.c.uri, totals.c.count, EVENT.c.occurred).join(EVENT, EVENT.c.sequence == totals.c.newest)
+        with self._connect() as connection:
+            return {uri: Activity(count, occurred) for uri, count, occurred in connection.execute(query)}
+
+    def owner_of(self, name: str) -> str | None:
+        """Return the URI that a name belongs to. Contract 1.2."""
+        with self._connect() as connection:
+            return connection.scalar(select(ASSET_NAME.c.uri).where(ASSET_NAME.c.name == name))
+
+    def uri_called(self, text: str) -> str | None:
+        """Return the URI of the asset with this URI, else with this name, else with this name in a deployed flow."""
+        with self._connect() as connection:
+            return connection.scalars(_CALLED, {"text": text}).first()
+
+    def known_names(self) -> list[str]:
+        """Return all URIs and names, for suggestions."""
+        with self._connect() as connection:
+            names = {
+                *connection.scalars(select(ASSET_NAME.c.name)),
+                *connection.scalars(select(ASSET.c.uri)),
+                *connection.scalars(select(EDGE.c.label).where(EDGE.c.label.is_not(None))),
+            }
+        return sorted(name for name in names if name is not None)
+
+    def groups(self) -> list[str]:
+        """Return the groups of assets."""
+        with self._connect() as connection:
+            return sorted(connection.scalars(select(ASSET.c.group).distinct()))
+
+    def aliases(self) -> list[str]:
+        """Return the aliases that events came through, or that schedules and flows name."""
+        declared = select(EDGE.c.value).where(EDGE.c.kind == "alias")
+        scheduled = select(CONSUMER_TOKEN.c.value).where(CONSUMER_TOKEN.c.kind == "alias")
+        with self._connect() as connection:
+            return sorted(connection.scalars(select(ALIAS.c.name).union(declared, scheduled)))
+
+    def uris_of_tokens(self, tokens: Collection[tuple[str, str]]) -> set[str]:
+        """Return the URIs that these tokens mean: URIs themselves, owners of names, and assets linked to aliases."""
+        by_kind: defaultdict[str, list[str]] = defaultdict(list)
+        for kind, value in tokens:
+            by_kind[kind].append(value)
+        with self._connect() as connection:
+            named = connection.scalars(_OWNERS, {"names": by_kind["name"]}).all()
+            linked = connection.scalars(_LINKED, {"aliases": by_kind["alias"]}).all()
+        return {*by_kind["uri"], *named, *linked}
+
+    def tokens_of_flows(self, names: Collection[str]) -> set[tuple[str, str]]:
+        """Return the tokens that deployments, each as `flow.deployment`, are scheduled on, produce and read."""
+        given = {"names": list(names)}
+        with self._connect() as connection:
+            rows = [*connection.execute(_TOKENS_OF_CONSUMERS, given), *connection.execute(_TOKENS_OF_EDGES, given)]
+        return {(row[0], row[1]) for row in rows}
+
+    def users_of(self, assets: Sequence[AssetRecord]) -> dict[str, AssetUsers]:
+        """Return who runs on these assets, makes and reads them, by URI."""
+        uris: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        for asset in assets:
+            for kind, values in (("uri", (asset.uri,)), ("name", asset.names), ("alias", asset.aliases)):
+                for value in values:
+                    uris[kind, value].append(asset.uri)
+        given = {"values": list({value for _, value in uris})}
+        found = {asset.uri: AssetUsers({}, {}, {}) for asset in assets}
+        with self._connect() as connection:
+            for kind, value, name, since in connection.execute(_SCHEDULED, given):
+                for uri in uris[kind, value]:
+                    found[uri].scheduled[name] = since
+            for kind, value, name, deployment, direction in connection.execute(_DECLARED, given):
+                for uri in uris[kind, value]:
+                    users = found[uri]
+                    (users.producers if direction == "produces" else users.readers)[name] = deployment
+        return found
+
+
+def _conditions(where: AssetFilter) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = []
+    for column, texts in ((_NAME, where.name), (ASSET.c.uri, where.uri)):
+        if texts:
+            found.append(or_(*(column.ilike(f"%{text}%", escape="\\") for text in texts)))
+    for column, texts in ((_NAME, where.name_prefix), (ASSET.c.uri, where.uri_prefix)):
+        if texts:
+            found.append(or_(*(begins_with(column, text) for text in texts)))
+    if where.search:
+        text = where.search
+        names = select(ASSET_NAME.c.uri).where(ASSET_NAME.c.name.icontains(text, autoescape=True))
+        labels = select(EDGE.c.value).where(EDGE.c.label.icontains(text, autoescape=True), EDGE.c.kind == "uri")
+        in_itself = or_(ASSET.c.uri.icontains(text, autoescape=True), ASSET.c.group.icontains(text, autoescape=True))
+        found.append(or_(in_itself, ASSET.c.uri.in_(names), ASSET.c.uri.in_(labels)))
+    if where.group is not None:
+        found.append(ASSET.c.group == where.group)
+    if where.uris is not None:
+        found.append(in_values(ASSET.c.uri, "uris"))
+    return found
+
+
+def _listed(connection: Connection, rows: Sequence[Any]) -> list[ListedAsset]:
+    uris = {"uris": [row[1] for row in rows]}
+    names = _by_uri(connection, _NAMES.where(in_values(ASSET_NAME.c.uri, "uris")), uris)
+    aliases = _by_uri(connection, _LINKS.where(in_values(ALIAS_LINK.c.uri, "uris")), uris)
+    newest = {"newest": [row[6] for row in rows if row[6] is not None]}
+    times = {row[0]: (row[1], row[2]) for row in connection.execute(_TIMES, newest)}
+    found: list[ListedAsset] = []
+    for number, uri, group, extra, seen, name, last in rows:
+        record = AssetRecord(number, uri, group, extra, seen, names[uri], aliases[uri])
+        occurred, recorded = times.get(last, (None, seen))
+        found.append(ListedAsset(record, name, last, occurred, recorded))
+    return found
+
+
+def _by_uri(
+    connection: Connection, query: Any, given: Mapping[str, list[str]] | None = None
+) -> Mapping[str, tuple[str, ...]]:
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    rows: Sequence[Any] = connection.execute(query, given or {}).all()
+    for uri, value in rows:
+        found[uri].append(value)
+    return defaultdict(tuple, {uri: tuple(sorted(values)) for uri, values in found.items()})

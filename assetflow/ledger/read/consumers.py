@@ -1,0 +1,244 @@
+"""Consumers: as they are stored, and as lists show them with their queues and latest decisions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Select, case, func, or_, select
+
+from assetflow.core.conditions import Token
+from assetflow.core.explanation.words import count, iso
+from assetflow.core.rules.evaluation import facts_of
+from assetflow.core.time.reading import timetable_from_json
+from assetflow.core.time.timers import Timer
+from assetflow.ledger.read.decisions import DECISIONS, decision_from_row
+from assetflow.ledger.records import ConsumerFilter, ConsumerRecord, DecisionRecord, TimerRecord
+from assetflow.ledger.sql.engine import Connect
+from assetflow.ledger.sql.functions import in_values
+from assetflow.ledger.sql.rows import CONSUMER_COLUMNS, consumer_from_row
+from assetflow.ledger.sql.tables import ALIAS_LINK, ASSET_NAME, CONSUMER, DECISION, NO_KEY, PENDING, TIMER
+
+_CONSUMERS = select(
+    *CONSUMER_COLUMNS, CONSUMER.c.flow_id, CONSUMER.c.automation_id, CONSUMER.c.since, CONSUMER.c.removed_at
+)
+_LIVE = CONSUMER.c.removed_at.is_(None)
+# The text of a declaration shows that there is a timetable; most consumers have none and need not be decoded.
+_WITH_TIMETABLE = CONSUMER.c.declaration.contains('"timetable":', autoescape=True)
+_TIMERS = select(
+    TIMER.c.consumer,
+    CONSUMER.c.name,
+    CONSUMER.c.deployment_id,
+    TIMER.c.timetable,
+    TIMER.c.reached,
+    TIMER.c.paused,
+    TIMER.c.held,
+    TIMER.c.inherited,
+).join(CONSUMER)
+# A row for each asset of a plain queue, and one for all pending partitions.
+_PLAIN_URI = case((PENDING.c.target_key == NO_KEY, PENDING.c.uri))
+_PENDING = (
+    select(PENDING.c.consumer, _PLAIN_URI, func.count(PENDING.c.target_key.distinct()), func.sum(PENDING.c.count))
+    .where(in_values(PENDING.c.consumer, "numbers"))
+    .group_by(PENDING.c.consumer, _PLAIN_URI)
+)
+_NAMES = select(ASSET_NAME.c.uri, ASSET_NAME.c.name).where(in_values(ASSET_NAME.c.uri, "uris"))
+_LINKS = select(ALIAS_LINK.c.uri, ALIAS_LINK.c.alias).where(in_values(ALIAS_LINK.c.uri, "uris"))
+_LATER = DECISION.alias("later")
+_LAST = DECISIONS.where(
+    in_values(DECISION.c.consumer, "numbers"),
+    DECISION.c.number
+    == select(func.max(_LATER.c.number)).where(_LATER.c.consumer == DECISION.c.consumer).scalar_subquery(),
+)
+
+
+@dataclass(frozen=True)
+class ConsumerOverview:
+    """A consumer with the state of its queue.
+
+    Attributes:
+        updated: the number of assets of its condition that have been updated.
+        pending: the number of target keys for which something is queued.
+        queued: the number of events that are queued.
+        last: its latest decision.
+    """
+
+    record: ConsumerRecord
+    updated: int
+    pending: int
+    queued: int
+    last: DecisionRecord | None
+
+    @property
+    def name(self) -> str:
+        return self.record.consumer.name
+
+    @property
+    def condition(self) -> str:
+        return self.record.consumer.schedule.describe()
+
+    @property
+    def state(self) -> str:
+        schedule = self.record.consumer.schedule
+        if schedule.is_partitioned:
+            return f"{count(self.pending, 'key')} pending"
+        return f"{self.updated} of {len(schedule.tokens)}"
+
+    @property
+    def paused(self) -> str:
+        consumer = self.record.consumer
+        return ", ".join(word for word, is_so in (("paused", consumer.paused), ("held", consumer.held)) if is_so)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the overview as the API and `--json` show it."""
+        consumer = self.record.consumer
+        return {
+            "id": consumer.id,
+            "name": consumer.name,
+            "deployment_id": str(consumer.deployment_id),
+            "automation_id": str(self.record.automation_id) if self.record.automation_id else None,
+            "schedule": self.condition,
+            "assets": len(consumer.schedule.tokens),
+            "updated": self.updated,
+            "queued": self.queued,
+            "pending_keys": self.pending if consumer.schedule.is_partitioned else None,
+            "paused": consumer.paused,
+            "held": consumer.held,
+            "active": not (consumer.paused or consumer.held),
+            "last_decision": _last_as_json(self.last),
+        }
+
+
+class ConsumerReader:
+    """Reads consumers. All methods raise `LedgerError` if the ledger cannot be read."""
+
+    def __init__(self, connect: Connect) -> None:
+        self._connect = connect
+
+    def get(self, number: int) -> ConsumerRecord | None:
+        """Return the consumer with this id, unless it was removed."""
+        return next(iter(self._read(_CONSUMERS.where(CONSUMER.c.id == number, _LIVE))), None)
+
+    def named(self, name: str) -> ConsumerRecord | None:
+        """Return the consumer with this name, `flow/deployment`, unless it was removed."""
+        return next(iter(self._read(_CONSUMERS.where(CONSUMER.c.name == name, _LIVE))), None)
+
+    def number_of(self, text: str) -> int | None:
+        """Return the id of the consumer called `flow/deployment`, `flow.deployment` or by its deployment's id."""
+        called: list[ColumnElement[bool]] = [CONSUMER.c.name == text, func.replace(CONSUMER.c.name, "/", ".") == text]
+        with suppress(ValueError):
+            called.append(CONSUMER.c.deployment_id == UUID(text))
+        with self._connect() as connection:
+            return connection.scalars(select(CONSUMER.c.id).where(_LIVE, or_(*called)).order_by(CONSUMER.c.id)).first()
+
+    def names(self) -> list[str]:
+        """Return the names of all consumers."""
+        with self._connect() as connection:
+            return sorted(connection.scalars(select(CONSUMER.c.name).where(_LIVE)))
+
+    def all(self, *, removed: bool = False) -> list[ConsumerRecord]:
+        """Return all consumers by id, or those that were removed."""
+        return self._read(_CONSUMERS.where(~_LIVE if removed else _LIVE).order_by(CONSUMER.c.id))
+
+    def page(self, where: ConsumerFilter, *, after: int = 0, limit: int | None = None) -> list[ConsumerRecord]:
+        """Return consumers by id, from the first id after `after` on."""
+        query = _CONSUMERS.where(*_conditions(where), CONSUMER.c.id > after)
+        return self._read(query.order_by(CONSUMER.c.id).limit(limit))
+
+    def page_by_name(
+        self, where: ConsumerFilter, *, limit: int = 100, offset: int = 0
+    ) -> tuple[list[ConsumerRecord], int]:
+        """Return a page of consumers by name, and the number of all consumers that match."""
+        conditions = _conditions(where)
+        page = _CONSUMERS.where(*conditions).order_by(CONSUMER.c.name).limit(limit).offset(offset)
+        with self._connect() as connection:
+            total = connection.execute(select(func.count()).select_from(CONSUMER).where(*conditions)).scalar_one()
+            return [_record(row) for row in connection.execute(page)], total
+
+    def overviews(self, records: Sequence[ConsumerRecord]) -> list[ConsumerOverview]:
+        """Return these consumers as lists show them, in a constant number of statements."""
+        numbers = {"numbers": [record.consumer.id for record in records]}
+        queues: defaultdict[int, _Queue] = defaultdict(_Queue)
+        with self._connect() as connection:
+            for consumer, uri, keys, events in connection.execute(_PENDING, numbers):
+                queues[consumer].add(uri, keys, int(events))
+            uris = {"uris": {uri for queue in queues.values() for uri in queue.uris}}
+            tokens: defaultdict[str, set[Token]] = defaultdict(set)
+            for uri, name in connection.execute(_NAMES, uris):
+                tokens[uri].add(Token("name", name))
+            for uri, alias in connection.execute(_LINKS, uris):
+                tokens[uri].add(Token("alias", alias))
+            last = {each.consumer: each for each in map(decision_from_row, connection.execute(_LAST, numbers))}
+        known = {uri: frozenset((Token("uri", uri), *tokens[uri])) for uri in uris["uris"]}
+        return [
+            _overview(record, queues[record.consumer.id], last.get(record.consumer.id), known) for record in records
+        ]
+
+    def with_times(self) -> list[ConsumerRecord]:
+        """Return the consumers that the clock starts, by id. Contract 6.1."""
+        found = self._read(_CONSUMERS.where(_WITH_TIMETABLE, _LIVE).order_by(CONSUMER.c.id))
+        return [each for each in found if each.consumer.schedule.has_times]
+
+    def timers(self) -> list[TimerRecord]:
+        """Return the timers of all consumers, including those of consumers that were removed since."""
+        with self._connect() as connection:
+            rows = connection.execute(_TIMERS).all()
+        return [
+            TimerRecord(consumer, name, deployment_id, Timer(timetable_from_json(times), *rest), inherited)
+            for consumer, name, deployment_id, times, *rest, inherited in rows
+        ]
+
+    def _read(self, query: Select[Any]) -> list[ConsumerRecord]:
+        with self._connect() as connection:
+            return [_record(row) for row in connection.execute(query)]
+
+
+@dataclass
+class _Queue:
+    """A queue as lists show it: the assets of a plain one, the number of keys of a partitioned one."""
+
+    uris: set[str] = field(default_factory=set[str])
+    keys: int = 0
+    events: int = 0
+
+    def add(self, uri: str | None, keys: int, events: int) -> None:
+        self.events += events
+        if uri is None:
+            self.keys = keys
+        else:
+            self.uris.add(uri)
+
+
+def _overview(
+    record: ConsumerRecord, queue: _Queue, last: DecisionRecord | None, tokens: Mapping[str, frozenset[Token]]
+) -> ConsumerOverview:
+    schedule = record.consumer.schedule
+    facts = facts_of(schedule, None, {uri: {None: 1} for uri in queue.uris}, lambda uri: tokens[uri])
+    return ConsumerOverview(record, len(facts.keys() & schedule.tokens), queue.keys, queue.events, last)
+
+
+def _conditions(where: ConsumerFilter) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = [_LIVE]
+    if where.search:
+        found.append(CONSUMER.c.name.icontains(where.search, autoescape=True))
+    stopped = or_(CONSUMER.c.paused, CONSUMER.c.held)
+    for holds, wanted in ((CONSUMER.c.paused, where.paused), (CONSUMER.c.held, where.held), (~stopped, where.active)):
+        if wanted is not None:
+            found.append(holds if wanted else ~holds)
+    return found
+
+
+def _record(row: Sequence[Any]) -> ConsumerRecord:
+    flow_id, automation_id, since, removed_at = row[6:10]
+    return ConsumerRecord(consumer_from_row(row), flow_id, row[3], automation_id, since, removed_at)
+
+
+def _last_as_json(last: DecisionRecord | None) -> dict[str, object] | None:
+    if last is None:
+        return None
+    run = None if last.flow_run_id is None else str(last.flow_run_id)
+    return {"id": str(last.id), "made": iso(last.made), "status": last.status, "flow_run_id": run}

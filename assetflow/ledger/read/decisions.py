@@ -1,0 +1,228 @@
+"""Decisions, what they consumed, and what became of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, cast
+from uuid import UUID
+
+from sqlalchemy import Connection, Select, func, literal_column, select
+
+from assetflow.core.events import AssetEvent
+from assetflow.ledger.read.samples import EventSample, sample
+from assetflow.ledger.records import DecisionRecord, DecisionStatus, KeyDecisions
+from assetflow.ledger.sql.engine import Connect
+from assetflow.ledger.sql.functions import in_values
+from assetflow.ledger.sql.rows import EVENT_COLUMNS, event_from_row, key_from_column
+from assetflow.ledger.sql.tables import CONSUMER, DECISION, EVENT, NO_KEY, RECEIPT
+
+DECISIONS = select(
+    DECISION.c.number,
+    DECISION.c.id,
+    DECISION.c.consumer,
+    CONSUMER.c.name,
+    CONSUMER.c.automation_id,
+    DECISION.c.deployment_id,
+    DECISION.c.target_key,
+    DECISION.c.made,
+    DECISION.c.kind,
+    DECISION.c.status,
+    DECISION.c.flow_run_id,
+    DECISION.c.launched,
+    DECISION.c.ended,
+    DECISION.c.attempts,
+    DECISION.c.error,
+    DECISION.c.run_state,
+    DECISION.c.opening,
+    DECISION.c.by_deadline,
+    DECISION.c.decided,
+).select_from(DECISION.join(CONSUMER, CONSUMER.c.id == DECISION.c.consumer))
+_KNOWN = select(DECISION.c.id).where(in_values(DECISION.c.id, "ids"))
+_CONSUMED = (
+    select(*EVENT_COLUMNS, RECEIPT.c.decision)
+    .join(RECEIPT, RECEIPT.c.sequence == EVENT.c.sequence)
+    .where(in_values(RECEIPT.c.decision, "numbers"), RECEIPT.c.decision.is_not(None))
+    .order_by(RECEIPT.c.sequence)
+)
+_CONSUMED_ASSETS = (
+    select(RECEIPT.c.decision, EVENT.c.uri, func.max(EVENT.c.asset_name), func.count())
+    .join(EVENT, EVENT.c.sequence == RECEIPT.c.sequence)
+    .where(in_values(RECEIPT.c.decision, "decisions"), RECEIPT.c.decision.is_not(None))
+    .group_by(RECEIPT.c.decision, EVENT.c.uri)
+    .order_by(RECEIPT.c.decision, func.min(EVENT.c.sequence))
+)
+_WITHOUT_NOTE = DECISIONS.where(DECISION.c.noted.is_(None), DECISION.c.flow_run_id.is_not(None))
+_STATES = {"waiting": "Waiting", "launched": "Running", "undeliverable": "Undeliverable"}
+
+
+@dataclass(frozen=True)
+class ConsumedAsset:
+    """An asset of which a decision consumed events, and how many."""
+
+    uri: str
+    name: str
+    events: int
+
+
+class DecisionReader:
+    """Reads decisions. All methods raise `LedgerError` if the ledger cannot be read."""
+
+    def __init__(self, connect: Connect) -> None:
+        self._connect = connect
+
+    def get(self, decision_id: UUID) -> DecisionRecord | None:
+        """Return the decision with this id."""
+        return next(iter(self._read(DECISIONS.where(DECISION.c.id == decision_id))), None)
+
+    def with_ids(self, ids: Iterable[UUID]) -> list[DecisionRecord]:
+        """Return the decisions with these ids."""
+        return self._read(DECISIONS.where(in_values(DECISION.c.id, "ids")), ids=list(ids))
+
+    def of_run(self, flow_run_id: UUID) -> DecisionRecord | None:
+        """Return the decision that led to a flow run."""
+        return next(iter(self._read(DECISIONS.where(DECISION.c.flow_run_id == flow_run_id).limit(1))), None)
+
+    def find(
+        self,
+        *,
+        consumer: int | None = None,
+        status: DecisionStatus | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> list[DecisionRecord]:
+        """Return decisions, newest first. To page on, give the number of the last one as `before`."""
+        query = DECISIONS.order_by(DECISION.c.number.desc()).limit(limit)
+        if consumer is not None:
+            query = query.where(DECISION.c.consumer == consumer)
+        if before is not None:
+            query = query.where(DECISION.c.number < before)
+        if status in ("waiting", "launched"):
+            query = query.where(DECISION.c.ended.is_(None), DECISION.c.status == status)
+        elif status is not None:
+            query = query.where(DECISION.c.status == literal_column(f"'{status}'"))
+        return self._read(query)
+
+    def waiting(
+        self, *, limit: int = 100, besides: Collection[int] = ()
+    ) -> list[tuple[DecisionRecord, tuple[AssetEvent, ...]]]:
+        """Return the decisions that wait for their run, oldest first, with the events that they consumed.
+
+        Parameters:
+            besides: ids of consumers whose decisions are left out.
+        """
+        query = _in_progress("waiting", limit)
+        if besides:
+            query = query.where(DECISION.c.consumer.not_in(besides))
+        with self._connect() as connection:
+            found = [decision_from_row(row) for row in connection.execute(query)]
+            events = events_of(connection, [each.number for each in found])
+        return [(each, events[each.number]) for each in found]
+
+    def running(self, *, limit: int | None = None) -> list[DecisionRecord]:
+        """Return the decisions whose run has started and not ended, oldest first."""
+        return self._read(_in_progress("launched", limit))
+
+    def without_note(self, *, limit: int = 100) -> list[DecisionRecord]:
+        """Return the decisions whose run has no note yet that says why it ran, oldest first."""
+        return self._read(_WITHOUT_NOTE.order_by(DECISION.c.number).limit(limit))
+
+    def undeliverable(
+        self, consumer: int | None = None, *, uri: str | None = None, event_id: UUID | None = None
+    ) -> list[UUID]:
+        """Return the undeliverable decisions: of a consumer, or those that consumed events of an asset or one event."""
+        query = select(DECISION.c.id).where(DECISION.c.status == literal_column("'undeliverable'"))
+        if consumer is not None:
+            query = query.where(DECISION.c.consumer == consumer)
+        if uri is not None or event_id is not None:
+            consumed = select(RECEIPT.c.decision).join(EVENT, EVENT.c.sequence == RECEIPT.c.sequence)
+            consumed = consumed.where(RECEIPT.c.decision == DECISION.c.number, RECEIPT.c.decision.is_not(None))
+            if uri is not None:
+                consumed = consumed.where(EVENT.c.uri == uri)
+            if event_id is not None:
+                consumed = consumed.where(EVENT.c.id == event_id)
+            query = query.where(consumed.exists())
+        with self._connect() as connection:
+            return list(connection.scalars(query.order_by(DECISION.c.number)))
+
+    def by_key(self, consumer: int) -> Mapping[str, KeyDecisions]:
+        """Return the target keys for which a consumer has decisions, in the order of their latest decisions."""
+        columns = (
+            DECISION.c.target_key,
+            DECISION.c.id,
+            DECISION.c.kind,
+            DECISION.c.status,
+            DECISION.c.run_state,
+            DECISION.c.flow_run_id,
+            DECISION.c.made,
+        )
+        query: Any = select(*columns).where(DECISION.c.consumer == consumer, DECISION.c.target_key != NO_KEY)
+        with self._connect() as connection:
+            rows = cast("Sequence[Sequence[Any]]", connection.execute(query.order_by(DECISION.c.number)).all())
+        found: dict[str, KeyDecisions] = {}
+        for key, number, kind, status, run_state, run, made in rows:
+            before = found.pop(key, None)
+            backfills = (before.backfills if before else 0) + (kind == "backfill")
+            found[key] = replace(KeyDecisions(number, _STATES.get(status) or run_state, run, made), backfills=backfills)
+        return found
+
+    def known(self, ids: Iterable[UUID]) -> set[UUID]:
+        """Return those of the ids that are decisions of this ledger."""
+        with self._connect() as connection:
+            return known_decisions(connection, ids)
+
+    def last_made(self) -> datetime | None:
+        """Return when the newest decision was made."""
+        with self._connect() as connection:
+            return connection.scalar(select(DECISION.c.made).order_by(DECISION.c.number.desc()).limit(1))
+
+    def events_of(self, decisions: Sequence[DecisionRecord]) -> dict[UUID, tuple[AssetEvent, ...]]:
+        """Return the events that decisions consumed, oldest first, by the decisions' ids."""
+        with self._connect() as connection:
+            events = events_of(connection, [each.number for each in decisions])
+        return {each.id: events[each.number] for each in decisions}
+
+    def sample_of(self, decision: DecisionRecord, *, most: int) -> EventSample:
+        """Return the events that a decision consumed; of more than `most` those that an explanation needs."""
+        with self._connect() as connection:
+            return sample(connection, RECEIPT.c.decision == decision.number, most)
+
+    def consumed_assets(self, decisions: Collection[int]) -> dict[int, list[ConsumedAsset]]:
+        """Return the assets of which decisions consumed events, by the decisions' numbers."""
+        found: defaultdict[int, list[ConsumedAsset]] = defaultdict(list)
+        with self._connect() as connection:
+            for number, uri, name, events in connection.execute(_CONSUMED_ASSETS, {"decisions": list(decisions)}):
+                found[number].append(ConsumedAsset(uri, name, events))
+        return found
+
+    def _read(self, query: Select[Any], **values: Any) -> list[DecisionRecord]:
+        with self._connect() as connection:
+            return [decision_from_row(row) for row in connection.execute(query, values)]
+
+
+def decision_from_row(row: Sequence[Any]) -> DecisionRecord:
+    """Return the decision in a row of `DECISIONS`."""
+    number, decision_id, consumer, name, automation_id, deployment_id, key, *rest = row
+    return DecisionRecord(
+        number, decision_id, consumer, name, automation_id, deployment_id, key_from_column(key), *rest
+    )
+
+
+def events_of(connection: Connection, decisions: Sequence[int]) -> dict[int, tuple[AssetEvent, ...]]:
+    """Return the events that decisions consumed, oldest first, by the decisions' numbers."""
+    found: dict[int, list[AssetEvent]] = {number: [] for number in decisions}
+    for row in connection.execute(_CONSUMED, {"numbers": list(decisions)}).all():
+        found[row[-1]].append(event_from_row(row))
+    return {number: tuple(found[number]) for number in decisions}
+
+
+def known_decisions(connection: Connection, ids: Iterable[UUID]) -> set[UUID]:
+    """Return those of the ids that are decisions of this ledger."""
+    return set(connection.scalars(_KNOWN, {"ids": list(ids)}))
+
+
+def _in_progress(status: DecisionStatus, limit: int | None) -> Select[Any]:
+    query = DECISIONS.where(DECISION.c.ended.is_(None), DECISION.c.status == status)
+    return query.order_by(DECISION.c.number).limit(limit)

@@ -1,0 +1,162 @@
+"""Events, and what was refused as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from operator import eq, ge, gt, itemgetter, le, lt
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, func, or_, select
+
+from assetflow.core.events import AssetEvent, Recording
+from assetflow.ledger.records import EventFilter, Order, RefusedRecord
+from assetflow.ledger.sql.engine import Connect
+from assetflow.ledger.sql.functions import begins_with, in_values, text_at
+from assetflow.ledger.sql.rows import EVENT_COLUMNS, event_from_row
+from assetflow.ledger.sql.tables import ASSET, EVENT, EVENT_ALIAS, REFUSED
+
+_FLOW = text_at(EVENT.c.origin, "flow_run", "flow_name")
+_DEPLOYMENT = text_at(EVENT.c.origin, "flow_run", "deployment_name")
+_TASK = text_at(EVENT.c.origin, "task_run", "name")
+_SOURCE = _FLOW + func.coalesce("." + _DEPLOYMENT, "")
+_ORDER: dict[str, Any] = {
+    "timestamp": EVENT.c.occurred,
+    "id": EVENT.c.sequence,
+    "source_task_id": _TASK,
+    "source_dag_id": _SOURCE,
+    "source_run_id": EVENT.c.flow_run_id,
+}
+_REFUSED = (
+    REFUSED.c.number,
+    REFUSED.c.id,
+    REFUSED.c.payload,
+    REFUSED.c.reason,
+    REFUSED.c.rule,
+    REFUSED.c.source,
+    REFUSED.c.at,
+)
+
+
+class EventReader:
+    """Reads events. All methods raise `LedgerError` if the ledger cannot be read."""
+
+    def __init__(self, connect: Connect) -> None:
+        self._connect = connect
+
+    def get(self, event_id: UUID) -> AssetEvent | None:
+        """Return the event with this id."""
+        with self._connect() as connection:
+            row = connection.execute(select(*EVENT_COLUMNS).where(EVENT.c.id == event_id)).one_or_none()
+        return None if row is None else event_from_row(row)
+
+    def find(
+        self,
+        where: EventFilter | None = None,
+        *,
+        newest_first: bool = False,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> list[AssetEvent]:
+        """Return events by sequence. `newest_first=True, limit=1` reads one row.
+
+        To page on, give the next sequence as `from_sequence` or `to_sequence` of the filter.
+        """
+        where = where or EventFilter()
+        sequence = _sequence(where)
+        query = _matching(select(*EVENT_COLUMNS), where).order_by(sequence.desc() if newest_first else sequence)
+        with self._connect() as connection:
+            return [event_from_row(row) for row in connection.execute(query.limit(limit).offset(offset or None))]
+
+    def count(self, where: EventFilter | None = None) -> int:
+        """Return the number of events."""
+        query = _matching(select(func.count()).select_from(EVENT), where or EventFilter())
+        with self._connect() as connection:
+            return connection.execute(query).scalar_one()
+
+    def page(
+        self, where: EventFilter, order: Order = (("timestamp", False),), *, limit: int = 100, offset: int = 0
+    ) -> tuple[list[tuple[AssetEvent, int]], int]:
+        """Return a page of events, each with the number of its asset, and the number of all events that match.
+
+        Parameters:
+            order: `timestamp`, `id`, `source_task_id`, `source_dag_id` or `source_run_id`, each with whether it
+                descends.
+        """
+        columns = [_ORDER[name].desc() if descends else _ORDER[name] for name, descends in order]
+        last = EVENT.c.sequence.desc() if order and order[0][1] else EVENT.c.sequence
+        page = _matching(select(*EVENT_COLUMNS), where).order_by(*columns, last).limit(limit).offset(offset)
+        numbers = select(ASSET.c.uri, ASSET.c.id).where(in_values(ASSET.c.uri, "uris"))
+        with self._connect() as connection:
+            total = connection.execute(_matching(select(func.count()).select_from(EVENT), where)).scalar_one()
+            events = [event_from_row(row) for row in connection.execute(page)]
+            number = {row[0]: row[1] for row in connection.execute(numbers, {"uris": {event.uri for event in events}})}
+        return [(event, number[event.uri]) for event in events], total
+
+    def recordings(self) -> list[Recording]:
+        """Return all recordings with their events, in the order of the ledger: the fold starts from these."""
+        query = select(*EVENT_COLUMNS, EVENT.c.recording).order_by(EVENT.c.sequence)
+        with self._connect() as connection:
+            # A recording is written whole, so its sequences are neighbours.
+            groups = groupby(connection.execute(query), itemgetter(-1))
+            return [Recording(number, tuple(event_from_row(row) for row in group)) for number, group in groups]
+
+    def known(self, ids: Iterable[UUID]) -> set[UUID]:
+        """Return those of the ids that are recorded or refused."""
+        given = {"ids": list(ids)}
+        with self._connect() as connection:
+            recorded = connection.scalars(select(EVENT.c.id).where(in_values(EVENT.c.id, "ids")), given)
+            return {*recorded, *connection.scalars(select(REFUSED.c.id).where(in_values(REFUSED.c.id, "ids")), given)}
+
+    def newest_sequences(self, uris: Iterable[str]) -> Mapping[str, int]:
+        """Return the sequence of the newest event of each of these assets that has one. Contract 8."""
+        newest = select(func.max(EVENT.c.sequence))
+        with self._connect() as connection:
+            found = {uri: connection.scalar(newest.where(EVENT.c.uri == uri)) for uri in uris}
+        return {uri: sequence for uri, sequence in found.items() if sequence is not None}
+
+    def refused(self, *, limit: int = 100) -> list[RefusedRecord]:
+        """Return what was refused as an event, newest first. Contract 2.6."""
+        query = select(*_REFUSED).order_by(REFUSED.c.number.desc()).limit(limit)
+        with self._connect() as connection:
+            return [RefusedRecord(*row) for row in connection.execute(query)]
+
+
+def _sequence(where: EventFilter) -> Any:
+    """Return the column of the sequence, from the index that finds the events."""
+    return EVENT.c.sequence if where.alias is None else EVENT_ALIAS.c.sequence
+
+
+def _matching(query: Any, where: EventFilter) -> Any:
+    sequence = _sequence(where)
+    if where.alias is not None:
+        query = query.join(EVENT_ALIAS, EVENT_ALIAS.c.sequence == EVENT.c.sequence)
+        query = query.where(EVENT_ALIAS.c.alias == where.alias)
+    for column, compare, value in (
+        (EVENT.c.uri, eq, where.uri),
+        (EVENT.c.occurred, ge, where.since),
+        (EVENT.c.occurred, gt, where.after),
+        (EVENT.c.occurred, le, where.until),
+        (EVENT.c.occurred, lt, where.before),
+        (sequence, ge, where.from_sequence),
+        (sequence, le, where.to_sequence),
+        (EVENT.c.partition_key, eq, where.partition_key),
+        (EVENT.c.flow_run_id, eq, where.flow_run_id),
+        (_SOURCE, eq, where.source),
+    ):
+        if value is not None:
+            query = query.where(compare(column, value))
+    return query.where(*_conditions_on_names(where))
+
+
+def _conditions_on_names(where: EventFilter) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = []
+    if where.task is not None:
+        # Prefect names a task run by its task, a hyphen and three characters.
+        found.append(or_(eq(_TASK, where.task), func.substr(_TASK, 1, func.length(_TASK) - 4) == where.task))
+    if where.name:
+        found.append(or_(*(EVENT.c.asset_name.ilike(f"%{text}%", escape="\\") for text in where.name)))
+    if where.name_prefix:
+        found.append(or_(*(begins_with(EVENT.c.asset_name, text) for text in where.name_prefix)))
+    return found

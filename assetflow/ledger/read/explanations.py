@@ -1,0 +1,199 @@
+"""Read from a ledger what explanations start from, for the command line, the API and the pages alike."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime
+from uuid import UUID
+
+from assetflow.core.consumers import Consumer
+from assetflow.core.explanation import (
+    MOST_EVENTS,
+    ConsumerExplanation,
+    ConsumerFacts,
+    DecisionExplanation,
+    DecisionFacts,
+    EventExplanation,
+    Names,
+    PartitionExplanation,
+    QueuedEvents,
+    RunFacts,
+    explain_consumer,
+    explain_decision,
+    explain_event,
+    explain_partition,
+)
+from assetflow.core.lineage import Node
+from assetflow.core.run_names import Named, run_name
+from assetflow.core.schedules import Schedule
+from assetflow.errors import UnknownEvent
+from assetflow.ledger.read.reader import Reader
+from assetflow.ledger.records import ConsumerRecord, DecisionRecord
+
+# Of a long queue, this many events are read, and after them the first of each asset and key.
+READ_FIRST = 500
+MOST_RECEIPTS = 1_000
+PARTITIONS = 20
+
+
+def consumer_explanation(
+    reader: Reader,
+    record: ConsumerRecord,
+    now: datetime,
+    *,
+    loops: Sequence[Sequence[str]] = (),
+    partitions: int = PARTITIONS,
+) -> ConsumerExplanation:
+    """Explain why a consumer runs, or why it does not.
+
+    Parameters:
+        loops, partitions: as for `consumer_facts`.
+    """
+    return explain_consumer(consumer_facts(reader, record, now, loops=loops, partitions=partitions), now)
+
+
+def partition_explanation(reader: Reader, record: ConsumerRecord, target_key: str) -> PartitionExplanation:
+    """Explain what is queued for a target key of a partitioned consumer, and what it waits for."""
+    consumer = record.consumer
+    queue = queued_events(reader, consumer, target_key, datetime.now(UTC))
+    return explain_partition(consumer.schedule, queue, names_of(reader, consumer.schedule))
+
+
+def run_explanation(reader: Reader, flow_run_id: UUID) -> DecisionExplanation:
+    """Explain why a flow run exists.
+
+    Raises:
+        UnknownEvent: no decision started the run.
+    """
+    record = reader.decisions.of_run(flow_run_id)
+    if record is None:
+        raise UnknownEvent(
+            f"no decision started the flow run {flow_run_id}",
+            fix="It was started by hand, by time or by something else, or it belongs to another ledger",
+        )
+    return decision_explanation(reader, record)
+
+
+def decision_explanation(reader: Reader, record: DecisionRecord) -> DecisionExplanation:
+    """Explain why a decision was made and what became of it, by the schedule that its consumer has now."""
+    consumer = reader.consumers.named(record.consumer_name)
+    same = consumer is not None and consumer.consumer.id == record.consumer
+    schedule = consumer.consumer.schedule if consumer is not None and same else None
+    names = Names() if schedule is None else names_of(reader, schedule)
+    return explain_decision(decision_facts(reader, record), schedule, names)
+
+
+def event_explanation(
+    reader: Reader, event_id: UUID, *, limit: int = MOST_RECEIPTS, offset: int = 0
+) -> EventExplanation:
+    """Explain where an event came from and what became of it.
+
+    Parameters:
+        limit, offset: which of its receipts to show.
+
+    Raises:
+        UnknownEvent: no event has this id.
+    """
+    event = reader.events.get(event_id)
+    if event is None:
+        raise UnknownEvent(
+            f"there is no event {event_id}", fix="`assetflow events ls` lists the events, with --refused the refused"
+        )
+    receipts = reader.receipts.of_event(event_id, limit=limit, offset=offset)
+    consumers = {each.receipt.consumer: each.consumer_name or "" for each in receipts}
+    made = reader.decisions.with_ids({each.receipt.decision for each in receipts if each.receipt.decision is not None})
+    consumed = reader.decisions.consumed_assets([record.number for record in made])
+    total = sum(reader.receipts.counts([event.sequence or 0])[event.sequence or 0].values())
+    return explain_event(
+        event,
+        [each.receipt for each in receipts],
+        {number: name for number, name in consumers.items() if number is not None},
+        [
+            DecisionFacts(record.with_events(()), record.consumer_name, _run(record, consumed.get(record.number, ())))
+            for record in made
+        ],
+        total=total,
+    )
+
+
+def consumer_facts(
+    reader: Reader,
+    record: ConsumerRecord,
+    now: datetime,
+    *,
+    loops: Sequence[Sequence[str]] = (),
+    partitions: int = PARTITIONS,
+) -> ConsumerFacts:
+    """Read a consumer with its queue and its latest decision.
+
+    Parameters:
+        loops: the paths on which its own runs start it again.
+        partitions: the number of pending partitions to read, in the order of their keys.
+    """
+    consumer = record.consumer
+    keys, size = reader.queues.size(consumer.id)
+    shown: Sequence[str | None] = [None] if size else []
+    if consumer.schedule.is_partitioned:
+        shown = reader.queues.pending_keys(consumer.id, limit=partitions)
+    last = [decision_facts(reader, each) for each in reader.decisions.find(consumer=consumer.id, limit=1)]
+    return ConsumerFacts(
+        consumer=consumer,
+        names=names_of(reader, consumer.schedule),
+        queues=[queued_events(reader, consumer, key, now) for key in shown],
+        pending_keys=keys,
+        queued=size,
+        since=record.since,
+        last=last[0] if last else None,
+        running=_running(reader, consumer.id) if consumer.coalesces else frozenset(),
+        loops=loops,
+        removed=record.removed_at,
+    )
+
+
+def decision_facts(reader: Reader, record: DecisionRecord) -> DecisionFacts:
+    """Read a decision with the events that it consumed and what became of it."""
+    found = reader.decisions.sample_of(record, most=MOST_EVENTS)
+    run = _run(record, [event.asset for event in found.events])
+    return DecisionFacts(record.with_events(found.events), record.consumer_name, run, found.total)
+
+
+def names_of(reader: Reader, schedule: Schedule) -> Names:
+    """Read the names and links of a schedule."""
+    tokens = schedule.judging_tokens
+    aliases = {token.value for token in tokens if token.kind == "alias"}
+    names = {token.value: reader.assets.owner_of(token.value) for token in tokens if token.kind == "name"}
+    owners = {name: uri for name, uri in names.items() if uri is not None}
+    return Names(owners, _links(reader, aliases) if aliases else {})
+
+
+def queued_events(reader: Reader, consumer: Consumer, target_key: str | None, now: datetime) -> QueuedEvents:
+    """Read what is queued for a consumer and target key: at least the oldest event of each asset and key."""
+    found = reader.queues.sample_of(consumer.id, target_key, most=READ_FIRST)
+    return QueuedEvents(found.events, found.counts, target_key, reader.queues.waiting(consumer, target_key, now))
+
+
+def _run(record: DecisionRecord, consumed: Iterable[Named]) -> RunFacts:
+    return RunFacts(
+        flow_run_id=record.flow_run_id,
+        name=run_name(record.id, record.target_key, consumed),
+        undeliverable=record.status == "undeliverable",
+        error=record.error,
+        attempts=record.attempts,
+        launched=record.launched,
+        ended=record.ended,
+        state=record.run_state,
+    )
+
+
+def _running(reader: Reader, consumer: int) -> frozenset[str | None]:
+    waiting = reader.decisions.find(consumer=consumer, status="waiting")
+    launched = reader.decisions.find(consumer=consumer, status="launched")
+    return frozenset(record.target_key for record in (*waiting, *launched))
+
+
+def _links(reader: Reader, aliases: Collection[str]) -> dict[str, list[str]]:
+    links: dict[str, list[str]] = {}
+    for edge in reader.lineage.edges_of([Node("alias", alias) for alias in aliases]):
+        if edge.kind == "links":
+            links.setdefault(edge.target.value, []).append(edge.source.value)
+    return links

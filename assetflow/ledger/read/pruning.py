@@ -1,0 +1,139 @@
+"""What of a ledger can be pruned: what is old and no longer needed.
+
+An event is needed while it is queued, while a decision that consumed it has no run that has ended, and while it is
+the newest event of its asset or of an alias. Events of one recording go together: the ledger knows all of a recording
+that is found again in Prefect, or nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, FromClause, and_, bindparam, exists, func, not_, or_, select
+
+from assetflow.ledger.sql.engine import Connect
+from assetflow.ledger.sql.functions import in_values
+from assetflow.ledger.sql.rows import QUEUED
+from assetflow.ledger.sql.tables import DECISION, EVENT, EVENT_ALIAS, NO_KEY, RECEIPT, REFUSED
+from assetflow.ledger.sql.types import Moment
+
+BEFORE = bindparam("before", type_=Moment())
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """How many rows were pruned, or can be."""
+
+    events: int = 0
+    receipts: int = 0
+    decisions: int = 0
+    refused: int = 0
+
+    def __add__(self, other: Pruned) -> Pruned:
+        return Pruned(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
+
+
+class PruningReader:
+    """Reads what can be pruned. All methods raise `LedgerError` if the ledger cannot be read.
+
+    Parameters of all methods:
+        before: what was recorded and occurred before this time is old.
+    """
+
+    def __init__(self, connect: Connect) -> None:
+        self._connect = connect
+
+    def count(self, before: datetime) -> Pruned:
+        """Return how many rows are old and no longer needed."""
+        with self._connect() as connection:
+            counts = [connection.execute(query, {"before": before}).scalar_one() for query in _COUNTS]
+        return Pruned(*counts)
+
+    def needed_recordings(self, recordings: Iterable[UUID], before: datetime) -> set[UUID]:
+        """Return those of these recordings that the ledger has and that are not old, or still needed."""
+        with self._connect() as connection:
+            return set(connection.scalars(_NEEDED_RECORDINGS, {"ids": list(recordings), "before": before}))
+
+    def open_decisions(self, decisions: Iterable[UUID], before: datetime) -> set[UUID]:
+        """Return those of these decisions that are not old, or whose run has not ended."""
+        with self._connect() as connection:
+            return set(connection.scalars(_OPEN_DECISIONS, {"ids": list(decisions), "before": before}))
+
+    def finished_runs(self, flow_runs: Iterable[UUID], before: datetime) -> set[UUID]:
+        """Return those of these flow runs that have ended and belong to an old decision."""
+        with self._connect() as connection:
+            return set(connection.scalars(_FINISHED_RUNS, {"ids": list(flow_runs), "before": before}))
+
+
+def is_over(decision: FromClause) -> ColumnElement[bool]:
+    """Return the condition that a decision is old and its run has ended."""
+    columns = decision.c
+    return and_(columns.made < BEFORE, columns.ended.is_not(None), columns.flow_run_id.is_not(None))
+
+
+def is_needed(event: FromClause) -> ColumnElement[bool]:
+    """Return the condition that an event is still needed, or is not old."""
+    columns = event.c
+    receipt, decision = RECEIPT.alias(), DECISION.alias()
+    holding = (
+        select(receipt.c.sequence)
+        .select_from(receipt.outerjoin(decision, decision.c.number == receipt.c.decision))
+        .where(receipt.c.sequence == columns.sequence)
+        .where(or_(receipt.c.status == QUEUED, and_(receipt.c.decision.is_not(None), not_(is_over(decision)))))
+    )
+    same_asset, own, same_alias = EVENT.alias(), EVENT_ALIAS.alias(), EVENT_ALIAS.alias()
+    newest = select(func.max(same_asset.c.sequence)).where(same_asset.c.uri == columns.uri)
+    newest_of_alias = select(func.max(same_alias.c.sequence)).where(same_alias.c.alias == own.c.alias)
+    last_through_alias = select(own.c.alias).where(
+        own.c.sequence == columns.sequence, own.c.sequence == newest_of_alias.scalar_subquery()
+    )
+    return or_(
+        columns.recorded >= BEFORE,
+        columns.occurred >= BEFORE,
+        exists(holding),
+        columns.sequence == newest.scalar_subquery(),
+        exists(last_through_alias),
+    )
+
+
+def is_prunable(event: FromClause) -> ColumnElement[bool]:
+    """Return the condition that no event of the recording of this event is needed."""
+    together = EVENT.alias()
+    needed = select(together.c.sequence).where(together.c.recording == event.c.recording, is_needed(together))
+    # The first two follow from the third, and rule out most events at little cost.
+    return and_(event.c.recorded < BEFORE, event.c.occurred < BEFORE, not_(exists(needed)))
+
+
+def goes_with_its_events(decision: FromClause) -> ColumnElement[bool]:
+    """Return the condition that a decision goes when all of its events are pruned.
+
+    Decisions for a key stay: they say for which keys something has run, and how often a backfill ran it.
+    """
+    return and_(decision.c.target_key == NO_KEY, is_over(decision))
+
+
+def _counting(query: Any) -> Any:
+    return select(func.count()).select_from(query.subquery())
+
+
+def _counts() -> list[Any]:
+    receipts = select(RECEIPT.c.sequence).join(EVENT, EVENT.c.sequence == RECEIPT.c.sequence)
+    consumed = select(RECEIPT.c.sequence).where(RECEIPT.c.decision == DECISION.c.number)
+    kept = consumed.join(EVENT, EVENT.c.sequence == RECEIPT.c.sequence).where(not_(is_prunable(EVENT)))
+    decisions = select(DECISION.c.number).where(goes_with_its_events(DECISION), exists(consumed), not_(exists(kept)))
+    return [
+        _counting(select(EVENT.c.sequence).where(is_prunable(EVENT))),
+        _counting(receipts.where(is_prunable(EVENT))),
+        _counting(decisions),
+        _counting(select(REFUSED.c.number).where(REFUSED.c.at < BEFORE)),
+    ]
+
+
+_COUNTS = _counts()
+_NEEDED_RECORDINGS = select(EVENT.c.recording).where(in_values(EVENT.c.recording, "ids"), is_needed(EVENT))
+_OPEN_DECISIONS = select(DECISION.c.id).where(in_values(DECISION.c.id, "ids"), not_(is_over(DECISION)))
+_FINISHED_RUNS = select(DECISION.c.flow_run_id).where(in_values(DECISION.c.flow_run_id, "ids"), is_over(DECISION))

@@ -1,0 +1,174 @@
+"""The queues of consumers: events, counts, and pending partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, and_, func, select
+
+from assetflow.core.consumers import Consumer
+from assetflow.core.events import AssetEvent
+from assetflow.core.explanation.waiting import Waiting, waiting_of
+from assetflow.core.rules.evaluation import Pending
+from assetflow.core.rules.state import State
+from assetflow.ledger.fold.source import LedgerSource
+from assetflow.ledger.read.samples import EventSample, sample
+from assetflow.ledger.sql.engine import Connect
+from assetflow.ledger.sql.rows import EVENT_COLUMNS, QUEUED, event_from_row, key_from_column, key_to_column
+from assetflow.ledger.sql.tables import ASSET, CONSUMER, EVENT, PENDING, RECEIPT
+
+# Behind all sequences.
+LAST = 1 << 62
+_QUEUED = (
+    select(*EVENT_COLUMNS, RECEIPT.c.consumer, CONSUMER.c.name, RECEIPT.c.target_key)
+    .join(RECEIPT, RECEIPT.c.sequence == EVENT.c.sequence)
+    .join(CONSUMER, CONSUMER.c.id == RECEIPT.c.consumer)
+    .where(RECEIPT.c.status == QUEUED)
+)
+_OLDEST = (
+    select(func.min(EVENT.c.recorded))
+    .select_from(RECEIPT.join(EVENT, EVENT.c.sequence == RECEIPT.c.sequence))
+    .where(
+        RECEIPT.c.consumer == PENDING.c.consumer,
+        RECEIPT.c.target_key == PENDING.c.target_key,
+        RECEIPT.c.status == QUEUED,
+        EVENT.c.uri == PENDING.c.uri,
+    )
+    .scalar_subquery()
+)
+_QUEUED_ASSETS = (
+    select(PENDING.c.consumer, CONSUMER.c.name, CONSUMER.c.since, PENDING.c.uri, ASSET.c.id, PENDING.c.count, _OLDEST)
+    .select_from(PENDING.join(CONSUMER, CONSUMER.c.id == PENDING.c.consumer).join(ASSET, ASSET.c.uri == PENDING.c.uri))
+    .where(PENDING.c.target_key == key_to_column(None))
+    .order_by(PENDING.c.consumer, ASSET.c.id)
+)
+
+
+@dataclass(frozen=True)
+class QueuedEvent:
+    """An event in the queue of a consumer; the target key of a plain queue is `None`."""
+
+    event: AssetEvent
+    consumer: int
+    consumer_name: str
+    target_key: str | None
+
+
+@dataclass(frozen=True)
+class QueuedAsset:
+    """An asset with events in a plain queue: how many, and when the oldest was recorded."""
+
+    consumer: int
+    consumer_name: str
+    consumer_since: datetime
+    uri: str
+    asset: int
+    events: int
+    since: datetime
+
+
+class QueueReader:
+    """Reads queues. All methods raise `LedgerError` if the ledger cannot be read."""
+
+    def __init__(self, connect: Connect) -> None:
+        self._connect = connect
+
+    def events(self, consumer: int, target_key: str | None = None, *, limit: int | None = None) -> list[AssetEvent]:
+        """Return the events in a queue, oldest first."""
+        query = _QUEUED.where(_in_queue(consumer, target_key)).order_by(RECEIPT.c.sequence).limit(limit)
+        with self._connect() as connection:
+            return [event_from_row(row) for row in connection.execute(query)]
+
+    def sample_of(self, consumer: int, target_key: str | None, *, most: int) -> EventSample:
+        """Return the events in a queue; of more than `most` those that an explanation needs."""
+        counts = select(PENDING.c.uri, PENDING.c.source_key, PENDING.c.count).where(
+            PENDING.c.consumer == consumer, PENDING.c.target_key == key_to_column(target_key)
+        )
+        with self._connect() as connection:
+            counted = {(uri, key_from_column(key)): number for uri, key, number in connection.execute(counts)}
+            return sample(connection, _in_queue(consumer, target_key), most, counted)
+
+    def find(
+        self, consumer: int | None = None, *, uri: str | None = None, event_id: UUID | None = None
+    ) -> list[QueuedEvent]:
+        """Return what is queued: for a consumer, of an asset, or one event; by consumer, target key and age."""
+        conditions: list[ColumnElement[bool]] = []
+        if consumer is not None:
+            conditions.append(RECEIPT.c.consumer == consumer)
+        if event_id is not None:
+            conditions.append(EVENT.c.id == event_id)
+        if uri is not None:
+            # A consumer's queue is short, the history of an asset may be long.
+            waiting = select(PENDING.c.consumer).where(PENDING.c.uri == uri)
+            conditions += [EVENT.c.uri == uri, RECEIPT.c.consumer.in_(waiting)]
+        query = _QUEUED.where(*conditions).order_by(CONSUMER.c.name, RECEIPT.c.target_key, RECEIPT.c.sequence)
+        with self._connect() as connection:
+            return [_queued_event(row) for row in connection.execute(query)]
+
+    def assets(self, *, consumer: int | None = None, uri: str | None = None) -> list[QueuedAsset]:
+        """Return the assets in plain queues, by consumer and asset. Contract 3.7.
+
+        Parameters:
+            consumer, uri: only of this consumer, only this asset.
+        """
+        query = _QUEUED_ASSETS
+        if consumer is not None:
+            query = query.where(PENDING.c.consumer == consumer)
+        if uri is not None:
+            query = query.where(PENDING.c.uri == uri)
+        with self._connect() as connection:
+            return [QueuedAsset(*row) for row in connection.execute(query)]
+
+    def pending(self, consumer: int) -> Mapping[str | None, Pending]:
+        """Return the queues of a consumer in short: by target key, URI and key, the number of events."""
+        query = select(PENDING.c.target_key, PENDING.c.uri, PENDING.c.source_key, PENDING.c.count)
+        found: dict[str | None, dict[str, dict[str | None, int]]] = {}
+        with self._connect() as connection:
+            for target_key, uri, key, count in connection.execute(query.where(PENDING.c.consumer == consumer)):
+                found.setdefault(key_from_column(target_key), {}).setdefault(uri, {})[key_from_column(key)] = count
+        return found
+
+    def waiting(self, consumer: Consumer, target_key: str | None, now: datetime) -> Waiting | None:
+        """Return what the clock says about a queue; `None` for a consumer that is not timed. Contract 9.15."""
+        if not consumer.is_timed:
+            return None
+        with self._connect() as connection:
+            state = State(LedgerSource(connection))
+            # The state reads everything from the tables: no event is newer than them.
+            state.begin(LAST + 1)
+            return waiting_of(state, consumer, target_key, now)
+
+    def pending_keys(self, consumer: int, *, after: str = "", limit: int = 100) -> list[str]:
+        """Return the target keys for which something is queued, ordered as texts, from the first after `after` on."""
+        key = PENDING.c.target_key
+        query = select(key).where(PENDING.c.consumer == consumer, key > after).distinct().order_by(key).limit(limit)
+        with self._connect() as connection:
+            return list(connection.scalars(query))
+
+    def size(self, consumer: int) -> tuple[int, int]:
+        """Return for how many target keys of a consumer something is queued, and how many events that is."""
+        query = select(func.count(PENDING.c.target_key.distinct()), func.coalesce(func.sum(PENDING.c.count), 0))
+        with self._connect() as connection:
+            keys, events = connection.execute(query.where(PENDING.c.consumer == consumer)).one()
+        return keys, int(events)
+
+    def sizes(self) -> Mapping[int, int]:
+        """Return the number of queued events for each consumer that has any."""
+        query = select(PENDING.c.consumer, func.sum(PENDING.c.count)).group_by(PENDING.c.consumer)
+        with self._connect() as connection:
+            return {number: int(size) for number, size in connection.execute(query)}
+
+
+def _in_queue(consumer: int, target_key: str | None) -> ColumnElement[bool]:
+    """Return the condition that a receipt belongs to an event in this queue."""
+    key = key_to_column(target_key)
+    return and_(RECEIPT.c.consumer == consumer, RECEIPT.c.target_key == key, RECEIPT.c.status == QUEUED)
+
+
+def _queued_event(row: Sequence[Any]) -> QueuedEvent:
+    number, name, target_key = row[-3:]
+    return QueuedEvent(event_from_row(row), number, name, key_from_column(target_key))

@@ -1,0 +1,165 @@
+"""The reads of a ledger, topic by topic."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from uuid import UUID
+
+from sqlalchemy import Connection, Engine, func, literal_column, select
+
+from assetflow.core.redaction import without_passwords
+from assetflow.errors import LedgerMissing
+from assetflow.ledger import schema
+from assetflow.ledger.lease import standby
+from assetflow.ledger.lease.lease import Lease, read_lease
+from assetflow.ledger.lease.standby import Evaluators
+from assetflow.ledger.read.assets import AssetReader
+from assetflow.ledger.read.consumers import ConsumerReader
+from assetflow.ledger.read.decisions import DecisionReader
+from assetflow.ledger.read.events import EventReader
+from assetflow.ledger.read.feed import FeedReader
+from assetflow.ledger.read.lineage import LineageReader
+from assetflow.ledger.read.partitions import PartitionReader
+from assetflow.ledger.read.pruning import PruningReader
+from assetflow.ledger.read.queues import QueueReader
+from assetflow.ledger.read.receipts import ReceiptReader
+from assetflow.ledger.records import Status
+from assetflow.ledger.sql.engine import default_place, ledger_url, open_engine, place_of
+from assetflow.ledger.sql.failures import explained
+from assetflow.ledger.sql.tables import ASSET, CONSUMER, CURSOR, DECISION, ENDED_SESSION, LEDGER, REFUSED
+
+
+class Reader:
+    """The reads of a ledger; thread safe. Each read sees what is committed when it begins.
+
+    All reads raise `LedgerError` if the ledger cannot be read.
+
+    Attributes:
+        place: the file or the address of the ledger, for people to read.
+        events, receipts, assets, partitions, consumers, queues, decisions, lineage: the reads about each of these.
+        feed: new assets, events and decisions from a position on.
+        pruning: what is old and no longer needed.
+    """
+
+    def __init__(self, engine: Engine, place: str) -> None:
+        self.place = place
+        self._engine = engine
+        self.events = EventReader(self._connect)
+        self.receipts = ReceiptReader(self._connect)
+        self.assets = AssetReader(self._connect)
+        self.partitions = PartitionReader(self._connect)
+        self.consumers = ConsumerReader(self._connect)
+        self.queues = QueueReader(self._connect)
+        self.decisions = DecisionReader(self._connect)
+        self.lineage = LineageReader(self._connect)
+        self.feed = FeedReader(self._connect)
+        self.pruning = PruningReader(self._connect)
+
+    @classmethod
+    def open(cls, url_or_path: str | Path | None = None) -> Reader:
+        """Open an existing ledger for reading only.
+
+        Parameters:
+            url_or_path: a file or an SQLAlchemy URL; by default the ledger of the settings.
+
+        Raises:
+            LedgerError: the ledger does not exist, is damaged, or has another version than this program needs.
+        """
+        url = ledger_url(url_or_path if url_or_path is not None else default_place())
+        place = place_of(url)
+        if url.get_backend_name() == "sqlite" and not Path(place).exists():
+            raise LedgerMissing("there is no ledger", where=place, fix="Start the evaluator once: it makes one")
+        engine = open_engine(url, read_only=True)
+        try:
+            with explained(place), engine.connect() as connection:
+                schema.check(connection, place=place)
+        except BaseException:
+            engine.dispose()
+            raise
+        return cls(engine, place)
+
+    def close(self) -> None:
+        """Close all connections to the database."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def _connect(self) -> Generator[Connection]:
+        with explained(self.place), self._engine.connect() as connection:
+            yield connection
+
+    @cached_property
+    def id(self) -> UUID:
+        """The ledger's own id."""
+        with self._connect() as connection:
+            return connection.execute(select(LEDGER.c.id)).scalar_one()
+
+    @cached_property
+    def created(self) -> datetime:
+        """When the ledger was made."""
+        with self._connect() as connection:
+            return connection.execute(select(LEDGER.c.created)).scalar_one()
+
+    def prefect_api_url(self) -> str | None:
+        """Return the address of the Prefect API that the ledger belongs to; `None` until an evaluator has set it."""
+        with self._connect() as connection:
+            url = connection.scalar(select(LEDGER.c.prefect_api_url))
+        # Older versions kept the password too, until an evaluator starts again.
+        return None if url is None else without_passwords(url)
+
+    def status(self) -> Status:
+        """Return the ledger in numbers."""
+        consumers = select(func.count()).select_from(CONSUMER).where(CONSUMER.c.removed_at.is_(None))
+        undeliverable = select(func.count()).where(DECISION.c.status == literal_column("'undeliverable'"))
+        in_progress = select(DECISION.c.status, func.count(), func.min(DECISION.c.made)).where(
+            DECISION.c.ended.is_(None)
+        )
+        with self._connect() as connection:
+            last_event, last_decision = connection.execute(select(LEDGER.c.last_event, LEDGER.c.last_decision)).one()
+            rows = connection.execute(in_progress.group_by(DECISION.c.status))
+            found = {status: (number, made) for status, number, made in rows}
+            waiting, oldest = found.get("waiting", (0, None))
+            return Status(
+                assets=connection.execute(select(func.count()).select_from(ASSET)).scalar_one(),
+                consumers=connection.execute(consumers).scalar_one(),
+                last_event=last_event,
+                last_decision=last_decision,
+                waiting=waiting,
+                running=found.get("launched", (0, None))[0],
+                undeliverable=connection.execute(undeliverable).scalar_one(),
+                refused=connection.execute(select(func.count()).select_from(REFUSED)).scalar_one(),
+                oldest_waiting=oldest,
+            )
+
+    def cursor(self, name: str) -> object:
+        """Return what `Writer.set_cursor` stored under this name, or `None`."""
+        with self._connect() as connection:
+            return connection.scalar(select(CURSOR.c.value).where(CURSOR.c.name == name))
+
+    def is_session_ended(self, session: str) -> bool:
+        """Return True if this session of the pages was ended by logging out."""
+        query = select(ENDED_SESSION.c.session).where(ENDED_SESSION.c.session == session)
+        with self._connect() as connection:
+            return connection.execute(query).first() is not None
+
+    def lease(self) -> Lease | None:
+        """Return the lease of the evaluator that works, or worked last; `None` after an orderly stop."""
+        with self._connect() as connection:
+            return read_lease(connection)
+
+    def evaluators(self) -> Evaluators:
+        """Return which evaluator has the lease, whether it is alive, and which ones stand by."""
+        with self._connect() as connection:
+            return standby.evaluators(connection)

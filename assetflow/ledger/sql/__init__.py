@@ -1,0 +1,1 @@
+"""The tables of the ledger, their rows, and statements that run on SQLite and on Postgres."""

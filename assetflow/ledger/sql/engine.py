@@ -1,0 +1,200 @@
+"""Open the database of the ledger: SQLite in a file, or Postgres."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+from sqlite3 import SQLITE_BUSY, OperationalError
+from sqlite3 import Connection as SqliteConnection
+from time import monotonic, sleep
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError
+
+from assetflow.errors import LedgerError
+from assetflow.private import keep_private, make_private, make_private_folder
+from assetflow.settings import get_settings
+
+# Opens a connection for one read.
+Connect = Callable[[], AbstractContextManager[Connection]]
+
+APPLICATION = "assetflow"
+LOCK_TIMEOUT = 10.0
+OLDEST_POSTGRES = 14
+SECONDS_TO_CONNECT = 10
+SECONDS_TO_STAND_STILL = 60
+_ADDRESSES = (
+    "Write sqlite:////var/lib/assetflow/ledger.db or postgresql+psycopg://user:password@host:5432/database; "
+    "in a password, write %40 for @, %2F for /, %3A for : and %25 for %"
+)
+
+
+def default_place() -> str | Path:
+    """Return the path or the URL of the ledger in the settings."""
+    settings = get_settings()
+    return settings.database_url or settings.home / "ledger.db"
+
+
+def ledger_url(place: str | Path) -> URL:
+    """Return the URL for a path or an SQLAlchemy URL.
+
+    Raises:
+        LedgerError: it is neither, or names a database on which the ledger does not run.
+    """
+    if isinstance(place, Path) or "://" not in place:
+        return URL.create("sqlite", database=str(Path(place).expanduser().absolute()))
+    try:
+        url = make_url(place)
+    except (ArgumentError, ValueError) as error:
+        # The message does not repeat the address: it may contain a password.
+        raise LedgerError("the address of the database cannot be read", fix=_ADDRESSES) from error
+    if "@" in (url.host or ""):
+        raise LedgerError("the address of the database cannot be read: it has more than one @", fix=_ADDRESSES)
+    backend = url.get_backend_name()
+    if backend == "postgresql" or (backend == "sqlite" and url.database and url.database != ":memory:"):
+        return url
+    raise LedgerError(f"the ledger runs on SQLite and Postgres, not on {place_of(url)}", fix=_ADDRESSES)
+
+
+def place_of(url: URL) -> str:
+    """Return the address for people to read, without password and options."""
+    if url.get_backend_name() == "sqlite":
+        return str(url.database)
+    named = URL.create(url.drivername, url.username, host=url.host, port=url.port, database=url.database)
+    return named.render_as_string()
+
+
+def make_place(url: URL) -> None:
+    """Make the folder and the file of a ledger on SQLite, readable by their owner only, also if the file exists.
+
+    Raises:
+        LedgerError: the folder cannot be made.
+    """
+    if url.get_backend_name() != "sqlite" or str(url.database).startswith("file:"):
+        return
+    file = Path(str(url.database))
+    folder = file.parent
+    try:
+        make_private_folder(folder)
+    except OSError as error:
+        raise LedgerError(
+            f"the folder {folder} of the ledger cannot be made: {error.strerror}",
+            fix="Set ASSETFLOW_HOME to a folder that can be written",
+        ) from error
+    # SQLite has a better message for a file that cannot be made. Files that it adds get the rights of this one.
+    with suppress(OSError):
+        make_private(file)
+    for suffix in ("-wal", "-shm"):
+        keep_private(file.with_name(file.name + suffix))
+
+
+def open_engine(
+    url: URL, *, read_only: bool = False, lock_timeout: float = LOCK_TIMEOUT, application: str = APPLICATION
+) -> Engine:
+    """Return an engine on the database of the ledger.
+
+    Parameters:
+        read_only: refuse all writes.
+        lock_timeout: how long to wait for another writer, in seconds.
+        application: the name of the sessions in Postgres.
+
+    Raises:
+        LedgerError: the driver is not installed.
+    """
+    if url.get_backend_name() == "sqlite":
+        return _sqlite(url, read_only, lock_timeout)
+    return _postgres(url, read_only, lock_timeout, application)
+
+
+def _postgres(url: URL, read_only: bool, lock_timeout: float, application: str) -> Engine:
+    given: dict[str, object] = {"connect_timeout": SECONDS_TO_CONNECT, "application_name": application}
+    try:
+        engine = create_engine(
+            # Whatever driver the address names, psycopg is the one that is installed.
+            url.set(drivername="postgresql+psycopg"),
+            connect_args={name: value for name, value in given.items() if name not in url.query},
+            isolation_level="READ COMMITTED",
+            pool_pre_ping=True,
+        )
+    except ModuleNotFoundError as error:
+        raise LedgerError(
+            "the driver for Postgres is not installed", where=place_of(url), fix="Install assetflow[postgres]"
+        ) from error
+    statements = [
+        f"SET lock_timeout = {int(lock_timeout * 1000)}",
+        # A process that hangs, or is unreachable, must not keep its locks forever.
+        f"SET idle_in_transaction_session_timeout = {SECONDS_TO_STAND_STILL * 1000}",
+    ]
+    if read_only:
+        statements.append("SET default_transaction_read_only = on")
+
+    @event.listens_for(engine, "connect")
+    def _prepare(connection: Any, _record: object) -> None:  # pyright: ignore[reportUnusedFunction]
+        check_version(connection.info.server_version, place_of(url))
+        connection.execute("; ".join(statements))
+        connection.commit()
+
+    return engine
+
+
+def check_version(number: int, place: str) -> None:
+    """Refuse a Postgres that is too old.
+
+    Parameters:
+        number: the server's version number, such as 150020 for 15.20.
+
+    Raises:
+        LedgerError
+    """
+    if number // 10_000 < OLDEST_POSTGRES:
+        raise LedgerError(
+            f"this is Postgres {number // 10_000}, and the ledger needs {OLDEST_POSTGRES} or newer",
+            where=place,
+            fix="Use a newer server",
+        )
+
+
+def _sqlite(url: URL, read_only: bool, lock_timeout: float) -> Engine:
+    if read_only:
+        url = url.set(database=Path(str(url.database)).as_uri(), query={"mode": "ro", "uri": "true"})
+    engine = create_engine(url, connect_args={"timeout": lock_timeout, "check_same_thread": False})
+
+    @event.listens_for(engine, "connect")
+    def _prepare(connection: SqliteConnection, _record: object) -> None:  # pyright: ignore[reportUnusedFunction]
+        # Without this, the driver begins transactions itself. `_begin` below is the only place that does.
+        connection.isolation_level = None
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA cache_size = -32000")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("PRAGMA wal_autocheckpoint = 4000")
+        if not read_only:
+            _turn_on_wal(connection, lock_timeout)
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:  # pyright: ignore[reportUnusedFunction]
+        writes = connection.get_execution_options().get("writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _turn_on_wal(connection: SqliteConnection, lock_timeout: float) -> None:
+    """Turn on the write-ahead log. While another program does the same, SQLite refuses without waiting."""
+    deadline = monotonic() + lock_timeout
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except OperationalError as error:
+            if error.sqlite_errorcode != SQLITE_BUSY or monotonic() > deadline:
+                raise
+            sleep(0.01)
+        else:
+            return
+
+
+def writing(engine: Engine) -> Engine:
+    """Return the engine for transactions that write. On SQLite these take the write lock when they begin."""
+    return engine.execution_options(writes=True)

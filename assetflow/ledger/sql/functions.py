@@ -1,0 +1,100 @@
+"""SQL expressions that SQLite and Postgres write differently."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, Dialect, String, Text, and_, bindparam, func
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from assetflow.ledger.sql.types import json_text
+
+# SQLite ends a text of a JSON list at its first NUL. So NUL, and U+0001 itself, go as two characters and are put back.
+_NUL, _ONE = "\x01a", "\x01b"
+_TEXT = "replace(replace(value, char(1, 97), char(0)), char(1, 98), char(1))"
+
+
+class ValueList(TypeDecorator[list[Any]]):
+    """A list of values of one column type: JSON on SQLite, an array on Postgres."""
+
+    impl = Text
+    cache_ok = True
+
+    def __init__(self, item: TypeEngine[Any]) -> None:
+        super().__init__()
+        self.item = item
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(Text() if dialect.name == "sqlite" else postgresql.ARRAY(self.item))
+
+    def process_bind_param(self, value: Iterable[Any] | None, dialect: Dialect) -> Any:
+        values = list(value or ())
+        if dialect.name != "sqlite":
+            return values
+        return json_text([_without_nul(each) for each in values] if _is_text(self.item) else values)
+
+
+class in_values(FunctionElement[Any]):  # noqa: N801 (it reads as an operator)
+    """True if the column's value is in the list that is given as parameter `name`.
+
+    The list is one parameter of any length, so the statement is the same for any number of values.
+    """
+
+    inherit_cache = True
+
+    def __init__(self, column: ColumnElement[Any], name: str) -> None:
+        self.is_text = _is_text(column.type)
+        super().__init__(column, bindparam(name, type_=ValueList(column.type)))
+
+
+@compiles(in_values, "sqlite")
+def _in_values_on_sqlite(element: in_values, compiler: SQLCompiler, **kw: Any) -> str:
+    column, values = (compiler.process(part, **kw) for part in element.clauses)
+    value = _TEXT if element.is_text else "value"
+    return f"{column} IN (SELECT {value} FROM json_each({values}))"
+
+
+@compiles(in_values, "postgresql")
+def _in_values_on_postgres(element: in_values, compiler: SQLCompiler, **kw: Any) -> str:
+    column, values = (compiler.process(part, **kw) for part in element.clauses)
+    return f"{column} = ANY ({values})"
+
+
+class text_at(FunctionElement[Any]):  # noqa: N801 (it reads as a function)
+    """The text at a path in a column of JSON text: `text_at(column, "flow_run", "name")`."""
+
+    inherit_cache = False
+    type = Text()
+
+    def __init__(self, column: Column[Any], *path: str) -> None:
+        self.path = path
+        super().__init__(column)
+
+
+@compiles(text_at, "sqlite")
+def _text_at_on_sqlite(element: text_at, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"json_extract({compiler.process(element.clauses, **kw)}, '$.{'.'.join(element.path)}')"
+
+
+@compiles(text_at, "postgresql")
+def _text_at_on_postgres(element: text_at, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"(({compiler.process(element.clauses, **kw)})::json #>> '{{{','.join(element.path)}}}')"
+
+
+def begins_with(column: Any, text: str) -> ColumnElement[bool]:
+    """Return the condition that a column's text begins with `text`, in the same case."""
+    return and_(column >= text, func.substr(column, 1, len(text)) == text)
+
+
+def _is_text(kind: TypeEngine[Any]) -> bool:
+    # SQLModel's type for text wraps SQLAlchemy's.
+    return isinstance(kind.impl_instance if isinstance(kind, TypeDecorator) else kind, String)
+
+
+def _without_nul(text: str) -> str:
+    return text.replace("\x01", _ONE).replace("\x00", _NUL)

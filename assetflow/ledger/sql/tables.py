@@ -1,0 +1,368 @@
+"""The tables of the ledger.
+
+Where a column is part of a primary key, the consumer 0 and the empty key stand for `None`; neither is a real one. The
+one row of `ledger` counts event sequences, decision numbers and consumer ids. So no number is used twice, whatever is
+deleted, and events become visible in the order of their sequences on every database.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Any, cast
+from uuid import UUID
+
+from sqlalchemy import Index, MetaData, Table, Text, text
+from sqlalchemy.orm import declared_attr, registry
+from sqlmodel import Field, SQLModel
+
+from assetflow.ledger.sql.types import JsonText, Moment, Number
+
+_NAMES = {
+    "ix": "%(table_name)s_%(column_0_N_name)s",
+    "uq": "%(table_name)s_%(column_0_N_name)s_key",
+    "fk": "%(table_name)s_%(column_0_N_name)s_fkey",
+    "pk": "%(table_name)s_pkey",
+}
+NO_CONSUMER = 0
+NO_KEY = ""
+# SQLite stores such a table in the order of its primary key, without a second index.
+_CLUSTERED: dict[str, Any] = {"sqlite_with_rowid": False}
+
+
+def _partial(name: str, *columns: str, where: str, unique: bool = False) -> Index:
+    condition = text(where)
+    return Index(name, *columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
+
+
+# With its own registry: a user's SQLModel tables in the same process may have the same names.
+class Base(SQLModel, registry=registry(metadata=MetaData(naming_convention=_NAMES))):
+    """Base of all tables of the ledger: the row class `AssetNameRow` has the table `asset_name`."""
+
+    @declared_attr.directive
+    @classmethod
+    def __tablename__(cls) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__.removesuffix("Row")).lower()
+
+
+class LedgerRow(Base, table=True):
+    """The ledger itself: one row, which every writer locks while it writes.
+
+    `revision` counts the transactions that may change what a state knows: while it stays the same, what was read is
+    true. `rewritten` is the revision of the last one that changed more than its events and decisions show.
+    """
+
+    number: int = Field(primary_key=True)
+    id: UUID
+    created: datetime = Field(sa_type=Moment)
+    prefect_api_url: str | None = None
+    last_event: int = Field(default=0, sa_type=Number)
+    last_decision: int = Field(default=0, sa_type=Number)
+    last_consumer: int = Field(default=0, sa_type=Number)
+    revision: int = Field(default=0, sa_type=Number)
+    rewritten: int = Field(default=0, sa_type=Number)
+
+
+class AssetRow(Base, table=True):
+    """An asset, known since the first event, schedule or deployed flow that names it."""
+
+    id: int = Field(primary_key=True, sa_type=Number)
+    uri: str = Field(unique=True)
+    group: str = Field(default="", index=True)
+    extra: dict[str, Any] = Field(default_factory=dict, sa_type=JsonText)
+    first_seen: datetime = Field(sa_type=Moment)
+
+
+class AssetNameRow(Base, table=True):
+    """A name and the URI that it belongs to. Contract 1.2."""
+
+    name: str = Field(primary_key=True)
+    uri: str = Field(foreign_key="asset.uri", index=True)
+
+
+class AliasRow(Base, table=True):
+    """An alias that an event came through, or that a schedule names."""
+
+    name: str = Field(primary_key=True)
+    first_seen: datetime = Field(sa_type=Moment)
+
+
+class AliasLinkRow(Base, table=True):
+    """A permanent link from an alias to an asset. Contract 2.4."""
+
+    alias: str = Field(primary_key=True, foreign_key="alias.name")
+    uri: str = Field(primary_key=True, foreign_key="asset.uri", index=True)
+    since: datetime = Field(sa_type=Moment)
+
+
+class EventRow(Base, table=True):
+    """An event; `asset_name`, `asset_group` and `asset_extra` as its producer declared them. Contract 7.3."""
+
+    __table_args__ = (
+        Index(None, "uri", "sequence"),
+        Index(None, "occurred", "sequence"),
+        _partial("event_partition", "uri", "partition_key", "sequence", where="partition_key IS NOT NULL"),
+        _partial("event_flow_run", "flow_run_id", where="flow_run_id IS NOT NULL"),
+    )
+    sequence: int = Field(primary_key=True, sa_type=Number)
+    id: UUID = Field(unique=True)
+    recording: UUID = Field(index=True)
+    uri: str = Field(foreign_key="asset.uri")
+    partition_key: str | None = None
+    occurred: datetime = Field(sa_type=Moment)
+    recorded: datetime = Field(sa_type=Moment)
+    extra: dict[str, Any] = Field(sa_type=JsonText)
+    metrics: dict[str, Any] = Field(sa_type=JsonText)
+    aliases: list[str] = Field(sa_type=JsonText)
+    origin: dict[str, Any] = Field(sa_type=JsonText)
+    task_run_id: UUID | None = None
+    flow_run_id: UUID | None = None
+    code_version: str | None = None
+    data_version: str | None = None
+    inputs: dict[str, int] = Field(sa_type=JsonText)
+    asset_name: str
+    asset_group: str
+    asset_extra: dict[str, Any] = Field(sa_type=JsonText)
+
+
+class EventAliasRow(Base, table=True):
+    """An event that came through an alias."""
+
+    __table_args__ = (Index(None, "sequence"), _CLUSTERED)
+    alias: str = Field(primary_key=True)
+    sequence: int = Field(sa_type=Number, primary_key=True, foreign_key="event.sequence")
+
+
+class RefusedRow(Base, table=True):
+    """Something that was sent as an event and refused, with the reason. Contract 2.6."""
+
+    number: int = Field(primary_key=True, sa_type=Number)
+    id: UUID = Field(unique=True)
+    payload: Any = Field(sa_type=JsonText)
+    reason: str = Field(sa_type=Text)
+    rule: str | None = None
+    source: str
+    at: datetime = Field(sa_type=Moment)
+
+
+class ConsumerRow(Base, table=True):
+    """A consumer. The row of a removed one stays, for its receipts and decisions."""
+
+    __table_args__ = (
+        _partial("consumer_live_name", "name", unique=True, where="removed_at IS NULL"),
+        _partial("consumer_live_deployment", "deployment_id", unique=True, where="removed_at IS NULL"),
+    )
+    id: int = Field(primary_key=True, sa_type=Number)
+    name: str
+    deployment_id: UUID
+    flow_id: UUID | None = None
+    declaration: str = Field(sa_type=Text)
+    paused: bool
+    held: bool
+    automation_id: UUID | None = Field(default=None, index=True)
+    since: datetime = Field(sa_type=Moment)
+    removed_at: datetime | None = Field(default=None, sa_type=Moment)
+
+
+class ConsumerTokenRow(Base, table=True):
+    """The index through which an event finds its consumers."""
+
+    __table_args__ = _CLUSTERED
+    kind: str = Field(primary_key=True)
+    value: str = Field(primary_key=True)
+    consumer: int = Field(sa_type=Number, primary_key=True, foreign_key="consumer.id", index=True)
+
+
+class ReceiptRow(Base, table=True):
+    """The outcome of an event for a consumer; `decision` is the number of the decision. Contract 3.5."""
+
+    __table_args__ = (
+        _partial("receipt_queued", "consumer", "target_key", "sequence", where="status = 'queued'"),
+        _partial("receipt_decision", "decision", where="decision IS NOT NULL"),
+        _CLUSTERED,
+    )
+    sequence: int = Field(sa_type=Number, primary_key=True, foreign_key="event.sequence")
+    consumer: int = Field(sa_type=Number, primary_key=True)
+    target_key: str = Field(primary_key=True)
+    status: str
+    decision: int | None = Field(default=None, sa_type=Number)
+    by: str = ""
+    why: str = ""
+    error: str = Field(default="", sa_type=Text)
+    at: datetime = Field(sa_type=Moment)
+
+
+class PendingRow(Base, table=True):
+    """The short form of a queue: how many events of an asset and key are queued."""
+
+    __table_args__ = _CLUSTERED
+    consumer: int = Field(sa_type=Number, primary_key=True, foreign_key="consumer.id")
+    target_key: str = Field(primary_key=True)
+    uri: str = Field(primary_key=True)
+    source_key: str = Field(primary_key=True)
+    count: int = Field(sa_type=Number)
+
+
+class DecisionRow(Base, table=True):
+    """A decision and its run. `ended` is also set if it will never have a run. Contract 4.6.
+
+    `noted` is the time at which its run in Prefect got the note that says why it ran. `made` is the instant of the
+    decision, `decided` the time at which the ledger made it: later if no evaluator was running (9.6).
+    """
+
+    __table_args__ = (
+        _partial("decision_open", "consumer", "target_key", where="ended IS NULL"),
+        _partial("decision_in_progress", "status", "number", where="ended IS NULL"),
+        _partial("decision_undeliverable", "number", where="status = 'undeliverable'"),
+        _partial("decision_without_note", "number", where="noted IS NULL AND flow_run_id IS NOT NULL"),
+        Index(None, "consumer", "number"),
+        Index(None, "consumer", "target_key", "number"),
+    )
+    number: int = Field(primary_key=True, sa_type=Number)
+    id: UUID = Field(unique=True)
+    consumer: int = Field(sa_type=Number, foreign_key="consumer.id")
+    deployment_id: UUID
+    target_key: str
+    made: datetime = Field(sa_type=Moment)
+    kind: str
+    status: str
+    flow_run_id: UUID | None = Field(default=None, index=True)
+    launched: datetime | None = Field(default=None, sa_type=Moment)
+    ended: datetime | None = Field(default=None, sa_type=Moment)
+    attempts: int = 0
+    error: str = Field(default="", sa_type=Text)
+    run_state: str = ""
+    noted: datetime | None = Field(default=None, sa_type=Moment)
+    opening: datetime | None = Field(default=None, sa_type=Moment)
+    by_deadline: bool = False
+    decided: datetime = Field(sa_type=Moment)
+
+
+class ConsumerClockRow(Base, table=True):
+    """The opening hours of a timed consumer, as far as they have come (9.7); `due`: when to look at them again."""
+
+    consumer: int = Field(primary_key=True, sa_type=Number, foreign_key="consumer.id")
+    gone_through: datetime = Field(sa_type=Moment)
+    opened: datetime | None = Field(default=None, sa_type=Moment)
+    is_open: bool = False
+    deadlines: list[list[str]] = Field(sa_type=JsonText)
+    due: datetime | None = Field(default=None, sa_type=Moment, index=True)
+
+
+class QueueClockRow(Base, table=True):
+    """What the clock remembers of a timed queue (9.6, 9.8); `due`: when to look at it again."""
+
+    consumer: int = Field(primary_key=True, sa_type=Number, foreign_key="consumer.id")
+    target_key: str = Field(primary_key=True)
+    gone_through: datetime | None = Field(default=None, sa_type=Moment)
+    closed: datetime | None = Field(default=None, sa_type=Moment)
+    overdue: bool = False
+    told: int = Field(default=0, sa_type=Number)
+    deferred: bool = False
+    due: datetime | None = Field(default=None, sa_type=Moment, index=True)
+
+
+class MissedDeadlineRow(Base, table=True):
+    """A deadline that passed without a decision (9.8); `announced`: when Prefect got the event about it."""
+
+    __table_args__ = (_partial("missed_deadline_to_announce", "number", where="announced IS NULL"),)
+    number: int = Field(primary_key=True, sa_type=Number)
+    consumer: int = Field(sa_type=Number, foreign_key="consumer.id", index=True)
+    target_key: str
+    due: datetime = Field(sa_type=Moment)
+    at: datetime = Field(sa_type=Moment)
+    then: str
+    queued: int = Field(sa_type=Number)
+    announced: datetime | None = Field(default=None, sa_type=Moment)
+
+
+class TimerRow(Base, table=True):
+    """The timer of a consumer: all times up to `reached` have their runs. Contract 6.1."""
+
+    consumer: int = Field(primary_key=True, sa_type=Number, foreign_key="consumer.id")
+    timetable: dict[str, Any] = Field(sa_type=JsonText)
+    reached: datetime = Field(sa_type=Moment)
+    paused: bool
+    held: bool
+    inherited: str = ""
+
+
+class EdgeRow(Base, table=True):
+    """A deployment's declaration that it produces or reads something; `label` is the readable name of an asset."""
+
+    __table_args__ = (
+        Index(None, "kind", "value"),
+        Index(None, "name"),
+        _partial("edge_label", "label", where="label IS NOT NULL"),
+        _CLUSTERED,
+    )
+    deployment_id: UUID = Field(primary_key=True)
+    direction: str = Field(primary_key=True)
+    kind: str = Field(primary_key=True)
+    value: str = Field(primary_key=True)
+    name: str
+    label: str | None = None
+
+
+class LeaseRow(Base, table=True):
+    """The lease of the evaluator: at most one row."""
+
+    number: int = Field(primary_key=True)
+    holder: UUID
+    host: str
+    pid: int
+    since: datetime = Field(sa_type=Moment)
+    renewed: datetime = Field(sa_type=Moment)
+    expires: datetime = Field(sa_type=Moment)
+
+
+class StandbyRow(Base, table=True):
+    """An evaluator that waits for the lease."""
+
+    holder: UUID = Field(primary_key=True)
+    host: str
+    pid: int
+    since: datetime = Field(sa_type=Moment)
+    renewed: datetime = Field(sa_type=Moment)
+
+
+class CursorRow(Base, table=True):
+    """How far a reader of something outside the ledger has come."""
+
+    name: str = Field(primary_key=True)
+    value: Any = Field(sa_type=JsonText)
+
+
+class EndedSessionRow(Base, table=True):
+    """A session of the pages that a user ended by logging out; the row goes when the session would have expired."""
+
+    session: str = Field(primary_key=True)
+    expires: datetime = Field(sa_type=Moment)
+
+
+def _table(row: type[Base]) -> Table:
+    return cast(Table, cast(Any, row).__table__)
+
+
+LEDGER = _table(LedgerRow)
+ASSET = _table(AssetRow)
+ASSET_NAME = _table(AssetNameRow)
+ALIAS = _table(AliasRow)
+ALIAS_LINK = _table(AliasLinkRow)
+EVENT = _table(EventRow)
+EVENT_ALIAS = _table(EventAliasRow)
+REFUSED = _table(RefusedRow)
+CONSUMER = _table(ConsumerRow)
+CONSUMER_TOKEN = _table(ConsumerTokenRow)
+RECEIPT = _table(ReceiptRow)
+PENDING = _table(PendingRow)
+DECISION = _table(DecisionRow)
+CONSUMER_CLOCK = _table(ConsumerClockRow)
+QUEUE_CLOCK = _table(QueueClockRow)
+MISSED_DEADLINE = _table(MissedDeadlineRow)
+TIMER = _table(TimerRow)
+EDGE = _table(EdgeRow)
+LEASE = _table(LeaseRow)
+STANDBY = _table(StandbyRow)
+CURSOR = _table(CursorRow)
+ENDED_SESSION = _table(EndedSessionRow)

@@ -1,0 +1,1 @@
+"""The operations on a ledger, topic by topic: each is one transaction."""

@@ -1,0 +1,83 @@
+"""Let time act on the queues of timed consumers. Contract 9.6."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select, update
+
+from assetflow.core.consumers import Decision, MissedDeadline
+from assetflow.core.rules import clock
+from assetflow.ledger.fold.clocks import due_queues, next_due
+from assetflow.ledger.records import MissedDeadlineRecord
+from assetflow.ledger.sql.functions import in_values
+from assetflow.ledger.sql.rows import key_from_column
+from assetflow.ledger.sql.tables import CONSUMER, MISSED_DEADLINE
+from assetflow.ledger.write.store import Store
+
+# A transaction goes through at most so many queues, so that others need not wait for long.
+AT_ONCE = 500
+_ANNOUNCED = update(MISSED_DEADLINE).where(in_values(MISSED_DEADLINE.c.number, "numbers"))
+_TO_ANNOUNCE = (
+    select(MISSED_DEADLINE, CONSUMER.c.name, CONSUMER.c.deployment_id)
+    .join(CONSUMER, CONSUMER.c.id == MISSED_DEADLINE.c.consumer)
+    .where(MISSED_DEADLINE.c.announced.is_(None))
+    .order_by(MISSED_DEADLINE.c.number)
+)
+
+
+@dataclass(frozen=True)
+class TimePassed:
+    """What came of letting time pass.
+
+    Attributes:
+        decisions: the decisions, in the order of their instants for each queue.
+        next: the next instant at which time may change something; `None` if there is none.
+    """
+
+    decisions: list[Decision]
+    next: datetime | None
+
+
+class ClockWriter:
+    """Lets time act. All methods raise `LedgerLocked` and `LedgerError` if the ledger cannot be written."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def run(self, until: datetime, now: datetime) -> TimePassed:
+        """Go through the instants up to one at which time changes something, in order; of very many, through some.
+
+        Parameters:
+            until: everything that counts up to then is recorded.
+        """
+        with self._store.reads() as connection:
+            if (first := next_due(connection)) is None or first > until:
+                return TimePassed([], first)
+        with self._store.transaction(now) as unit:
+            queues = due_queues(unit.connection, until, AT_ONCE)
+            unit.state.clocks.load(queues)
+            unit.state.queues.load_events(queues)
+            decisions, _ = clock.run(unit.state, queues, until)
+        with self._store.reads() as connection:
+            return TimePassed(decisions, next_due(connection))
+
+    def to_announce(self, limit: int) -> list[MissedDeadlineRecord]:
+        """Return the missed deadlines of which Prefect does not know yet, oldest first."""
+        with self._store.reads() as connection:
+            rows = connection.execute(_TO_ANNOUNCE.limit(limit)).all()
+        return [_missed(row) for row in rows]
+
+    def announced(self, numbers: Collection[int], now: datetime) -> None:
+        """Store that Prefect knows of these missed deadlines."""
+        with self._store.writes() as connection:
+            connection.execute(_ANNOUNCED.values(announced=now), {"numbers": numbers})
+
+
+def _missed(row: Any) -> MissedDeadlineRecord:
+    key = key_from_column(row.target_key)
+    missed = MissedDeadline(row.consumer, key, row.due, row.at, row.then, row.queued)
+    return MissedDeadlineRecord(row.number, row.name, row.deployment_id, missed)

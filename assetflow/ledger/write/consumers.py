@@ -1,0 +1,159 @@
+"""Deploy, change, switch and remove consumers, and keep their timers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, delete, select, update
+
+from assetflow.core.codec import FlowDeclaration, declaration_from_text
+from assetflow.core.consumers import Consumer, Decision
+from assetflow.core.rules import clock, registry
+from assetflow.errors import UnknownConsumer
+from assetflow.ledger.fold.unit_of_work import UnitOfWork
+from assetflow.ledger.records import TimerRecord
+from assetflow.ledger.sql.bulk import upsert_rows
+from assetflow.ledger.sql.functions import in_values
+from assetflow.ledger.sql.tables import CONSUMER, TIMER
+from assetflow.ledger.write.lineage import drop_edges, replace_edges
+from assetflow.ledger.write.store import Store
+
+_KEEP_TIMERS = upsert_rows(
+    (TIMER.c.consumer,), (TIMER.c.timetable, TIMER.c.reached, TIMER.c.paused, TIMER.c.held, TIMER.c.inherited)
+)
+
+
+class ConsumerWriter:
+    """Writes consumers. All methods raise `LedgerLocked` and `LedgerError` if the ledger cannot be written."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def deploy(
+        self,
+        name: str,
+        deployment_id: UUID,
+        flow_id: UUID | None,
+        declaration_text: str,
+        paused: bool,
+        held: bool,
+        now: datetime,
+    ) -> tuple[Consumer, list[Decision]]:
+        """Add a deployment as a new consumer with an empty queue, and make the pass that follows. Contract 3.6.
+
+        A consumer of the same name that another deployment left behind is removed first. If the deployment is a
+        consumer already, its declaration changes; it stays paused or held as it is.
+
+        Raises:
+            NameTaken: the name of an asset belongs to another URI (1.2); nothing is changed.
+            InvalidSchedule: the declaration cannot be read; nothing is changed.
+        """
+        declaration = declaration_from_text(declaration_text, where=name)
+        with self._store.transaction(now) as unit:
+            known = _live(unit, CONSUMER.c.deployment_id == deployment_id)
+            if known is not None:
+                return self._change(unit, known, declaration_text, declaration, now)
+            left_behind = _live(unit, CONSUMER.c.name == name)
+            if left_behind is not None:
+                _remove(unit, left_behind)
+            consumer = Consumer(unit.next_consumer(), name, deployment_id, declaration.options, paused, held)
+            unit.declare(consumer.id, declaration_text, flow_id)
+            registry.deploy(unit.state, consumer)
+            clock.follow(unit.state, None, consumer, now)
+            replace_edges(unit, deployment_id, name, declaration)
+            return consumer, registry.pass_over_consumer(unit.state, consumer, now, self._store.passing)
+
+    def change(self, consumer: int, declaration_text: str, now: datetime) -> tuple[Consumer, list[Decision]]:
+        """Give a consumer another declaration, and make the pass that follows. Contract 4.4, 5.6.
+
+        Raises:
+            UnknownConsumer, NameTaken, InvalidSchedule: nothing is changed.
+        """
+        declaration = declaration_from_text(declaration_text, where=f"consumer {consumer}")
+        with self._store.transaction(now) as unit:
+            return self._change(unit, find_consumer(unit, consumer), declaration_text, declaration, now)
+
+    def switch(
+        self, consumer: int, *, paused: bool | None = None, held: bool | None = None, now: datetime
+    ) -> tuple[Consumer, list[Decision]]:
+        """Pause or resume, hold or release a consumer; a pass follows a resume or a release. Contract 3.4, 4.3.
+
+        Raises:
+            UnknownConsumer: no consumer has this id.
+        """
+        with self._store.transaction(now) as unit:
+            before = find_consumer(unit, consumer)
+            clock.settle(unit.state, before, now)
+            changed = registry.switch(unit.state, before, paused=paused, held=held)
+            clock.follow(unit.state, before, changed, now)
+            return changed, registry.pass_over_freed(unit.state, before, changed, now, self._store.passing)
+
+    def remove(self, consumer: int, now: datetime) -> None:
+        """Remove a consumer; what is queued for it is superseded. Contract 3.6.
+
+        Raises:
+            UnknownConsumer: no consumer has this id.
+        """
+        with self._store.transaction(now) as unit:
+            _remove(unit, find_consumer(unit, consumer))
+
+    def set_automation(self, consumer: int, automation_id: UUID | None) -> None:
+        """Store which automation shows a consumer."""
+        changed = update(CONSUMER).where(CONSUMER.c.id == consumer).values(automation_id=automation_id)
+        with self._store.writes() as connection:
+            connection.execute(changed)
+
+    def keep_timers(self, timers: Sequence[TimerRecord]) -> None:
+        """Store how far the timers of consumers have come. Contract 6.1."""
+        rows = [
+            (
+                each.consumer,
+                each.timer.timetable.as_json(),
+                each.timer.after,
+                each.timer.paused,
+                each.timer.held,
+                each.inherited,
+            )
+            for each in timers
+        ]
+        with self._store.writes() as connection:
+            _KEEP_TIMERS.run(connection, rows)
+
+    def drop_timers(self, consumers: Sequence[int]) -> None:
+        """Remove the timers of consumers that no longer have a timetable."""
+        with self._store.writes() as connection:
+            connection.execute(delete(TIMER).where(in_values(TIMER.c.consumer, "numbers")), {"numbers": consumers})
+
+    def _change(
+        self, unit: UnitOfWork, consumer: Consumer, text: str, declaration: FlowDeclaration, now: datetime
+    ) -> tuple[Consumer, list[Decision]]:
+        unit.declare(consumer.id, text)
+        clock.settle(unit.state, consumer, now)
+        changed = registry.change(unit.state, consumer, declaration.options)
+        clock.follow(unit.state, consumer, changed, now)
+        replace_edges(unit, consumer.deployment_id, consumer.name, declaration)
+        return changed, registry.pass_over_consumer(unit.state, changed, now, self._store.passing)
+
+
+def find_consumer(unit: UnitOfWork, number: int) -> Consumer:
+    """Return the consumer with this id.
+
+    Raises:
+        UnknownConsumer: no consumer has this id.
+    """
+    consumer = unit.state.consumers.find(number)
+    if consumer is None:
+        raise UnknownConsumer(f"there is no consumer {number}", fix="`assetflow consumers ls` lists them")
+    return consumer
+
+
+def _live(unit: UnitOfWork, condition: ColumnElement[bool]) -> Consumer | None:
+    number = unit.connection.scalar(select(CONSUMER.c.id).where(condition, CONSUMER.c.removed_at.is_(None)))
+    return None if number is None else unit.state.consumers.find(number)
+
+
+def _remove(unit: UnitOfWork, consumer: Consumer) -> None:
+    registry.remove(unit.state, consumer)
+    drop_edges(unit.connection, consumer.deployment_id)

@@ -1,0 +1,181 @@
+"""Store what becomes of decisions: launched, given up, replayed, ended; and make those of a backfill."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Connection, Update, func, literal_column, or_, select, update
+
+from assetflow.core.consumers import Decision
+from assetflow.core.rules import clock
+from assetflow.core.rules.backfill import backfill_decisions, next_decisions
+from assetflow.core.rules.registry import pass_over_ended
+from assetflow.errors import UnknownEvent
+from assetflow.ledger.fold.unit_of_work import UnitOfWork
+from assetflow.ledger.read.decisions import known_decisions
+from assetflow.ledger.sql.functions import in_values
+from assetflow.ledger.sql.rows import key_from_column
+from assetflow.ledger.sql.tables import DECISION
+from assetflow.ledger.write.consumers import find_consumer
+from assetflow.ledger.write.store import Store
+
+_BACKFILL: ColumnElement[str] = literal_column("'backfill'")
+_NOTED = update(DECISION).where(in_values(DECISION.c.id, "ids"))
+
+
+class DecisionWriter:
+    """Writes decisions. All methods raise `LedgerLocked` and `LedgerError` if the ledger cannot be written."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def launched(self, decision_id: UUID, flow_run_id: UUID, now: datetime) -> None:
+        """Store the run of a decision. A second call changes nothing.
+
+        Raises:
+            UnknownEvent: no decision has this id.
+        """
+        waiting = _update(decision_id).where(DECISION.c.status != "launched", DECISION.c.status != "ended")
+        values = {"status": "launched", "flow_run_id": flow_run_id, "launched": now, "ended": None, "error": ""}
+        with self._store.writes() as connection:
+            _queue_of(connection, decision_id)
+            connection.execute(waiting.values(values))
+
+    def noted(self, decisions: Collection[UUID], now: datetime) -> None:
+        """Store that the runs of these decisions have their notes."""
+        with self._store.writes() as connection:
+            connection.execute(_NOTED.values(noted=now), {"ids": decisions})
+
+    def attempt_failed(self, decision_id: UUID, error: str) -> None:
+        """Count a failed attempt to start the run of a decision, and store its error."""
+        with self._store.writes() as connection:
+            connection.execute(_update(decision_id).values(attempts=DECISION.c.attempts + 1, error=error))
+
+    def undeliverable(self, decision_id: UUID, reason: str, now: datetime) -> list[Decision]:
+        """Give a decision up: it will have no run. A pass follows, as at the end of a run. Contract 4.6, 4.7.
+
+        Returns:
+            The decisions of the pass.
+
+        Raises:
+            UnknownEvent: no decision has this id.
+        """
+        with self._store.transaction(now) as unit:
+            consumer, key = _queue_of(unit.connection, decision_id)
+            _settle(unit, consumer, now)
+            _give_up(unit.connection, decision_id, reason, now)
+            return pass_over_ended(unit.state, consumer, key, now, self._store.passing)
+
+    def give_up(self, decision_id: UUID, *, by: str, why: str, now: datetime) -> list[Decision]:
+        """Give up a decision that waits for its run, as an operator. A pass follows, as after `undeliverable`.
+
+        Parameters:
+            by, why: who gives it up, and the reason; the decision keeps both.
+
+        Raises:
+            UnknownEvent: no decision has this id, or it does not wait for its run.
+        """
+        with self._store.transaction(now) as unit:
+            consumer, key = _queue_of(unit.connection, decision_id)
+            _settle(unit, consumer, now)
+            if not _give_up(unit.connection, decision_id, f"given up by {by}: {why}", now):
+                raise UnknownEvent(
+                    f"decision {decision_id} does not wait for its run",
+                    fix="`assetflow decisions ls --waiting` lists those that do",
+                )
+            return pass_over_ended(unit.state, consumer, key, now, self._store.passing)
+
+    def replay(self, decision_id: UUID) -> None:
+        """Let an undeliverable decision wait for its run again. Contract 4.6.
+
+        Raises:
+            UnknownEvent: no undeliverable decision has this id.
+        """
+        given_up = _update(decision_id).where(DECISION.c.status == "undeliverable")
+        with self._store.writes() as connection:
+            changed = connection.execute(given_up.values(status="waiting", error="", attempts=0, ended=None))
+            if not changed.rowcount:
+                raise UnknownEvent(
+                    f"there is no undeliverable decision {decision_id}",
+                    fix="`assetflow decisions ls` lists the decisions",
+                )
+
+    def ended(
+        self, state: str, now: datetime, *, flow_run_id: UUID | None = None, decision_id: UUID | None = None
+    ) -> list[Decision] | None:
+        """Store that the run of a decision has ended; a consumer that coalesces gets a pass. Contract 4.7.
+
+        Parameters:
+            state: the name of the run's last state.
+            flow_run_id, decision_id: one of them.
+
+        Returns:
+            The decisions of the pass; `None` if no decision that has not ended has this run or id.
+        """
+        conditions: list[ColumnElement[bool]] = []
+        if flow_run_id is not None:
+            conditions.append(DECISION.c.flow_run_id == flow_run_id)
+        if decision_id is not None:
+            conditions.append(DECISION.c.id == decision_id)
+        query = select(DECISION.c.number, DECISION.c.consumer, DECISION.c.target_key)
+        query = query.where(or_(*conditions), DECISION.c.ended.is_(None))
+        with self._store.transaction(now) as unit:
+            row = unit.connection.execute(query).one_or_none()
+            if row is None:
+                return None
+            number, consumer, key = row
+            _settle(unit, consumer, now)
+            values = {"status": "ended", "ended": now, "run_state": state}
+            unit.connection.execute(update(DECISION).where(DECISION.c.number == number).values(values))
+            return pass_over_ended(unit.state, consumer, key_from_column(key), now, self._store.passing)
+
+    def backfill(
+        self, consumer: int, attempts: Mapping[str, int], *, at_once: int, now: datetime
+    ) -> Sequence[Decision]:
+        """Make the next decisions of a backfill, so that at most `at_once` runs of backfills of the consumer go on.
+
+        Call it again until all decisions are made: each is made once, whoever calls and whenever a caller is killed.
+
+        Parameters:
+            attempts: the number of the attempt of each target key, in the order in which they are to run.
+
+        Raises:
+            UnknownConsumer: no consumer has this id.
+        """
+        going_on = DECISION.c.consumer == consumer, DECISION.c.kind == _BACKFILL, DECISION.c.ended.is_(None)
+        with self._store.transaction(now) as unit:
+            wanted = backfill_decisions(find_consumer(unit, consumer), attempts, now)
+            free = at_once - unit.connection.execute(select(func.count()).where(*going_on)).scalar_one()
+            made = next_decisions(wanted, known_decisions(unit.connection, [each.id for each in wanted]), free)
+            for decision in made:
+                unit.state.decide(decision)
+            return made
+
+
+def _settle(unit: UnitOfWork, number: int, now: datetime) -> None:
+    """Decide what is due before a run ends, and forget which runs are under way."""
+    consumer = unit.state.consumers.find(number)
+    if consumer is not None and consumer.is_timed:
+        clock.settle(unit.state, consumer, now)
+        unit.state.decisions.renew()
+
+
+def _update(decision_id: UUID) -> Update:
+    return update(DECISION).where(DECISION.c.id == decision_id)
+
+
+def _queue_of(connection: Connection, decision_id: UUID) -> tuple[int, str | None]:
+    """Return the consumer and the target key of a decision, or raise `UnknownEvent`."""
+    query = select(DECISION.c.consumer, DECISION.c.target_key).where(DECISION.c.id == decision_id)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise UnknownEvent(f"there is no decision {decision_id}", fix="`assetflow decisions ls` lists the decisions")
+    return row[0], key_from_column(row[1])
+
+
+def _give_up(connection: Connection, decision_id: UUID, reason: str, now: datetime) -> bool:
+    """Make a decision undeliverable if it waits for its run, and return True if it did."""
+    waiting = _update(decision_id).where(DECISION.c.status == "waiting")
+    return connection.execute(waiting.values(status="undeliverable", error=reason, ended=now)).rowcount > 0

@@ -1,0 +1,87 @@
+"""Record events, and keep what is refused as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID, uuid5
+
+from sqlalchemy import insert, select
+
+from assetflow.core.consumers import Decision
+from assetflow.core.events import Recording, canonical_json
+from assetflow.core.json_data import fit_json, fit_text
+from assetflow.core.refused import kept_payload
+from assetflow.core.rules.adoption import Adoption, Decided
+from assetflow.core.rules.fold import Recorded, record_and_pass
+from assetflow.core.rules.state.prefetch import prefetch
+from assetflow.ledger.read.decisions import known_decisions
+from assetflow.ledger.sql.tables import REFUSED
+from assetflow.ledger.write.store import Store
+
+_NAMESPACE = UUID("0d6bb2f4-55a4-5d6e-9a44-3a0c3d5f6b1e")
+
+
+class EventWriter:
+    """Writes events. All methods raise `LedgerLocked` and `LedgerError` if the ledger cannot be written."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def record(self, recordings: Sequence[Recording], now: datetime) -> list[tuple[Recorded, list[Decision]]]:
+        """Record, queue and decide in one transaction, with a pass after each recording. Contract 3.1, 4.3.
+
+        Events that are recorded already are left out, so the same recordings may come any number of times.
+
+        Returns:
+            For each recording what became of it, and the decisions of its pass.
+        """
+        with self._store.transaction(now) as unit:
+            prefetch(unit.state, recordings)
+            adoption = self._store.adoption
+            fold = record_and_pass if adoption is None else adoption.record_and_pass
+            return [fold(unit.state, recording, now) for recording in recordings]
+
+    def begin_adoption(self, decided: Sequence[Decided]) -> int:
+        """Let events that earlier decisions consumed belong to these decisions, from now on.
+
+        Returns:
+            The number of decisions that are not in the ledger yet.
+        """
+        with self._store.writes() as connection:
+            known = known_decisions(connection, [each.id for each in decided])
+        adopted = [each for each in decided if each.id not in known]
+        self._store.adoption = Adoption(adopted)
+        return len(adopted)
+
+    def end_adoption(self, now: datetime) -> list[Decision]:
+        """Decide as usual again: everything that can be found is recorded. Return the decisions that were left."""
+        adoption = self._store.adoption
+        if adoption is None:
+            return []
+        with self._store.transaction(now) as unit:
+            decisions = adoption.finish(unit.state, unit.state.consumers.live(), now)
+        self._store.adoption = None
+        return decisions
+
+    def refuse(
+        self, payload: object, reason: str, rule: str | None, source: str, event_id: UUID | None, now: datetime
+    ) -> bool:
+        """Keep what was sent as an event and is refused, once per id. Contract 2.6.
+
+        Parameters:
+            payload: what was sent; only a part of a large payload is kept.
+            source: where it came from, for people to read.
+            event_id: its id; without an id, the same payload counts once.
+
+        Returns:
+            True if it is new.
+        """
+        number = event_id or uuid5(_NAMESPACE, f"{source}|{canonical_json(fit_json(payload))}")
+        kept = kept_payload(payload)
+        row = {"id": number, "payload": kept, "reason": fit_text(reason), "rule": rule, "source": source, "at": now}
+        with self._store.writes() as connection:
+            if connection.scalar(select(REFUSED.c.number).where(REFUSED.c.id == number)) is not None:
+                return False
+            connection.execute(insert(REFUSED), [row])
+            return True

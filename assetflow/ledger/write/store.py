@@ -1,0 +1,92 @@
+"""The transactions of a ledger that write."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
+from datetime import datetime
+from threading import Lock
+from uuid import UUID
+
+from sqlalchemy import Connection, Engine
+
+from assetflow.core.rules.adoption import Adoption
+from assetflow.core.rules.fold import Passing, pass_over
+from assetflow.ledger.fold.unit_of_work import Memory, UnitOfWork
+from assetflow.ledger.lease.lease import confirm
+from assetflow.ledger.sql.engine import writing
+from assetflow.ledger.sql.failures import explained
+
+
+class Store:
+    """Opens the transactions that write to a ledger, one at a time, whatever thread or process asks for them.
+
+    Attributes:
+        place: the file or the address of the ledger, for people to read.
+        is_shared: whether the database can be used by several machines.
+        fence: the evaluator that uses this store: no transaction is committed unless it holds the lease. `None` for
+            a process that writes without evaluating.
+        adoption: the earlier decisions that a rebuilt ledger takes over; `None` except during a rebuild.
+    """
+
+    def __init__(self, engine: Engine, place: str) -> None:
+        self.place = place
+        self.is_shared = engine.dialect.name != "sqlite"
+        self.fence: UUID | None = None
+        self.adoption: Adoption | None = None
+        self._engine = engine
+        self._writing = writing(engine)
+        self._lock = Lock()
+        self._memory: Memory | None = None
+
+    @property
+    def passing(self) -> Passing:
+        """The function that makes a pass now."""
+        return pass_over if self.adoption is None else self.adoption.pass_over
+
+    @contextmanager
+    def transaction(self, now: datetime) -> Generator[UnitOfWork]:
+        """Open a unit of work. What its state notes is committed at the end, or, after an exception, not at all.
+
+        Parameters:
+            now: the time that is written with receipts and changes.
+
+        Raises:
+            LedgerLocked: another process held the ledger for longer than the time limit.
+            LeaseLost: another evaluator works on the ledger now; nothing is written.
+            LedgerError: the ledger cannot be written.
+        """
+        with self._lock, explained(self.place):
+            # If this transaction fails, the next one must not remember what this one noted.
+            memory, self._memory = self._memory, None
+            with self._writing.begin() as connection:
+                self._confirm(connection)
+                unit = UnitOfWork(connection, now, memory)
+                yield unit
+                unit.write()
+            self._memory = unit.memory
+            self._memory.state.renew()
+
+    @contextmanager
+    def reads(self) -> Generator[Connection]:
+        """Open a connection that only reads what is committed."""
+        with explained(self.place), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writes(self) -> Generator[Connection]:
+        """Open a transaction for writes that need no state. It raises what `transaction` raises."""
+        with self._lock, explained(self.place), self._writing.begin() as connection:
+            self._confirm(connection)
+            yield connection
+
+    @contextmanager
+    def beside(self) -> Generator[Connection]:
+        """Open a transaction for the lease alone. On Postgres it does not wait for other transactions of this store."""
+        waiting = nullcontext() if self.is_shared else self._lock
+        with waiting, explained(self.place), self._writing.begin() as connection:
+            yield connection
+
+    def _confirm(self, connection: Connection) -> None:
+        if self.fence is not None:
+            confirm(connection, self.fence)

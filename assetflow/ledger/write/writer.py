@@ -1,0 +1,73 @@
+"""The operations on a ledger, topic by topic: each is one transaction."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import delete, update
+
+from assetflow.core.redaction import without_passwords
+from assetflow.ledger.sql.bulk import upsert_rows
+from assetflow.ledger.sql.tables import CURSOR, ENDED_SESSION, LEDGER
+from assetflow.ledger.write.clock import ClockWriter
+from assetflow.ledger.write.consumers import ConsumerWriter
+from assetflow.ledger.write.decisions import DecisionWriter
+from assetflow.ledger.write.events import EventWriter
+from assetflow.ledger.write.lease import LeaseWriter
+from assetflow.ledger.write.lineage import LineageWriter
+from assetflow.ledger.write.prune import Step, prune_chunk
+from assetflow.ledger.write.queues import QueueWriter
+from assetflow.ledger.write.store import Store
+
+_SET_CURSOR = upsert_rows((CURSOR.c.name,), (CURSOR.c.value,))
+_END_SESSION = upsert_rows((ENDED_SESSION.c.session,), (ENDED_SESSION.c.expires,))
+
+
+class Writer:
+    """The operations on a ledger; thread safe.
+
+    All operations raise `LedgerLocked` and `LedgerError` if the ledger cannot be written.
+
+    Attributes:
+        events, consumers, queues, decisions, lineage: the operations on each of these.
+        lease: the operations of an evaluator.
+        clock: lets time act on timed consumers.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.events = EventWriter(store)
+        self.consumers = ConsumerWriter(store)
+        self.queues = QueueWriter(store)
+        self.decisions = DecisionWriter(store)
+        self.lineage = LineageWriter(store)
+        self.lease = LeaseWriter(store)
+        self.clock = ClockWriter(store)
+
+    def prune(self, before: datetime, after: int = 0) -> Step:
+        """Remove what is old and no longer needed, from one chunk of events.
+
+        To go on, give the step's `upto` as `after` until it is `None`; to start again at 0 removes what is left.
+
+        Parameters:
+            before: what was recorded and occurred before this time is old.
+            after: the sequence after which the chunk begins.
+        """
+        with self._store.writes() as connection:
+            return prune_chunk(connection, before, after)
+
+    def set_cursor(self, name: str, value: object) -> None:
+        """Store how far a reader of something outside has come, as JSON data."""
+        with self._store.writes() as connection:
+            _SET_CURSOR.run(connection, [(name, value)])
+
+    def end_session(self, session: str, expires: datetime, now: datetime) -> None:
+        """Store that a session of the pages was ended, until it would have expired anyway."""
+        with self._store.writes() as connection:
+            connection.execute(delete(ENDED_SESSION).where(ENDED_SESSION.c.expires < now))
+            _END_SESSION.run(connection, [(session, expires)])
+
+    def set_prefect_api_url(self, url: str) -> None:
+        """Store the address of the Prefect API that this ledger belongs to, without user and password."""
+        with self._store.writes() as connection:
+            connection.execute(update(LEDGER).values(prefect_api_url=without_passwords(url)))

@@ -1,0 +1,178 @@
+"""Time acts on a ledger: an evaluator that slept finds the runs of one that never did. Contract 9.6."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from uuid import UUID, uuid5
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assetflow.core.codec import FlowDeclaration, declaration_to_text
+from assetflow.core.conditions import AtLeast
+from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule
+from assetflow.core.time.timetables import CronTriggerTimetable
+from assetflow.core.timing import Deadline, Intake, Opening
+from assetflow.ledger import Ledger
+from tests.ledger.making import A, B, C, declared, deploy, update
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+END = START + timedelta(hours=60)
+INSTANT = timedelta(microseconds=1)
+NAMESPACE = UUID(int=7)
+EVERY_SIX = CronTriggerTimetable("0 */6 * * *")
+EVERY_FOUR = CronTriggerTimetable("30 */4 * * *")
+
+
+def hours(number: float) -> timedelta:
+    return timedelta(hours=number)
+
+
+SCHEDULES = {
+    "within": ConsumerOptions(Schedule((A & B).within(hours(2)))),
+    "since": ConsumerOptions(Schedule((A & B).since("0 */3 * * *") | C.times(3))),
+    "quorum": ConsumerOptions(Schedule(AtLeast(2, A, B, C).within(hours(4)))),
+    "debounce": ConsumerOptions(Schedule(A | B), intake=Intake(debounce=hours(1), max_wait=hours(3))),
+    "batches": ConsumerOptions(Schedule(A | B | C), intake=Intake(min_events=3, max_wait=hours(5), max_events=4)),
+    "one by one": ConsumerOptions(Schedule(A), intake=Intake(max_events=1, cooldown=hours(2))),
+    "deadline runs": ConsumerOptions(Schedule(A & B), deadline=Deadline(hours(2), then="run")),
+    "deadline skips": ConsumerOptions(Schedule(A & B), deadline=Deadline(hours(2), then="skip")),
+    "opening": ConsumerOptions(
+        Schedule(A & B, opening=Opening(EVERY_SIX, EVERY_FOUR)), deadline=Deadline(at=EVERY_FOUR, then="run")
+    ),
+    "keys": ConsumerOptions(
+        Schedule(A & B, Partitioning(), opening=Opening(EVERY_SIX)), intake=Intake(cooldown=hours(3))
+    ),
+}
+
+updates = st.lists(
+    st.tuples(st.integers(0, 40), st.sampled_from([A, B, C]), st.sampled_from(["x", "y"])), min_size=1, max_size=12
+).map(lambda found: sorted(found, key=lambda each: each[0]))
+
+
+def recordings(found: Sequence[Any], options: ConsumerOptions) -> list[tuple[datetime, Recording]]:
+    made: list[tuple[datetime, Recording]] = []
+    for place, (hour, asset, key) in enumerate(found):
+        # Two recordings of one instant are passed over together if their passes had to wait: here each has its own.
+        moment = START + timedelta(hours=hour, minutes=30, seconds=place)
+        number = uuid5(NAMESPACE, str(place))
+        event = AssetEvent(
+            number, asset, moment, Origin("api"), partition_key=key if options.schedule.is_partitioned else None
+        )
+        made.append((moment, Recording(number, (event,), durable=moment)))
+    return made
+
+
+def story(ledger: Ledger) -> list[Any]:
+    """What became of everything, by instants."""
+    decisions = ledger.reader.decisions.find(limit=1000)
+    consumed = ledger.reader.decisions.events_of(decisions)
+    runs = sorted(
+        (each.made, each.target_key or "", each.opening, each.by_deadline, [event.id for event in consumed[each.id]])
+        for each in decisions
+    )
+    receipts = [
+        (event.id, each.receipt.status, each.at if each.receipt.status in ("expired", "skipped") else None)
+        for event in sorted(ledger.reader.events.find(limit=1000), key=lambda event: str(event.id))
+        for each in ledger.reader.receipts.of_event(event.id)
+    ]
+    missed = sorted(
+        (each.missed.due, each.missed.at, each.missed.target_key or "", each.missed.queued)
+        for each in ledger.writer.clock.to_announce(1000)
+    )
+    return [runs, receipts, missed]
+
+
+def let_pass(ledger: Ledger, until: datetime) -> None:
+    while (passed := ledger.writer.clock.run(until, END)).next is not None and passed.next <= until:
+        pass
+
+
+def opened(folder: Path, options: ConsumerOptions) -> Ledger:
+    ledger = Ledger.open(folder / "ledger.db")
+    text = declaration_to_text(FlowDeclaration(options))
+    ledger.writer.consumers.deploy("flow/one", UUID(int=1), None, text, False, False, START)
+    return ledger
+
+
+def lived(options: ConsumerOptions, found: Sequence[Any], looks: Sequence[int], *, late: bool) -> list[Any]:
+    """Return the story of an evaluator that looked at each instant, or only before some of the updates."""
+    with TemporaryDirectory() as folder:
+        ledger = opened(Path(folder), options)
+        try:
+            for place, (moment, recording) in enumerate(recordings(found, options)):
+                if not late or place in looks:
+                    let_pass(ledger, moment - INSTANT)
+                ledger.writer.events.record([recording], END if late else moment)
+            let_pass(ledger, END)
+            return story(ledger)
+        finally:
+            ledger.close()
+
+
+@pytest.mark.parametrize("options", SCHEDULES.values(), ids=SCHEDULES.keys())
+@settings(max_examples=5, deadline=None)
+@given(found=updates, looks=st.sets(st.integers(0, 11)))
+def test_an_evaluator_that_slept_finds_the_runs_of_one_that_never_did(
+    options: ConsumerOptions, found: list[Any], looks: set[int]
+) -> None:
+    assert lived(options, found, sorted(looks), late=True) == lived(options, found, (), late=False)
+
+
+def test_what_prefect_shows_late_counts_right_after_what_is_decided(sqlite_ledger: Ledger) -> None:
+    deploy(sqlite_ledger, A, intake=Intake(debounce=hours(1)))
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    sqlite_ledger.writer.events.record([update(A)], noon)
+    let_pass(sqlite_ledger, noon + hours(2))
+    late = Recording(UUID(int=5), update(A).events, durable=noon + hours(0.5))
+
+    ((recorded, _),) = sqlite_ledger.writer.events.record([late], noon + hours(3))
+
+    assert recorded.events[0].recorded == noon + hours(1) + INSTANT
+
+
+def test_an_update_is_never_recorded_in_the_future(sqlite_ledger: Ledger) -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    ahead = Recording(UUID(int=5), update(A).events, durable=noon + hours(1))
+
+    ((recorded, _),) = sqlite_ledger.writer.events.record([ahead], noon)
+
+    assert recorded.events[0].recorded == noon
+
+
+def test_a_missed_deadline_is_announced_until_it_is_known(sqlite_ledger: Ledger) -> None:
+    deploy(sqlite_ledger, A & B, deadline=Deadline(hours(1)))
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    sqlite_ledger.writer.events.record([update(A)], noon)
+    let_pass(sqlite_ledger, noon + hours(1) - INSTANT)
+    assert not sqlite_ledger.writer.clock.to_announce(10)
+
+    let_pass(sqlite_ledger, noon + hours(1))
+
+    (missed,) = sqlite_ledger.writer.clock.to_announce(10)
+    assert (missed.missed.due, missed.missed.queued, missed.consumer_name) == (noon + hours(1), 1, "flow/one")
+    sqlite_ledger.writer.clock.announced([missed.number], noon)
+    assert not sqlite_ledger.writer.clock.to_announce(10)
+
+
+def test_what_a_queue_waits_for_outlives_opening_hours_that_are_taken_away(sqlite_ledger: Ledger) -> None:
+    """The redeploy drops the opening hours; the cooldown that it brings has to end (9.14)."""
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    opened_at_one = Schedule(A, opening=Opening(CronTriggerTimetable("0 13 * * *")))
+    consumer = deploy(sqlite_ledger, opened_at_one)
+    sqlite_ledger.writer.events.record([update(A)], noon)
+    let_pass(sqlite_ledger, noon + hours(1))
+    sqlite_ledger.writer.events.record([update(A)], noon + hours(2))
+
+    sqlite_ledger.writer.consumers.change(consumer.id, declared(A, intake=Intake(cooldown=hours(6))), noon + hours(3))
+
+    let_pass(sqlite_ledger, noon + hours(7) - INSTANT)
+    assert len(sqlite_ledger.reader.decisions.find()) == 1
+    let_pass(sqlite_ledger, noon + hours(7))
+    assert len(sqlite_ledger.reader.decisions.find()) == 2

@@ -1,0 +1,131 @@
+"""Whatever changes what a process remembers of a ledger raises the revision of the ledger."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import select
+
+from assetflow.core.time.timers import Timer
+from assetflow.core.time.timetables import DeltaTriggerTimetable
+from assetflow.ledger import Ledger
+from assetflow.ledger.lease.lease import Holder
+from assetflow.ledger.records import TimerRecord
+from assetflow.ledger.sql.tables import (
+    ALIAS,
+    ALIAS_LINK,
+    ASSET,
+    ASSET_NAME,
+    CONSUMER,
+    CONSUMER_TOKEN,
+    LEDGER,
+    PENDING,
+    RECEIPT,
+)
+from assetflow.ledger.write.writer import Writer
+from tests.ledger.making import NOW, A, B, C, declared, deploy, update
+
+CONSUMER_ID, DEPLOYMENT, HOLDER = 1, UUID(int=1), Holder(UUID(int=2), "here", 1)
+LATER = NOW + timedelta(days=400)
+
+# What a process keeps between transactions; see `assetflow.ledger.fold.unit_of_work.Memory`.
+REMEMBERED = [
+    select(ASSET.c.uri, ASSET.c.group, ASSET.c.extra),
+    select(ASSET_NAME.c.name, ASSET_NAME.c.uri),
+    select(ALIAS.c.name),
+    select(ALIAS_LINK.c.alias, ALIAS_LINK.c.uri),
+    select(CONSUMER.c.id, CONSUMER.c.name, CONSUMER.c.deployment_id, CONSUMER.c.declaration, CONSUMER.c.paused)
+    .add_columns(CONSUMER.c.held, CONSUMER.c.removed_at),
+    select(CONSUMER_TOKEN),
+    select(PENDING),
+    select(RECEIPT.c.sequence, RECEIPT.c.consumer, RECEIPT.c.target_key).where(RECEIPT.c.status == "queued"),
+]  # fmt: skip
+
+# Each operation of the writer, with arguments with which it changes something.
+OPERATIONS: dict[str, Callable[[Writer, UUID, UUID], Any]] = {
+    "events.record": lambda writer, *_: writer.events.record([update(A)], NOW),
+    "events.begin_adoption": lambda writer, *_: writer.events.begin_adoption([]),
+    "events.end_adoption": lambda writer, *_: (writer.events.begin_adoption([]), writer.events.end_adoption(NOW)),
+    "events.refuse": lambda writer, *_: writer.events.refuse({}, "a reason", None, "api", None, NOW),
+    "consumers.deploy": lambda writer, *_: writer.consumers.deploy(
+        "f/new", uuid4(), None, declared(A), False, False, NOW
+    ),
+    "consumers.change": lambda writer, *_: writer.consumers.change(CONSUMER_ID, declared(C), NOW),
+    "consumers.switch": lambda writer, *_: writer.consumers.switch(CONSUMER_ID, paused=True, now=NOW),
+    "consumers.remove": lambda writer, *_: writer.consumers.remove(CONSUMER_ID, NOW),
+    "consumers.set_automation": lambda writer, *_: writer.consumers.set_automation(CONSUMER_ID, uuid4()),
+    "lineage.declare": lambda writer, *_: writer.lineage.declare(uuid4(), "f/other", declared(A), NOW),
+    "lineage.drop": lambda writer, *_: writer.lineage.drop(DEPLOYMENT),
+    "consumers.keep_timers": lambda writer, *_: writer.consumers.keep_timers(
+        [TimerRecord(CONSUMER_ID, "flow/one", DEPLOYMENT, Timer(DeltaTriggerTimetable(timedelta(hours=1)), NOW))]
+    ),
+    "consumers.drop_timers": lambda writer, *_: writer.consumers.drop_timers([CONSUMER_ID]),
+    "queues.remove": lambda writer, *_: writer.queues.remove(CONSUMER_ID, by="me", why="so", now=NOW),
+    "decisions.launched": lambda writer, waiting, _: writer.decisions.launched(waiting, uuid4(), NOW),
+    "decisions.noted": lambda writer, waiting, _: writer.decisions.noted([waiting], NOW),
+    "decisions.attempt_failed": lambda writer, waiting, _: writer.decisions.attempt_failed(waiting, "no answer"),
+    "decisions.undeliverable": lambda writer, waiting, _: writer.decisions.undeliverable(waiting, "gone", NOW),
+    "decisions.give_up": lambda writer, waiting, _: writer.decisions.give_up(
+        waiting, by="ann", why="never sent", now=NOW
+    ),
+    "decisions.replay": lambda writer, _, given_up: writer.decisions.replay(given_up),
+    "decisions.ended": lambda writer, waiting, _: writer.decisions.ended("Completed", NOW, decision_id=waiting),
+    "decisions.backfill": lambda writer, *_: writer.decisions.backfill(CONSUMER_ID, {}, at_once=1, now=NOW),
+    "clock.run": lambda writer, *_: writer.clock.run(LATER, LATER),
+    "clock.to_announce": lambda writer, *_: writer.clock.to_announce(10),
+    "clock.announced": lambda writer, *_: writer.clock.announced([1], NOW),
+    "prune": lambda writer, *_: writer.prune(LATER),
+    "lease.acquire": lambda writer, *_: writer.lease.acquire(HOLDER, NOW),
+    "lease.renew": lambda writer, *_: (writer.lease.acquire(HOLDER, NOW), writer.lease.renew(HOLDER, NOW)),
+    "lease.release": lambda writer, *_: writer.lease.release(HOLDER),
+    "lease.stand_by": lambda writer, *_: writer.lease.stand_by(HOLDER),
+    "end_session": lambda writer, *_: writer.end_session("a session", LATER, NOW),
+    "set_cursor": lambda writer, *_: writer.set_cursor("events", "2026"),
+    "set_prefect_api_url": lambda writer, *_: writer.set_prefect_api_url("http://127.0.0.1/api"),
+}
+
+
+def filled(ledger: Ledger) -> tuple[UUID, UUID]:
+    """Fill a ledger; return a decision that waits for its run, and one that is undeliverable."""
+    deploy(ledger, A & B, "flow/one", DEPLOYMENT)
+    deploy(ledger, A | C, "flow/two", coalesce=True)
+    ledger.writer.events.record([update(A, aliases=("x",))], NOW)
+    ledger.writer.events.record([update(A), update(B), update(C), update(A)], NOW)
+    one, two = (ledger.reader.decisions.find(consumer=number)[0].id for number in (1, 2))
+    ledger.writer.decisions.undeliverable(two, "gone", NOW)
+    return one, two
+
+
+def remembered(ledger: Ledger) -> tuple[int, list[Any]]:
+    """Read the revision, and everything that a process may remember."""
+    with ledger._engine.connect() as connection:
+        revision = connection.execute(select(LEDGER.c.revision)).scalar_one()
+        return revision, [sorted(map(repr, connection.execute(query).all())) for query in REMEMBERED]
+
+
+def operations(of: object, prefix: str = "") -> Iterator[str]:
+    """Yield the name of each public method of a writer, and of its topics: `prune`, `events.record`."""
+    for name, _ in inspect.getmembers(type(of), inspect.isfunction):
+        if not name.startswith("_"):
+            yield prefix + name
+    for name, topic in vars(of).items():
+        if not name.startswith("_"):
+            yield from operations(topic, f"{name}.")
+
+
+def test_every_operation_is_in_the_list(ledger: Ledger) -> None:
+    assert OPERATIONS.keys() == set(operations(ledger.writer))
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_that_changes_what_is_remembered_raises_the_revision(ledger: Ledger, name: str) -> None:
+    decisions = filled(ledger)
+    revision, before = remembered(ledger)
+    OPERATIONS[name](ledger.writer, *decisions)
+    new_revision, after = remembered(ledger)
+    assert after == before or new_revision > revision
