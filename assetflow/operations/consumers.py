@@ -1,0 +1,81 @@
+"""List consumers, find one by its address, pause and resume one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+from uuid import UUID
+
+from assetflow.errors import UnknownConsumer
+from assetflow.ledger.read.consumers import ConsumerOverview
+from assetflow.ledger.read.reader import Reader
+from assetflow.ledger.records import ConsumerFilter, ConsumerRecord
+from assetflow.operations.installation import OpenPrefect
+from assetflow.operations.lookup import find_consumer
+
+if TYPE_CHECKING:
+    from assetflow.prefect_io.rest import PrefectApi
+
+
+def list_by_id(
+    reader: Reader, wanted: ConsumerFilter, *, after: int = 0, limit: int | None = None
+) -> list[ConsumerOverview]:
+    """Return the consumers with an id above `after`, ordered by id."""
+    return reader.consumers.overviews(reader.consumers.page(wanted, after=after, limit=limit))
+
+
+def list_by_name(
+    reader: Reader, wanted: ConsumerFilter, *, offset: int, limit: int
+) -> tuple[list[ConsumerOverview], int]:
+    """Return a page of consumers ordered by name, and the number of all consumers that match."""
+    records, total = reader.consumers.page_by_name(wanted, limit=limit, offset=offset)
+    return reader.consumers.overviews(records), total
+
+
+def consumer_at(reader: Reader, flow: str, deployment: str) -> ConsumerRecord:
+    """Return the consumer with exactly this name.
+
+    Raises:
+        UnknownConsumer: no consumer has it; the error names similar ones.
+    """
+    name = f"{flow}/{deployment}"
+    # The search only serves the error, which names similar consumers.
+    return reader.consumers.named(name) or find_consumer(reader, name)
+
+
+async def switch(prefect: OpenPrefect, record: ConsumerRecord, *, paused: bool) -> None:
+    """Pause or resume a consumer with the switch of its automation. The evaluator learns of it from Prefect.
+
+    Raises:
+        UnknownConsumer: the consumer has no automation.
+        PrefectUnreachable, PrefectRefused: the switch has not changed.
+    """
+    async with prefect() as api:
+        await _switch(api, record.consumer.name, record.consumer.deployment_id, paused=paused)
+
+
+async def switch_named(prefect: OpenPrefect, name: str, *, paused: bool) -> None:
+    """Pause or resume a consumer that Prefect finds by its name `flow/deployment`. This needs no ledger.
+
+    Raises:
+        UnknownConsumer: the deployment does not exist, or has no automation.
+        PrefectUnreachable, PrefectRefused: the switch has not changed.
+    """
+    flow, _, deployment = name.partition("/")
+    async with prefect() as api:
+        row = await api.get(f"/deployments/name/{quote(flow, safe='')}/{quote(deployment, safe='')}")
+        if row is None:
+            raise UnknownConsumer(
+                f"there is no deployment {name!r}", fix="Name it as flow/deployment, as `assetflow consumers ls` does"
+            )
+        await _switch(api, name, UUID(row["id"]), paused=paused)
+
+
+async def _switch(api: PrefectApi, name: str, deployment: UUID, *, paused: bool) -> None:
+    from assetflow.prefect_io.automations import Automations
+
+    automations = Automations(api)
+    automation = await automations.of_deployment(deployment)
+    if automation is None:
+        raise UnknownConsumer(f"no automation shows the schedule of {name}", fix="`assetflow sync` creates it")
+    await automations.switch(automation.id, enabled=not paused)

@@ -1,0 +1,49 @@
+"""An installation: the ledger, Prefect, and the evaluator that may run in the same process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from assetflow.ledger import Ledger
+
+if TYPE_CHECKING:
+    from assetflow.prefect_io.rest import PrefectApi
+
+OpenPrefect = Callable[[], "AbstractAsyncContextManager[PrefectApi]"]
+
+
+def _nothing() -> None: ...
+
+
+def _nobody() -> None: ...
+
+
+def open_prefect() -> AbstractAsyncContextManager[PrefectApi]:
+    """Open the API of the Prefect server in the settings."""
+    # Import Prefect's client only here: that takes a second, and most commands do not need it.
+    from assetflow.prefect_io.rest import prefect_api
+
+    return prefect_api()
+
+
+@dataclass(frozen=True)
+class Installation:
+    """The installation that operations work on.
+
+    Attributes:
+        ledger: the ledger, open for reading and writing.
+        prefect: opens Prefect's API, to start runs and turn switches.
+        on_recorded: called, from any thread, after an operation that may have led to decisions.
+        other_ledger: returns the id of the ledger that decides for this Prefect instead, or `None` if this one does.
+        now: returns the current time.
+    """
+
+    ledger: Ledger
+    prefect: OpenPrefect = open_prefect
+    on_recorded: Callable[[], None] = _nothing
+    other_ledger: Callable[[], str | None] = _nobody
+    now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))

@@ -1,0 +1,56 @@
+"""Remove queued events. Contract 3.7."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from assetflow.core.rules.removal import check_removal
+from assetflow.operations.installation import Installation
+from assetflow.operations.lookup import Selection
+from assetflow.operations.reasons import check_reason
+
+_SHOWN = 10
+
+
+def remove_queued(
+    at: Installation,
+    which: Selection,
+    *,
+    target_key: str | None = None,
+    before: datetime | None = None,
+    by: str,
+    why: str,
+) -> int:
+    """Remove queued events, and return the number of receipts that were written for them.
+
+    Args:
+        which: the consumer, the asset and the event; without a consumer, all queues that have no partitions.
+        target_key: the pending partition of a partitioned consumer.
+        before: only events that were recorded before this time.
+        by: who removes them; the receipts keep it.
+        why: the reason; the receipts keep it.
+
+    Raises:
+        InvalidCall: a consumer, a key or the reason is missing; `where` is `consumer`, `key` or `why`.
+    """
+    check_reason(why, rule="3.7")
+    consumer = None if which.consumer is None else which.consumer.consumer
+    narrowed = which.uri is not None or which.event_id is not None
+    check_removal(
+        consumer,
+        target_key,
+        narrowed=narrowed,
+        pending_keys=lambda: (
+            [] if consumer is None else at.ledger.reader.queues.pending_keys(consumer.id, limit=_SHOWN)
+        ),
+    )
+    return at.ledger.writer.queues.remove(
+        which.number,
+        uri=which.uri,
+        event_id=which.event_id,
+        before=before,
+        target_key=target_key,
+        by=by,
+        why=why,
+        now=at.now(),
+    )

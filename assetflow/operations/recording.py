@@ -1,0 +1,129 @@
+"""Record updates by hand: in the ledger, or through Prefect for the ledger that decides there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import uuid4
+
+from assetflow.core.assets import Asset
+from assetflow.core.by_hand import check_size, event_by_hand
+from assetflow.core.consumers import Decision
+from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.json_data import fit_text
+from assetflow.errors import AssetflowError, LedgerForeign, UnknownAsset
+from assetflow.ledger.read.assets import ListedAsset
+from assetflow.ledger.read.reader import Reader
+from assetflow.operations.installation import Installation
+from assetflow.settings import get_settings
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The result of recording updates.
+
+    Attributes:
+        events: the events that were not recorded before, with their sequences if they are in the ledger.
+        decisions: the decisions that they led to, each with the name of its consumer.
+        warnings: warnings for the user who recorded them.
+    """
+
+    events: Sequence[AssetEvent]
+    decisions: Sequence[tuple[str, Decision]] = ()
+    warnings: Sequence[str] = ()
+
+
+def record(at: Installation, recording: Recording) -> Recorded:
+    """Record updates durably. If another ledger decides now, send them to it through Prefect.
+
+    Raises:
+        PrefectUnreachable, PrefectRefused: the updates may not be recorded; repeating them with the same ids is safe.
+    """
+    other = at.other_ledger()
+    if other is None:
+        return _into_ledger(at, recording)
+    return Recorded(recording.events, warnings=[taken_over(other), *through_prefect(recording)])
+
+
+def record_here(at: Installation, recording: Recording) -> Recorded:
+    """Record updates in this ledger only, for an answer that needs their sequences.
+
+    Raises:
+        LedgerForeign: another ledger decides, so that the updates would start nothing here.
+    """
+    other = at.other_ledger()
+    if other is not None:
+        raise LedgerForeign(
+            f"this ledger no longer decides, ledger {other} has taken over; nothing is recorded",
+            fix="Use the API of that ledger, or POST /api/v1/events here, which records in Prefect",
+        )
+    return _into_ledger(at, recording)
+
+
+def update_asset(
+    at: Installation, listed: ListedAsset, *, extra: object = None, partition_key: str | None = None, by: str = ""
+) -> AssetEvent:
+    """Record one update of an asset that the ledger knows, and return its event with the sequence.
+
+    Raises:
+        InvalidEvent, TooLarge: `where` is `extra` or `partition_key`.
+        UnknownAsset: the asset breaks a rule that is newer than the asset; `where` is `asset`.
+        LedgerForeign: another ledger decides.
+    """
+    now = at.now()
+    origin = Origin("api", by=fit_text(by))
+    event = event_by_hand(
+        _asset(listed), id=uuid4(), occurred=now, origin=origin, extra=extra, partition_key=partition_key
+    )
+    check_size(event.extra)
+    return record_here(at, Recording(event.id, (event,))).events[0]
+
+
+def keep_refused(at: Installation, given: object, error: AssetflowError) -> None:
+    """Keep an update that was posted and refused, with the reason. Contract 2.6."""
+    at.ledger.writer.events.refuse(given, str(error), error.rule, "api", None, at.now())
+
+
+def through_prefect(recording: Recording) -> list[str]:
+    """Record updates in Prefect, durably, and announce them. Return warnings for the user.
+
+    Raises:
+        PrefectUnreachable, PrefectRefused: the updates may not be recorded; repeating them with the same ids is safe.
+    """
+    from assetflow.prefect_io import sending
+    from assetflow.prefect_io.task_api import TaskApi
+
+    with TaskApi.connect(patience=get_settings().recording_timeout) as api:
+        sending.keep(api, recording)
+        try:
+            sending.announce(api, recording)
+        except AssetflowError as error:
+            return [f"The update is recorded, but the evaluator will find it only when it reads the record: {error}"]
+    return []
+
+
+def taken_over(other: str) -> str:
+    """Return the warning for a user whose ledger no longer decides."""
+    return f"this ledger no longer decides, ledger {other} has taken over: the update goes through Prefect"
+
+
+def _asset(listed: ListedAsset) -> Asset:
+    uri = listed.record.uri
+    try:
+        return Asset(uri, name=listed.name)
+    except ValueError as error:
+        raise UnknownAsset(f"{uri} is not an asset that can be updated here: {error}", where="asset") from error
+
+
+def _into_ledger(at: Installation, recording: Recording) -> Recorded:
+    recorded, decisions = at.ledger.writer.events.record([recording], at.now())[0]
+    if decisions:
+        at.on_recorded()
+    numbers = {each.consumer for each in decisions}
+    names = {number: _name(at.ledger.reader, number) for number in numbers}
+    return Recorded(recorded.events, [(names[each.consumer], each) for each in decisions], recorded.warnings)
+
+
+def _name(reader: Reader, number: int) -> str:
+    record = reader.consumers.get(number)
+    return "" if record is None else record.consumer.name

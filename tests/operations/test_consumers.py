@@ -1,0 +1,72 @@
+"""Which consumers a list shows: the same words mean the same on the command line, in the API and on the pages."""
+
+from __future__ import annotations
+
+import pytest
+
+from assetflow.ledger import Ledger
+from assetflow.ledger.records import ConsumerFilter
+from assetflow.operations.consumers import list_by_id, list_by_name
+from tests.cli.conftest import Call
+from tests.cli.shop import NOON, ORDERS, deploy
+from tests.web.conftest import Site
+
+BOTH, HELD, PAUSED, WORKING = "both/shop", "held/shop", "paused/shop", "working/shop"
+# What is asked for: the words of the API, the option of the command line, the choice on the page, and who is shown.
+CASES = [
+    ({}, (), "", {BOTH, HELD, PAUSED, WORKING}),
+    ({"paused": True}, ("--paused",), "paused", {BOTH, PAUSED}),
+    ({"paused": False}, ("--no-paused",), None, {HELD, WORKING}),
+    ({"held": True}, ("--held",), "held", {BOTH, HELD}),
+    ({"held": False}, ("--no-held",), None, {PAUSED, WORKING}),
+    ({"active": True}, ("--active",), "active", {WORKING}),
+    ({"active": False}, ("--no-active",), "inactive", {BOTH, HELD, PAUSED}),
+    ({"paused": True, "held": False}, ("--paused", "--no-held"), None, {PAUSED}),
+    ({"paused": False, "active": False}, ("--no-paused", "--no-active"), None, {HELD}),
+]
+
+
+@pytest.fixture
+def switched(ledger: Ledger) -> Ledger:
+    """A consumer for each state of the two switches."""
+    for name in (BOTH, HELD, PAUSED, WORKING):
+        number = deploy(ledger, name, ORDERS).id
+        ledger.writer.consumers.switch(number, paused=name in (BOTH, PAUSED), held=name in (BOTH, HELD), now=NOON)
+    return ledger
+
+
+@pytest.mark.parametrize(("words", "options", "choice", "shown"), CASES)
+def test_command_line_api_and_page_agree(
+    switched: Ledger,
+    call: Call,
+    site: Site,
+    words: dict[str, bool],
+    options: tuple[str, ...],
+    choice: str | None,
+    shown: set[str],
+) -> None:
+    params = {name: str(value).lower() for name, value in words.items()}
+    found = site.get("/api/v1/consumers", params=params).json()["items"]
+
+    assert {each["name"] for each in found} == shown
+    assert all(each[name] is value for each in found for name, value in words.items()), "the fields mean the same"
+    assert call("consumers", "ls", *options, "--json").json == found
+    if choice is not None:
+        rows = site.page(f"/consumers?show={choice}").rows[1:]
+        assert {row.split()[0] for row in rows} == shown
+    wanted = ConsumerFilter(paused=words.get("paused"), held=words.get("held"), active=words.get("active"))
+    by_name, total = list_by_name(switched.reader, wanted, offset=0, limit=2)
+    assert (total, [each.name for each in by_name]) == (len(shown), sorted(shown)[:2])
+    assert [each.name for each in list_by_id(switched.reader, wanted)] == [each["name"] for each in found]
+
+
+def test_each_choice_of_the_page_is_tested(site: Site) -> None:
+    choices = [each["value"] for each in site.page("/consumers").named("option")]
+    assert choices == ["", "active", "inactive", "paused", "held"]
+
+
+@pytest.mark.usefixtures("switched")
+def test_a_list_that_the_filter_empties_does_not_say_that_there_are_no_consumers(call: Call, ledger: Ledger) -> None:
+    for record in ledger.reader.consumers.all():
+        ledger.writer.consumers.switch(record.consumer.id, paused=False, held=False, now=NOON)
+    assert "No such consumers." in call("consumers", "ls", "--held").out

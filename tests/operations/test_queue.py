@@ -1,0 +1,56 @@
+"""Queues: every way to remove queued events asks for the same (3.7)."""
+
+from __future__ import annotations
+
+import pytest
+
+from assetflow.core.schedules import PartitionedAssetTimetable
+from assetflow.ledger import Ledger
+from tests.cli.conftest import Call
+from tests.cli.shop import ORDERS, deploy, update
+from tests.web.conftest import Site
+from tests.web.html import read
+
+DAILY, PLAIN = "daily/shop", "plain/shop"
+
+
+@pytest.fixture
+def queued(ledger: Ledger) -> Ledger:
+    deploy(ledger, DAILY, PartitionedAssetTimetable(assets=ORDERS), while_paused="keep")
+    deploy(ledger, PLAIN, ORDERS, while_paused="keep")
+    for record in ledger.reader.consumers.all():
+        ledger.writer.consumers.switch(record.consumer.id, paused=True, now=ledger.created)
+    update(ledger, ORDERS, 1, "2026-01-01")
+    update(ledger, ORDERS, 2)
+    return ledger
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "words"),
+    [
+        (DAILY, None, "consumer daily/shop is partitioned; pending partitions: 2026-01-01"),
+        (PLAIN, "2026-01-01", "consumer plain/shop is not partitioned"),
+    ],
+)
+def test_every_way_to_remove_asks_for_the_key_where_there_are_partitions(
+    queued: Ledger, call: Call, site: Site, name: str, key: str | None, words: str
+) -> None:
+    path, keys = f"/consumers/{name}", {} if key is None else {"key": key}
+
+    told = call("queue", "rm", name, "--why", "x", *(() if key is None else ("--partition", key)))
+    refused = site.delete(f"/api/v1{path}/queue", params={"why": "x"} | keys)
+    shown = site.submit(f"{path}/remove", f"{path}/remove", f"{path}/remove", why="x", **({"key": ""} | keys))
+
+    assert (told.code, refused.status_code, shown.status_code) == (2, 422, 422)
+    assert words in told.err
+    assert "--partition" in told.err
+    assert words in refused.json()["detail"]
+    assert (refused.json()["where"], refused.json()["rule"]) == ("query.key", "3.7")
+    assert words in read(shown.text).text
+    assert set(queued.reader.queues.sizes().values()) == {1}, "nothing was removed"
+
+
+@pytest.mark.usefixtures("queued")
+def test_airflows_path_knows_no_partitions(site: Site) -> None:
+    assert site.delete("/api/v2/dags/daily.shop/assets/queuedEvents").status_code == 404
+    assert site.delete("/api/v2/dags/plain.shop/assets/queuedEvents").status_code == 204

@@ -1,0 +1,110 @@
+"""Updates by hand: every way in checks the same, and records the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+import respx
+
+import assetflow
+from assetflow.core.by_hand import event_by_hand
+from assetflow.core.events import Origin, Recording
+from assetflow.errors import AssetflowError
+from assetflow.ledger import Ledger
+from assetflow.operations.installation import Installation
+from assetflow.operations.recording import record, record_here, through_prefect
+from assetflow.prefect_io.task_api import TaskApi
+from tests.cli.conftest import Call
+from tests.cli.shop import NOON, ORDERS, deploy
+from tests.web.conftest import Site
+
+EVENT = event_by_hand(ORDERS, id=UUID(int=1), occurred=NOON, origin=Origin("api"), extra={"rows": 1})
+RECORDING = Recording(EVENT.id, (EVENT,))
+PREFECT = "http://prefect.test/api"
+Way = Callable[[str, str], str]
+
+
+@pytest.fixture
+def ways(ledger: Ledger, call: Call, site: Site) -> dict[str, Way]:
+    """Each way to tell of an update of asset 1, with an extra as JSON and a key; it returns what was refused."""
+    deploy(ledger, "report/shop", ORDERS)
+
+    def cli(extra: str, key: str) -> str:
+        return call("emit", ORDERS.uri, "--extra", extra, "--partition", key).err
+
+    def own(extra: str, key: str) -> str:
+        body = {"events": [{"uri": ORDERS.uri, "extra": json.loads(extra), "partition_key": key}]}
+        (item,) = site.post("/api/v1/events", json=body).json()["items"]
+        return item.get("error", "")
+
+    def airflows(extra: str, key: str) -> str:
+        body = {"asset_id": 1, "extra": json.loads(extra), "partition_key": key}
+        return site.post("/api/v2/assets/events", json=body).json().get("detail", "")
+
+    def page(extra: str, key: str) -> str:
+        fields: dict[str, Any] = {"asset": ORDERS.uri, "extra": extra, "partition_key": key}
+        address = f"/asset/events?asset={ORDERS.uri}"
+        return site.submit("/asset/events", address, "/asset/events", **fields).text
+
+    def python(extra: str, key: str) -> str:
+        with pytest.raises(AssetflowError) as refused:
+            assetflow.emit(ORDERS.uri, json.loads(extra), partition_key=key)
+        return str(refused.value)
+
+    return {"cli": cli, "v1": own, "v2": airflows, "page": page, "python": python}
+
+
+@pytest.mark.parametrize("way", ["cli", "v1", "v2", "page", "python"])
+@pytest.mark.parametrize(
+    ("extra", "key", "words"),
+    [
+        ('{"rows": 9223372036854775808}', "a", "xtra.rows is an integer beyond 64 bits"),
+        ('{"rows": 1}', " ", "he partition key is blank"),
+    ],
+)
+def test_every_way_refuses_what_an_update_may_not_hold(
+    ways: dict[str, Way], ledger: Ledger, way: str, extra: str, key: str, words: str
+) -> None:
+    assert words in ways[way](extra, key)
+    assert ledger.reader.events.count() == 0
+
+
+def test_an_update_leads_to_decisions_that_somebody_is_told_of(ledger: Ledger) -> None:
+    deploy(ledger, "report/shop", ORDERS)
+    told: list[str] = []
+    here = Installation(ledger, on_recorded=lambda: told.append("recorded"), now=lambda: NOON)
+
+    recorded, again = record(here, RECORDING), record(here, RECORDING)
+
+    assert [(name, decision.events[0].id) for name, decision in recorded.decisions] == [("report/shop", EVENT.id)]
+    assert (recorded.events[0].sequence, again.events, again.decisions) == (1, [], [])
+    assert told == ["recorded"], "what is known already decides nothing"
+
+
+def test_beside_a_ledger_that_decides_no_more_only_prefect_is_written(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside = Installation(ledger, other_ledger=lambda: "9")
+    monkeypatch.setattr(TaskApi, "connect", lambda patience: TaskApi(PREFECT, patience=patience))
+    with respx.mock:
+        respx.post(f"{PREFECT}/artifacts/").respond(201, json={})
+        respx.post(f"{PREFECT}/events").respond(204)
+        (warning,) = record(beside, RECORDING).warnings
+    assert "ledger 9 has taken over" in warning
+    with pytest.raises(AssetflowError, match="nothing is recorded"):
+        record_here(beside, RECORDING)
+    assert ledger.reader.events.count() == 0
+
+
+def test_an_announcement_that_fails_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TaskApi, "connect", lambda patience: TaskApi(PREFECT, patience=patience))
+    with respx.mock:
+        respx.post(f"{PREFECT}/artifacts/").respond(201, json={})
+        respx.post(f"{PREFECT}/events").mock(return_value=httpx.Response(422, json={"detail": "no"}))
+        (warning,) = through_prefect(RECORDING)
+    assert "The update is recorded" in warning
