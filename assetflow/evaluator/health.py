@@ -1,4 +1,4 @@
-"""Loops that go on whatever happens, and say so once for each change."""
+"""Keep loops running whatever fails, and log each failure once."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from assetflow.errors import AssetflowError, EvaluatorRunning, LeaseLost, LedgerForeign
 
@@ -14,32 +15,35 @@ logger = logging.getLogger("assetflow.evaluator")
 
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 15.0
+REASONS_LOGGED = 10
+# The errors that end the evaluator, not only the loop that meets them.
 ENDS_ALL = (EvaluatorRunning, LeaseLost, LedgerForeign)
 
 
 @dataclass
 class Backoff:
-    """Pauses that double from one failure to the next, up to a limit, and start anew after a success."""
+    """The pauses between attempts, in seconds: each is twice the last one, up to a limit."""
 
     first: float = FIRST_PAUSE
     longest: float = LONGEST_PAUSE
     failures: int = 0
 
     def next(self) -> float:
-        """The seconds to wait after one more failure."""
+        """Count one more failure, and return the seconds to wait after it."""
         pause = min(self.longest, self.first * 2 ** min(self.failures, 30))
         self.failures += 1
         return pause
 
     def reset(self) -> None:
+        """Start again with the shortest pause."""
         self.failures = 0
 
 
 async def heard(event: asyncio.Event, seconds: float | None) -> bool:
-    """Wait for an event; whether it came within so many seconds.
+    """Wait for an event, and return True if it was set in time; `None` waits without a limit.
 
-    Not with `asyncio.wait_for`: before Python 3.12 it drops a cancellation that comes together with the event, and the
-    loop that was to end goes on.
+    `asyncio.wait_for` would not do: before Python 3.12 it drops a cancellation that arrives together with the event,
+    and the cancelled loop goes on.
     """
     try:
         async with asyncio.timeout(seconds):
@@ -49,39 +53,64 @@ async def heard(event: asyncio.Event, seconds: float | None) -> bool:
     return True
 
 
+@dataclass
+class Trouble:
+    """Something that does not work now.
+
+    Attributes:
+        since: the time of its first failure.
+        reason: the reason of its last failure.
+        logged: the reasons that the log has.
+    """
+
+    since: datetime
+    reason: str
+    logged: set[str]
+
+
 class Health:
-    """What works and what does not: one log line when that changes, none while it stays."""
+    """The parts of the evaluator that do not work now. Logs a failure when its reason is new, and its end."""
 
     def __init__(self) -> None:
-        self._down: dict[str, tuple[float, str]] = {}
+        self._down: dict[str, Trouble] = {}
 
     @property
     def troubles(self) -> dict[str, str]:
-        """Each thing that does not work now, with the reason."""
-        return {name: reason for name, (_, reason) in self._down.items()}
+        """What does not work now, with the reason."""
+        return {name: trouble.reason for name, trouble in self._down.items()}
+
+    @property
+    def since(self) -> dict[str, datetime]:
+        """What does not work now, with the time of its first failure."""
+        return {name: trouble.since for name, trouble in self._down.items()}
 
     def down(self, name: str, error: BaseException) -> None:
-        """A thing failed; an error that is not ours gets its traceback into the log."""
-        if name in self._down:
+        """Note that something failed. The log has a traceback if the error is not one of assetflow's."""
+        reason = str(error)
+        trouble = self._down.setdefault(name, Trouble(datetime.now(UTC), reason, set()))
+        trouble.reason = reason
+        # Log each reason once, even if two of them alternate.
+        if reason in trouble.logged or len(trouble.logged) == REASONS_LOGGED:
             return
-        self._down[name] = (time.monotonic(), str(error))
+        trouble.logged.add(reason)
         expected = isinstance(error, AssetflowError)
         logger.warning("%s: %s; trying again", name, error or repr(error), exc_info=None if expected else error)
 
     def up(self, name: str) -> None:
-        """A thing works."""
-        since = self._down.pop(name, None)
-        if since is not None:
-            logger.info("%s: works again after %.0f s", name, time.monotonic() - since[0])
+        """Note that something works."""
+        trouble = self._down.pop(name, None)
+        if trouble is not None:
+            seconds = (datetime.now(UTC) - trouble.since).total_seconds()
+            logger.info("%s: works again after %.0f s", name, seconds)
 
 
 async def keep_going(name: str, loop: Callable[[], Awaitable[None]], health: Health) -> None:
-    """Run a loop, and start it anew after a pause when it fails; only what ends the whole evaluator gets through.
+    """Run a loop until it returns, and start it again after a pause when it fails.
 
-    The loop calls `health.up(name)` when it is at work.
+    The loop calls `health.up(name)` when it works. The pauses then start with the shortest one again.
 
     Raises:
-        LeaseLost, LedgerForeign: another evaluator has taken over.
+        EvaluatorRunning, LeaseLost, LedgerForeign: another evaluator has taken over.
     """
     backoff = Backoff()
     while True:
@@ -92,7 +121,7 @@ async def keep_going(name: str, loop: Callable[[], Awaitable[None]], health: Hea
         except ENDS_ALL:
             raise
         except Exception as error:
+            if name not in health.troubles or time.monotonic() - started > LONGEST_PAUSE:
+                backoff.reset()
             health.down(name, error)
-        if time.monotonic() - started > LONGEST_PAUSE:
-            backoff.reset()
         await asyncio.sleep(backoff.next())

@@ -1,28 +1,33 @@
-"""What the evaluator's loops need from others: the ledger, Prefect's logs, Prefect's flow runs, the registry.
+"""What the evaluator's loops need from outside: the ledger, and Prefect.
 
-The adapters are `ledger_thread`, `assetflow.prefect_io` and `registry`; tests put simple fakes here.
+`process/ledger_thread.py` and `assetflow.prefect_io` implement these protocols, and `process/composition.py` puts the
+implementations in. Tests put in simple fakes.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 from assetflow.core.codec import RunContext
-from assetflow.core.consumers import Decision
+from assetflow.core.consumers import Automation, Consumer, Decision, MissedDeadline
 from assetflow.core.events import Recording
 from assetflow.core.explanation import DecisionExplanation
-from assetflow.prefect_io.flow_runs import Automation
-from assetflow.prefect_io.rest import Json
-from assetflow.prefect_io.run_notes import Noteless
+from assetflow.core.rules.adoption import Decided
+from assetflow.core.time.timetables import Tick
+from assetflow.ledger.records import MissedDeadlineRecord, TimerRecord
+
+# A JSON object, as Prefect's API gives and takes it.
+Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Refused:
-    """An event from Prefect that breaks chapters 1 or 2: kept, with the reason (2.6)."""
+    """An event from Prefect that breaks a rule of contract 1 or 2; the ledger keeps it. Contract 2.6."""
 
     id: UUID
     event: Json
@@ -32,7 +37,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class Written:
-    """What recording led to, as far as the log tells it."""
+    """The result of a recording, for the log."""
 
     events: int = 0
     decisions: int = 0
@@ -41,8 +46,21 @@ class Written:
 
 
 @dataclass(frozen=True)
+class TimePassed:
+    """The result of letting time act on timed consumers.
+
+    Attributes:
+        decisions: the number of decisions.
+        next: the next instant at which time may change something, UTC; `None` if there is none.
+    """
+
+    decisions: int = 0
+    next: datetime | None = None
+
+
+@dataclass(frozen=True)
 class Launch:
-    """A decision that has no run yet."""
+    """A decision without a run, the name of its consumer, and the automation that shows the consumer's schedule."""
 
     decision: Decision
     consumer: str
@@ -50,39 +68,89 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Running:
-    """A decision whose run has not ended, as far as the ledger knows."""
+class RunWithoutNote:
+    """The run of a decision that, as far as the ledger knows, has no note yet."""
 
     decision: UUID
+    consumer: str
     flow_run: UUID
 
 
+@dataclass(frozen=True)
+class TimedConsumer:
+    """A consumer with a timetable, and the automation that shows its schedule."""
+
+    consumer: Consumer
+    automation: Automation | None = None
+
+
 class EvaluatorLedger(Protocol):
-    """The ledger, as the loops call it."""
+    """The ledger, as the evaluator's loops call it."""
 
     async def record(self, recordings: Sequence[Recording]) -> Written: ...
     async def refuse(self, refused: Refused) -> None: ...
     async def waiting(self, limit: int, besides: Collection[int] = ()) -> Sequence[Launch]:
-        """The decisions that have no run, oldest first, without those of some consumers."""
+        """Return the decisions that have no run, oldest first, except those of the consumers in `besides`."""
         ...
 
     async def launched(self, decision: UUID, flow_run: UUID) -> None: ...
-    async def without_note(self, limit: int) -> Sequence[Noteless]: ...
+    async def without_note(self, limit: int) -> Sequence[RunWithoutNote]: ...
     async def explain(self, decision: UUID) -> DecisionExplanation: ...
     async def noted(self, decisions: Sequence[UUID]) -> None: ...
     async def attempt_failed(self, decision: UUID, reason: str) -> None: ...
     async def undeliverable(self, decision: UUID, reason: str) -> None: ...
-    async def running(self, limit: int) -> Sequence[Running]: ...
+    async def running(self, limit: int) -> Sequence[UUID]:
+        """Return the runs of decisions that, as far as the ledger knows, have not ended."""
+        ...
+
     async def ended(self, flow_run: UUID, state: str) -> bool:
-        """Write that a run has ended; whether it was the run of a decision, and not known yet."""
+        """Record that a run has ended. Return False if it is not the run of a decision, or its end is known already."""
         ...
 
     async def renew_lease(self) -> None:
-        """Stay the evaluator; raises LeaseLost when another one is."""
+        """Stay the evaluator of the ledger.
+
+        Raises:
+            LeaseLost: another process has become its evaluator.
+        """
+        ...
+
+    async def note_decider(self, other: str | None) -> None:
+        """Store the id of the other ledger that decides for this Prefect; `None` if this one decides."""
         ...
 
     async def cursor(self, name: str) -> datetime | None: ...
     async def set_cursor(self, name: str, moment: datetime) -> None: ...
+    async def write_held_up(self, troubles: Sequence[Json]) -> None:
+        """Store what the evaluator cannot do now, for readers of the ledger."""
+        ...
+
+
+class TimerLedger(Protocol):
+    """The ledger, as the timers call it."""
+
+    async def timed_consumers(self) -> Sequence[TimedConsumer]: ...
+    async def timers(self) -> Sequence[TimerRecord]: ...
+    async def keep_timers(self, timers: Sequence[TimerRecord]) -> None: ...
+    async def drop_timers(self, consumers: Sequence[int]) -> None: ...
+
+
+class ClockLedger(Protocol):
+    """The ledger, as the clock calls it."""
+
+    async def let_time_pass(self, until: datetime) -> TimePassed:
+        """Decide instants up to one in order. Contract 9.6."""
+        ...
+
+    async def missed_deadlines(self, limit: int) -> Sequence[MissedDeadlineRecord]:
+        """Return the missed deadlines that are not announced yet, oldest first."""
+        ...
+
+    async def deadlines_announced(self, numbers: Sequence[int]) -> None: ...
+
+
+class Ledger(EvaluatorLedger, TimerLedger, ClockLedger, Protocol):
+    """The ledger, as the evaluator and its parts call it."""
 
 
 class ConsumerRegistry(Protocol):
@@ -90,9 +158,9 @@ class ConsumerRegistry(Protocol):
 
     async def begin(self) -> None: ...
     async def sync(self) -> None: ...
-    async def run(self) -> None: ...
+    async def run(self, looked: Callable[[], None]) -> None: ...
     def inherited(self, deployment_id: UUID) -> str:
-        """What runs of a deployment take over when they are made; empty while that is not known."""
+        """Return a fingerprint of the values that runs copy from a deployment; empty if they are not known yet."""
         ...
 
 
@@ -100,11 +168,15 @@ class UpdateLog(Protocol):
     """Prefect's stored events."""
 
     def between(self, since: datetime, until: datetime, names: Sequence[str]) -> AsyncIterator[Json]: ...
+    async def number(self, since: datetime, until: datetime, names: Sequence[str]) -> int: ...
+    async def counted(
+        self, since: datetime, until: datetime, names: Sequence[str], minutes: int
+    ) -> Mapping[datetime, int]: ...
     async def publish(self, events: Sequence[Json]) -> None: ...
 
 
 class RecordingLog(Protocol):
-    """The artifacts that hold recordings, and the events of runs that are too large for a context."""
+    """Prefect's artifacts that hold recordings, or the events of runs that are too large for a context."""
 
     def updates_since(self, moment: datetime) -> AsyncIterator[Json]: ...
     async def keep_events(self, decision: Decision) -> str: ...
@@ -113,12 +185,56 @@ class RecordingLog(Protocol):
 class NoteBoard(Protocol):
     """The notes on the pages of Prefect's flow runs."""
 
-    async def present(self, wanted: Sequence[Noteless]) -> set[UUID]: ...
-    async def write(self, note: Json) -> None: ...
+    async def present(self, runs: Mapping[UUID, str]) -> set[UUID]:
+        """Return the runs that have their note; `runs` names each run's consumer."""
+        ...
+
+    async def write(self, explanation: DecisionExplanation) -> None: ...
 
 
 class RunMaker(Protocol):
-    """Prefect's flow runs."""
+    """Prefect's flow runs of decisions."""
 
     async def create(self, decision: Decision, context: RunContext, automation: Automation | None) -> UUID: ...
-    async def ended(self, runs: Sequence[UUID]) -> dict[UUID, str]: ...
+    async def ended(self, runs: Sequence[UUID]) -> dict[UUID, str]:
+        """Return the runs that have ended, each with the name of its last state."""
+        ...
+
+
+class TimeRunMaker(Protocol):
+    """Prefect's flow runs of timetables."""
+
+    async def create(self, consumer: Consumer, tick: Tick, automation: Automation | None) -> UUID: ...
+    async def withdraw(self, deployment_id: UUID, now: datetime) -> int:
+        """Delete the upcoming runs of a deployment, and return their number."""
+        ...
+
+
+@dataclass(frozen=True)
+class Prefect:
+    """Prefect, as the evaluator uses it.
+
+    Attributes:
+        url: the address of its API, for people.
+        new_updates: subscribes to updates of assets: yields the events that Prefect sends from then on.
+        run_ends: subscribes to the ends of flow runs: yields each run with the name of its last state.
+        decision_event: returns the event that announces a decision and its run.
+        deadline_event: returns the event that announces a missed deadline of a consumer, by its name and deployment.
+        past_decisions: yields the decisions whose runs were created since a time, newest first.
+        check_binding: raises LedgerForeign if Prefect belongs to another ledger now.
+        patiently: calls a function again while Prefect is too busy to answer.
+    """
+
+    url: str
+    events: UpdateLog
+    artifacts: RecordingLog
+    runs: RunMaker
+    time_runs: TimeRunMaker
+    notes: NoteBoard
+    new_updates: Callable[[], AbstractAsyncContextManager[AsyncIterator[Json]]]
+    run_ends: Callable[[], AbstractAsyncContextManager[AsyncIterator[tuple[UUID, str]]]]
+    decision_event: Callable[[Launch, UUID], Json]
+    deadline_event: Callable[[MissedDeadline, str, UUID], Json]
+    past_decisions: Callable[[datetime], AsyncIterator[Decided]]
+    check_binding: Callable[[], Awaitable[None]]
+    patiently: Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]

@@ -1,25 +1,25 @@
-"""Simple stand-ins for what the evaluator's loops talk to."""
+"""Simple fakes of the ledger and of Prefect for the evaluator's loops."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 from assetflow.core.assets import Asset
 from assetflow.core.codec import RunContext
-from assetflow.core.consumers import Consumer, Decision
+from assetflow.core.consumers import Automation, Consumer, Decision
 from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.explanation import DecisionExplanation, DecisionFacts, Names, RunFacts, explain_decision
-from assetflow.core.fold import record_and_pass
-from assetflow.core.memory_book import MemoryBook
-from assetflow.core.registry import deploy
+from assetflow.core.rules.fold import record_and_pass
+from assetflow.core.rules.registry import deploy
+from assetflow.core.rules.state import State
 from assetflow.core.schedules import ConsumerOptions, to_schedule
-from assetflow.evaluator.ports import Launch, Refused, Running, Written
-from assetflow.prefect_io.flow_runs import Automation
-from assetflow.prefect_io.run_notes import Noteless
+from assetflow.errors import PrefectUnreachable
+from assetflow.evaluator.ports import Launch, Refused, RunWithoutNote, Written
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -36,10 +36,10 @@ class Clock:
 
 
 class FakeLedger:
-    """A ledger in memory, with faults to order: each name in `fails` raises its errors first, one per call."""
+    """A ledger in memory. Each method named in `fails` raises its errors first, one for each call."""
 
     def __init__(self) -> None:
-        self.book = MemoryBook()
+        self.state = State()
         self.refused: list[Refused] = []
         self.batches: list[list[Recording]] = []
         self.runs: dict[UUID, UUID] = {}
@@ -48,23 +48,30 @@ class FakeLedger:
         self.states: dict[UUID, str] = {}
         self.notes: list[UUID] = []
         self.cursors: dict[str, datetime] = {}
+        self.held_up: list[Sequence[Mapping[str, Any]]] = []
+        self.decider: str | None = None
         self.fails: dict[str, list[Exception]] = {}
 
     def consumer(self, name: str, schedule: object, **options: Any) -> Consumer:
         consumer = Consumer(
-            len(self.book.consumers) + 1, name, uuid4(), ConsumerOptions(to_schedule(schedule), **options)
+            len(self.state.consumers.live()) + 1, name, uuid4(), ConsumerOptions(to_schedule(schedule), **options)
         )
-        deploy(self.book, consumer)
+        deploy(self.state, consumer)
         return consumer
+
+    def _consumer(self, number: int) -> Consumer:
+        found = self.state.consumers.find(number)
+        assert found is not None
+        return found
 
     @property
     def uris(self) -> list[str]:
-        return [event.uri for event in self.book.events]
+        return [event.uri for event in self.state.changes.events]
 
     async def record(self, recordings: Sequence[Recording]) -> Written:
         self._maybe_fail("record")
         self.batches.append(list(recordings))
-        results = [record_and_pass(self.book, recording, START) for recording in recordings]
+        results = [record_and_pass(self.state, recording, START) for recording in recordings]
         return Written(sum(len(r.events) for r, _ in results), sum(len(d) for _, d in results))
 
     async def refuse(self, refused: Refused) -> None:
@@ -74,8 +81,8 @@ class FakeLedger:
     async def waiting(self, limit: int, besides: Collection[int] = ()) -> Sequence[Launch]:
         self._maybe_fail("waiting")
         return [
-            Launch(decision, self.book.consumers[decision.consumer].name, Automation(uuid4(), "runs when …"))
-            for decision in self.book.decisions
+            Launch(decision, self._consumer(decision.consumer).name, Automation(uuid4(), "runs when …"))
+            for decision in self.state.changes.decisions
             if decision.id not in self.runs and decision.id not in self.dead and decision.consumer not in besides
         ][:limit]
 
@@ -83,15 +90,15 @@ class FakeLedger:
         self._maybe_fail("launched")
         self.runs[decision] = flow_run
 
-    async def without_note(self, limit: int) -> Sequence[Noteless]:
+    async def without_note(self, limit: int) -> Sequence[RunWithoutNote]:
         self._maybe_fail("without_note")
         runs = [(d, r) for d, r in self.runs.items() if d not in self.notes]
-        return [Noteless(decision, "report/daily", run) for decision, run in runs][:limit]
+        return [RunWithoutNote(decision, "report/daily", run) for decision, run in runs][:limit]
 
     async def explain(self, decision: UUID) -> DecisionExplanation:
         self._maybe_fail("explain")
-        (found,) = [each for each in self.book.decisions if each.id == decision]
-        consumer = self.book.consumers[found.consumer]
+        (found,) = [each for each in self.state.changes.decisions if each.id == decision]
+        consumer = self._consumer(found.consumer)
         facts = DecisionFacts(found, consumer.name, RunFacts(self.runs[decision], launched=START))
         return explain_decision(facts, consumer.schedule, Names())
 
@@ -105,8 +112,8 @@ class FakeLedger:
     async def undeliverable(self, decision: UUID, reason: str) -> None:
         self.dead[decision] = reason
 
-    async def running(self, limit: int) -> Sequence[Running]:
-        return [Running(d, r) for d, r in self.runs.items() if r not in self.states][:limit]
+    async def running(self, limit: int) -> Sequence[UUID]:
+        return [run for run in self.runs.values() if run not in self.states][:limit]
 
     async def ended(self, flow_run: UUID, state: str) -> bool:
         if flow_run not in self.runs.values() or flow_run in self.states:
@@ -117,11 +124,18 @@ class FakeLedger:
     async def renew_lease(self) -> None:
         self._maybe_fail("renew_lease")
 
+    async def note_decider(self, other: str | None) -> None:
+        self.decider = other
+
     async def cursor(self, name: str) -> datetime | None:
         return self.cursors.get(name)
 
     async def set_cursor(self, name: str, moment: datetime) -> None:
         self.cursors[name] = moment
+
+    async def write_held_up(self, troubles: Sequence[Mapping[str, Any]]) -> None:
+        self._maybe_fail("write_held_up")
+        self.held_up.append(troubles)
 
     def _maybe_fail(self, name: str) -> None:
         if self.fails.get(name):
@@ -129,7 +143,7 @@ class FakeLedger:
 
 
 class FakeRuns:
-    """Prefect's flow runs: idempotent, with answers to order."""
+    """Prefect's flow runs by idempotency key; a test sets what fails, hangs or has ended."""
 
     def __init__(self) -> None:
         self.created: dict[UUID, UUID] = {}
@@ -137,12 +151,15 @@ class FakeRuns:
         self.order: list[UUID] = []
         self.fails: dict[UUID, list[Exception]] = {}
         self.over: dict[UUID, str] = {}
+        self.hanging: set[UUID] = set()
         self.most_at_once = 0
         self._at_once = 0
 
     async def create(self, decision: Decision, context: RunContext, automation: Automation | None) -> UUID:  # noqa: ARG002
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)
+        while decision.id in self.hanging:  # noqa: ASYNC110 (a test takes it out)
+            await asyncio.sleep(0.005)
         await asyncio.sleep(0)
         self._at_once -= 1
         if self.fails.get(decision.id):
@@ -158,7 +175,7 @@ class FakeRuns:
 
 
 class FakeLogs:
-    """Prefect's artifacts and events."""
+    """Prefect's artifacts and stored events."""
 
     def __init__(self) -> None:
         self.artifacts: list[dict[str, Any]] = []
@@ -166,12 +183,14 @@ class FakeLogs:
         self.published: list[Mapping[str, Any]] = []
         self.kept: list[Decision] = []
         self.asked: list[tuple[datetime, datetime]] = []
+        self.counts: list[tuple[datetime, datetime]] = []
+        self.breaks_after = 1_000_000
         self.fails: list[Exception] = []
 
     async def updates_since(self, moment: datetime) -> AsyncIterator[Mapping[str, Any]]:
         if self.fails:
             raise self.fails.pop(0)
-        for artifact in sorted(self.artifacts, key=lambda each: each["created"], reverse=True):
+        for artifact in sorted(self.artifacts, key=lambda each: each["created"]):
             if datetime.fromisoformat(artifact["created"]) >= moment:
                 yield artifact
 
@@ -181,9 +200,29 @@ class FakeLogs:
 
     async def between(self, since: datetime, until: datetime, names: Sequence[str]) -> AsyncIterator[Mapping[str, Any]]:
         self.asked.append((since, until))
+        for event in self._stored(since, until, names):
+            self.breaks_after -= 1
+            if self.breaks_after == -1:
+                raise PrefectUnreachable("gone in the middle")
+            yield event
+
+    def _stored(self, since: datetime, until: datetime, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         for event in sorted(self.events, key=lambda each: each["occurred"]):
             if since <= datetime.fromisoformat(event["occurred"]) <= until and event["event"] in names:
                 yield event
+
+    async def number(self, since: datetime, until: datetime, names: Sequence[str]) -> int:
+        return len(list(self._stored(since, until, names)))
+
+    async def counted(
+        self, since: datetime, until: datetime, names: Sequence[str], minutes: int
+    ) -> Mapping[datetime, int]:
+        self.counts.append((since, until))
+        counts: Counter[datetime] = Counter()
+        for event in self._stored(since, until - timedelta(microseconds=1), names):
+            occurred = datetime.fromisoformat(event["occurred"])
+            counts[occurred - (occurred - since) % timedelta(minutes=minutes)] += 1
+        return counts
 
     async def publish(self, events: Sequence[Mapping[str, Any]]) -> None:
         self.published += events
@@ -193,16 +232,17 @@ class FakeBoard:
     """The notes on the pages of Prefect's runs."""
 
     def __init__(self) -> None:
-        self.notes: list[Mapping[str, Any]] = []
+        self.notes: list[DecisionExplanation] = []
         self.fails: list[Exception] = []
 
-    async def present(self, wanted: Sequence[Noteless]) -> set[UUID]:
-        return {UUID(note["flow_run_id"]) for note in self.notes} & {each.flow_run for each in wanted}
+    async def present(self, runs: Mapping[UUID, str]) -> set[UUID]:
+        noted = {note.facts.run.flow_run_id for note in self.notes}
+        return {run for run in runs if run in noted}
 
-    async def write(self, note: Mapping[str, Any]) -> None:
+    async def write(self, explanation: DecisionExplanation) -> None:
         if self.fails:
             raise self.fails.pop(0)
-        self.notes.append(note)
+        self.notes.append(explanation)
 
 
 def update(uri: str, occurred: datetime = START, **more: Any) -> AssetEvent:
@@ -214,7 +254,7 @@ def recording(*uris: str, occurred: datetime = START) -> Recording:
 
 
 async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
-    """Return when the condition holds; it has a time limit."""
+    """Return when the condition holds, or fail after some seconds."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 (anything may make it true)
             await asyncio.sleep(0.005)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -12,9 +13,12 @@ import pytest
 
 from assetflow.core.events import Recording
 from assetflow.errors import PrefectUnreachable
-from assetflow.evaluator.catch_up import CatchUp, Sweeps
-from assetflow.evaluator.health import Health
-from assetflow.evaluator.intake import Intake
+from assetflow.evaluator.health import Health, logger
+from assetflow.evaluator.incoming import catch_up
+from assetflow.evaluator.incoming.catch_up import UPDATES, CatchUp, Sweeps
+from assetflow.evaluator.incoming.intake import Intake
+from assetflow.evaluator.incoming.late_events import LateEvents
+from assetflow.evaluator.incoming.log_reading import logged_progress
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
 from tests.evaluator.fakes import START, Clock, FakeLedger, FakeLogs, recording, until
 
@@ -25,14 +29,15 @@ class Reading:
         self.logs = FakeLogs()
         self.clock = Clock()
         self.clock.pass_(hours=1)
-        health = Health()
-        self.intake = Intake(self.ledger, health, self.clock, lambda: None, lambda: None)
-        self.catch_up = CatchUp(
-            self.logs, self.logs, self.intake, self.ledger, health, self.clock, START, Sweeps(every=timedelta(days=1))
-        )
+        self.intake = Intake(self.ledger, Health(), self.clock, lambda: None, lambda: None)
+        self.catch_up = self.new_catch_up()
+
+    def new_catch_up(self, floor: datetime = START, sweeps: Sweeps | None = None) -> CatchUp:
+        sweeps = sweeps or Sweeps(every=timedelta(days=1))
+        return CatchUp(self.logs, self.logs, self.intake, self.ledger, Health(), self.clock, floor, sweeps)
 
     def left(self, of: Recording, minutes: float, *, artifact: bool = True, events: bool = True) -> None:
-        """A task left this recording, so many minutes after the ledger was made."""
+        """Add a recording that a task wrote so many minutes after the ledger was created."""
         at = (START + timedelta(minutes=minutes)).isoformat()
         if artifact:
             self.logs.artifacts.append({"id": str(uuid4()), "created": at, **recording_to_artifact(of)})
@@ -68,21 +73,21 @@ async def test_a_backlog_of_both_logs_is_recorded_in_the_order_of_time(reading: 
     assert reading.ledger.uris == ["a1", "a2", "b", "c"]
 
 
-async def test_a_recording_is_whole_from_its_artifact_alone_and_from_its_events_alone(reading: Reading) -> None:
+async def test_a_recording_is_complete_from_its_artifact_alone_and_from_its_events_alone(reading: Reading) -> None:
     reading.left(recording("a1", "a2"), 1, events=False)
     reading.left(recording("b1", "b2"), 2, artifact=False)
     await reading.catch_up.start()
     assert [len(each.events) for each in reading.ledger.batches[0]] == [2, 2]
 
 
-async def test_what_was_before_the_ledger_stays_outside(reading: Reading) -> None:
+async def test_updates_from_before_the_ledger_are_not_recorded(reading: Reading) -> None:
     reading.left(recording("old"), -1)
     reading.posted("older", -2)
     await reading.catch_up.whole_window()
     assert reading.ledger.uris == []
 
 
-async def test_the_next_evaluator_goes_on_where_this_one_stopped(reading: Reading) -> None:
+async def test_the_next_evaluator_continues_where_this_one_stopped(reading: Reading) -> None:
     await reading.catch_up.start()
     assert reading.ledger.cursors["events"] == START + timedelta(hours=1)
     reading.ledger.cursors["artifacts"] = START + timedelta(minutes=50)
@@ -101,13 +106,13 @@ async def test_an_event_that_was_stored_late_is_found_by_the_overlap(reading: Re
     assert reading.ledger.uris == ["late", "later"]
 
 
-async def test_a_producer_whose_clock_is_ahead_is_heard(reading: Reading) -> None:
+async def test_an_event_of_a_producer_whose_clock_is_ahead_is_recorded(reading: Reading) -> None:
     reading.posted("ahead", 66)
     await reading.catch_up.start()
     assert reading.ledger.uris == ["ahead"]
 
 
-async def test_the_cursor_moves_only_when_all_is_in_the_ledger(reading: Reading) -> None:
+async def test_the_cursor_moves_only_when_everything_is_in_the_ledger(reading: Reading) -> None:
     reading.logs.fails = [PrefectUnreachable("down")]
     reading.posted("a", 1)
     with pytest.raises(PrefectUnreachable):
@@ -117,7 +122,125 @@ async def test_the_cursor_moves_only_when_all_is_in_the_ledger(reading: Reading)
     assert reading.ledger.uris == ["a"]
 
 
-async def test_sweeping_on_demand(reading: Reading) -> None:
+async def test_cursors_from_a_clock_that_was_ahead_hide_no_updates(reading: Reading) -> None:
+    """The clock of the last evaluator was two hours ahead, and so are its cursors."""
+    ahead = reading.clock.now + timedelta(hours=2)
+    reading.ledger.cursors = {"artifacts": ahead, "events": ahead}
+    await reading.catch_up.start()
+    reading.clock.pass_(seconds=5)
+    reading.posted("posted", 60.05)
+    reading.left(recording("task"), 60.06, events=False)
+    await reading.catch_up.sweep(Sweeps().overlap)
+    assert reading.ledger.uris == ["posted", "task"]
+    reading.clock.pass_(seconds=30)
+    await reading.catch_up.sweep(Sweeps().overlap)
+    assert reading.ledger.cursors["events"] == reading.clock.now
+
+
+async def test_a_ledger_that_was_created_by_a_clock_ahead_records_updates(reading: Reading) -> None:
+    catch_up = reading.new_catch_up(floor=reading.clock.now + timedelta(hours=2))
+    await catch_up.start()
+    reading.clock.pass_(seconds=5)
+    reading.posted("a", 60.05)
+    await catch_up.sweep(Sweeps().overlap)
+    assert reading.ledger.uris == ["a"]
+
+
+async def test_wide_sweeps_continue_when_the_clock_is_set_back(reading: Reading) -> None:
+    reading.clock.pass_(hours=2)
+    catch_up = reading.new_catch_up(sweeps=Sweeps(every=timedelta(milliseconds=10)))
+    loop = asyncio.create_task(catch_up.run())
+    await until(lambda: reading.logs.asked)
+    reading.clock.pass_(hours=-2)
+    reading.posted("late", 50)
+    await until(lambda: reading.ledger.uris == ["late"])
+    loop.cancel()
+    await asyncio.gather(loop, return_exceptions=True)
+
+
+async def test_the_next_look_finds_an_event_whose_producer_is_an_hour_behind(reading: Reading) -> None:
+    reading.clock.pass_(hours=30)
+    reading.posted("known", 10 * 60)
+    await reading.catch_up.start()
+    await reading.catch_up.late_events()
+    reading.posted("an hour behind", 30 * 60)
+    await reading.catch_up.late_events()
+    assert reading.ledger.uris == ["known", "an hour behind"]
+
+
+async def test_only_spans_that_have_grown_are_read(reading: Reading) -> None:
+    for hour in range(40):
+        reading.posted(f"a{hour}", hour * 60)
+    reading.clock.pass_(hours=47)
+    await reading.catch_up.start()
+    await reading.catch_up.late_events()
+    reading.logs.counts.clear()
+    reading.posted("late", 10 * 60 + 1)
+    await reading.catch_up.late_events()
+    assert len(reading.ledger.uris) == 41
+    begin = START + timedelta(hours=10)
+    assert reading.logs.asked[-1] == (begin, begin + timedelta(minutes=15))
+    assert len(reading.logs.counts) == 1, "the other days are as they were"
+
+
+async def test_the_pause_between_looks_grows_with_their_cost(reading: Reading) -> None:
+    seconds = iter([0.0, 4.0])
+    late = LateEvents(reading.logs, UPDATES, clock=lambda: next(seconds))
+    await late.look(START, START + timedelta(hours=3))
+    assert late.pause(60) == 200
+
+
+async def test_a_look_that_failed_is_made_again(reading: Reading) -> None:
+    late = LateEvents(reading.logs, UPDATES)
+    reading.posted("a", 1)
+    found = await late.look(START, START + timedelta(hours=3))
+    assert len(found) == 1
+    assert await late.look(START, START + timedelta(hours=3)) == found
+    late.mark_read()
+    assert await late.look(START, START + timedelta(hours=3)) == []
+
+
+async def test_a_long_backlog_is_handed_over_in_slices(reading: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prefect becomes unreachable in the middle: what was read is recorded, and the next evaluator continues there."""
+    monkeypatch.setattr(catch_up, "SLICE", 10)
+    for number in range(55):
+        reading.posted(f"a{number}", number)
+    reading.logs.breaks_after = 42
+    with pytest.raises(PrefectUnreachable):
+        await reading.catch_up.start()
+    await reading.intake.settled()
+    assert reading.ledger.uris == [f"a{number}" for number in range(42)]
+    assert max(len(batch) for batch in reading.ledger.batches) <= 10
+    assert reading.ledger.cursors["events"] == START + timedelta(minutes=39)
+    assert reading.ledger.cursors["artifacts"] == START + timedelta(minutes=39)
+    reading.logs.asked.clear()
+    await reading.new_catch_up().start()
+    assert reading.ledger.uris == [f"a{number}" for number in range(55)]
+    assert reading.logs.asked[0][0] == START + timedelta(minutes=39) - Sweeps().overlap
+
+
+async def test_both_logs_of_a_backlog_are_merged_by_time(reading: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catch_up, "SLICE", 3)
+    for number in range(20):
+        if number % 2:
+            reading.posted(f"a{number}", number)
+        else:
+            reading.left(recording(f"a{number}"), number, events=bool(number % 4))
+    await reading.catch_up.start()
+    assert reading.ledger.uris == [f"a{number}" for number in range(20)]
+
+
+async def test_a_long_reading_logs_its_progress(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "assetflow.evaluator"):
+        async with logged_progress(logger, every=0.01) as progress:
+            await until(lambda: caplog.messages)
+            progress.advance(START)
+            await until(lambda: "so far: 1" in caplog.messages[-1])
+    assert caplog.messages[0] == "reading Prefect's logs: entries read so far: 0"
+    assert caplog.messages[-1] == "reading Prefect's logs: entries read so far: 1, up to 2026-11-20 12:00:00 UTC"
+
+
+async def test_a_sweep_can_be_requested(reading: Reading) -> None:
     loop = asyncio.create_task(reading.catch_up.run())
     await until(lambda: reading.logs.asked)
     reading.posted("a", 59.9)

@@ -1,10 +1,10 @@
-"""What comes in reaches the ledger whole, in order, once, and bad things are kept as refused."""
+"""Recordings reach the ledger complete, in order and once; bad events are refused and stored."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -13,15 +13,17 @@ import pytest
 
 from assetflow.core.assets import Asset
 from assetflow.core.events import Recording
-from assetflow.errors import LedgerLocked
+from assetflow.errors import InvalidEvent, LedgerLocked, StatementRefused
 from assetflow.evaluator.health import Health
-from assetflow.evaluator.intake import LARGEST_BATCH, Intake
+from assetflow.evaluator.incoming import intake as intake_module
+from assetflow.evaluator.incoming.intake import LARGEST_BATCH, Intake
+from assetflow.evaluator.ports import Written
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
 from tests.evaluator.fakes import START, Clock, FakeLedger, recording, until, update
 
 
 class Line:
-    """An intake at work on a ledger in memory."""
+    """A running intake on a ledger in memory."""
 
     def __init__(self) -> None:
         self.ledger = FakeLedger()
@@ -62,16 +64,16 @@ def outside(uri: str, **payload: Any) -> dict[str, Any]:
     }
 
 
-async def test_what_waits_is_written_together_in_the_order_of_its_acceptance(line: Line) -> None:
+async def test_queued_recordings_are_written_together_in_the_order_of_acceptance(line: Line) -> None:
     for uri in "abc":
-        line.intake.hear(outside(uri))
+        line.intake.take_event(outside(uri))
     await line.intake.settled()
     assert line.ledger.uris == ["a", "b", "c"]
     assert [len(batch) for batch in line.ledger.batches] == [3]
     assert line.recorded == 1
 
 
-async def test_the_log_names_what_was_recorded(line: Line, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_log_names_the_recordings(line: Line, caplog: pytest.LogCaptureFixture) -> None:
     given = recording("a")
     with caplog.at_level(logging.INFO, "assetflow.evaluator"):
         line.intake.take(given)
@@ -80,9 +82,9 @@ async def test_the_log_names_what_was_recorded(line: Line, caplog: pytest.LogCap
     assert vars(told)["recordings"] == [str(given.id)]
 
 
-async def test_a_long_line_is_written_in_parts(line: Line) -> None:
+async def test_a_long_queue_is_written_in_batches(line: Line) -> None:
     for number in range(LARGEST_BATCH + 1):
-        line.intake.hear(outside(f"a{number}"))
+        line.intake.take_event(outside(f"a{number}"))
     await line.intake.settled()
     assert [len(batch) for batch in line.ledger.batches] == [LARGEST_BATCH, 1]
 
@@ -90,14 +92,16 @@ async def test_a_long_line_is_written_in_parts(line: Line) -> None:
 async def test_a_recording_of_two_events_starts_a_consumer_of_either_once(line: Line) -> None:
     line.ledger.consumer("either", Asset("a") | Asset("b"))
     for event in recording_to_prefect_events(recording("a", "b")):
-        line.intake.hear(event)
+        line.intake.take_event(event)
     await until(lambda: len(line.ledger.uris) == 2)
-    assert [sorted(event.uri for event in decision.events) for decision in line.ledger.book.decisions] == [["a", "b"]]
+    assert [sorted(event.uri for event in decision.events) for decision in line.ledger.state.changes.decisions] == [
+        ["a", "b"]
+    ]
 
 
-async def test_a_part_alone_waits_and_the_artifact_is_asked_for(line: Line) -> None:
+async def test_a_part_waits_for_the_others_and_the_artifact_is_requested(line: Line) -> None:
     whole = recording("a", "b")
-    line.intake.hear(recording_to_prefect_events(whole)[0])
+    line.intake.take_event(recording_to_prefect_events(whole)[0])
     line.clock.pass_(seconds=1)
     await until(lambda: line.missing)
     assert line.ledger.uris == []
@@ -109,31 +113,57 @@ async def test_a_part_alone_waits_and_the_artifact_is_asked_for(line: Line) -> N
 
 
 async def test_parts_without_an_artifact_are_not_lost(line: Line) -> None:
-    line.intake.hear(recording_to_prefect_events(recording("a", "b"))[0])
+    line.intake.take_event(recording_to_prefect_events(recording("a", "b"))[0])
     line.clock.pass_(seconds=61)
+    line.intake.looked(line.clock.now)
     await until(lambda: line.ledger.uris == ["a"])
 
 
-async def test_parts_of_two_attempts_are_never_mixed(line: Line) -> None:
+async def test_parts_wait_for_a_sweep_of_the_artifacts_however_long_that_takes(line: Line) -> None:
+    line.intake.looked(line.clock.now)
+    whole = Recording(uuid4(), (update("a", extra={"rows": 1}), update("a", extra={"rows": 2})))
+    line.intake.take_event(recording_to_prefect_events(whole)[0])
+    for _ in range(3):
+        line.clock.pass_(minutes=10)
+        asked = line.missing
+        await until(lambda asked=asked: line.missing > asked)
+    assert line.ledger.uris == []
+    line.intake.take_artifact(artifact(whole))
+    await line.intake.settled()
+    assert line.ledger.state.changes.events == list(whole.events)
+
+
+async def test_an_incomplete_recording_gets_the_parts_that_arrive_later(line: Line) -> None:
+    """An attempt updated an asset twice with different extras: its two events have the same time."""
+    whole = Recording(uuid4(), (update("a", extra={"rows": 1}), update("a", extra={"rows": 2})))
+    line.intake.take_event(recording_to_prefect_events(whole)[0])
+    line.clock.pass_(seconds=61)
+    line.intake.looked(line.clock.now)
+    await until(lambda: len(line.ledger.state.changes.events) == 1)
+    line.intake.take_artifact(artifact(whole))
+    await until(lambda: line.ledger.state.changes.events == list(whole.events))
+
+
+async def test_parts_of_two_attempts_are_not_mixed(line: Line) -> None:
     first = recording("a", "b")
     retried = (update("a", START + timedelta(seconds=9)), update("b", START + timedelta(seconds=9)))
-    line.intake.hear(recording_to_prefect_events(first)[0])
+    line.intake.take_event(recording_to_prefect_events(first)[0])
     for event in recording_to_prefect_events(Recording(first.id, retried)):
-        line.intake.hear(event)
+        line.intake.take_event(event)
     await line.intake.settled()
-    assert line.ledger.book.events == list(retried)
+    assert line.ledger.state.changes.events == list(retried)
     line.intake.take_artifact(artifact(first))
     await line.intake.settled()
-    assert line.ledger.book.events == list(retried)
+    assert line.ledger.state.changes.events == list(retried)
     assert line.intake.is_idle
 
 
-async def test_what_the_ledger_has_is_not_written_again(line: Line) -> None:
+async def test_known_recordings_are_not_written_again(line: Line) -> None:
     whole = recording("a", "b")
     events = recording_to_prefect_events(whole)
     line.intake.take_artifact(artifact(whole))
     for event in [*events, *events]:
-        line.intake.hear(event)
+        line.intake.take_event(event)
     line.intake.take_artifact(artifact(whole))
     await line.intake.settled()
     assert [len(batch) for batch in line.ledger.batches] == [1]
@@ -151,47 +181,138 @@ async def test_what_the_ledger_has_is_not_written_again(line: Line) -> None:
         (outside("a") | {"payload": 7}, "payload"),
         (outside("a") | {"resource": {"prefect.resource.id": "a", "assetflow.recording": "x"}}, "recording"),
         (outside("a") | {"id": "no uuid"}, "UUID"),
-        (outside("a") | {"resource": None}, ""),
+        (outside("a") | {"resource": None}, "uri is missing"),
+        (outside("a", extra={"n": 2**64}), "extra.n is an integer beyond 64 bits"),
+        (outside("a\0b"), "control character U+0000"),
+        (outside("a", aliases=["\0"]), "not valid text"),
     ],
 )
-async def test_a_bad_event_is_kept_as_refused_and_harms_no_other(
+async def test_a_bad_event_is_refused_and_the_others_are_recorded(
     line: Line, event: dict[str, Any], reason: str
 ) -> None:
-    line.intake.hear(outside("before"))
-    line.intake.hear(event)
-    line.intake.hear(event)
-    line.intake.hear(outside("after"))
+    line.intake.take_event(outside("before"))
+    line.intake.take_event(event)
+    line.intake.take_event(event)
+    line.intake.take_event(outside("after"))
     await line.intake.settled()
     assert line.ledger.uris == ["before", "after"]
     assert len(line.ledger.refused) == 1
     assert reason in line.ledger.refused[0].reason
+    assert "Error" not in line.ledger.refused[0].reason
     assert line.ledger.refused[0].event == event
 
 
-async def test_a_damaged_artifact_is_kept_as_refused(line: Line) -> None:
+async def test_a_damaged_artifact_is_refused(line: Line) -> None:
     line.intake.take_artifact({"id": str(uuid4()), "created": START.isoformat(), "data": "{"})
     await line.intake.settled()
-    assert "no JSON" in line.ledger.refused[0].reason
+    assert "is not JSON" in line.ledger.refused[0].reason
 
 
-async def test_events_of_others_are_nothing(line: Line) -> None:
-    line.intake.hear({**outside("a"), "event": "prefect.flow-run.Completed"})
+async def test_an_event_with_a_known_id_and_other_content_is_passed_to_the_ledger_once(line: Line) -> None:
+    """The ledger logs a warning; reading Prefect's logs again does not repeat it."""
+    first, same, other = outside("S3://b/a", n=1), outside("S3://b/a", n=1), outside("s3://b/other", extra={"n": 2})
+    for _ in range(3):
+        for event in (first, same, other):
+            line.intake.take_event(event | {"id": first["id"]})
+    await line.intake.settled()
+    assert [each.events[0].uri for batch in line.ledger.batches for each in batch] == ["s3://b/a", "s3://b/other"]
+    assert line.ledger.uris == ["s3://b/a"]
+
+
+async def test_an_unexpected_error_becomes_a_readable_reason(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> None:
+        raise KeyError("id")
+
+    monkeypatch.setattr(intake_module, "recording_from_artifact", fail)
+    line.intake.take_artifact({"id": str(uuid4()), "created": START.isoformat(), "data": "{}"})
+    await line.intake.settled()
+    reason = line.ledger.refused[0].reason
+    assert reason == "it cannot be recorded: 'id'. This is unexpected; the evaluator's log has more"
+
+
+async def test_events_that_are_not_updates_are_ignored(line: Line) -> None:
+    line.intake.take_event({**outside("a"), "event": "prefect.flow-run.Completed"})
     assert line.intake.is_idle
 
 
-async def test_a_ledger_in_trouble_is_tried_again_and_nothing_is_lost(line: Line) -> None:
+async def test_writing_is_retried_while_the_ledger_is_in_trouble(line: Line) -> None:
     line.ledger.fails["record"] = [LedgerLocked("held"), LedgerLocked("held")]
-    line.intake.hear(outside("a"))
-    line.intake.hear(outside("b"))
+    line.intake.take_event(outside("a"))
+    line.intake.take_event(outside("b"))
     await line.intake.settled()
     assert line.ledger.uris == ["a", "b"]
     assert line.health.troubles == {}
 
 
-async def test_a_recording_that_cannot_be_recorded_is_set_aside(line: Line) -> None:
+async def test_a_recording_that_cannot_be_recorded_is_refused(line: Line) -> None:
     line.ledger.fails["record"] = [ValueError("batch"), ValueError("only the first")]
-    line.intake.hear(outside("a"))
-    line.intake.hear(outside("b"))
+    line.intake.take_event(outside("a"))
+    line.intake.take_event(outside("b"))
     await line.intake.settled()
     assert line.ledger.uris == ["b"]
     assert "only the first" in line.ledger.refused[0].reason
+
+
+async def test_a_recording_that_breaks_a_constraint_is_refused_and_the_others_are_recorded(line: Line) -> None:
+    line.ledger.fails["record"] = [InvalidEvent("UNIQUE constraint failed")] * 2
+    bad = recording("a")
+    line.intake.take(bad)
+    line.intake.take_event(outside("b"))
+    await line.intake.settled()
+    assert line.ledger.uris == ["b"]
+    (refused,) = line.ledger.refused
+    assert refused.id == bad.id
+    assert [event["uri"] for event in refused.event["events"]] == ["a"]
+    assert "UNIQUE" in refused.reason
+    assert line.health.troubles == {}
+
+
+async def test_an_unknown_error_of_the_database_stops_the_queue_only_for_a_while(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The batch waits, and the log says why; then only the bad recording is refused."""
+    monkeypatch.setattr(intake_module, "DOUBT", 0.3)
+    record = line.ledger.record
+
+    async def choosy(recordings: Sequence[Recording]) -> Written:
+        if any(event.uri == "bad" for each in recordings for event in each.events):
+            raise StatementRefused("the database refuses: parser stack overflow")
+        return await record(recordings)
+
+    monkeypatch.setattr(line.ledger, "record", choosy)
+    for uri in ("a", "bad", "b"):
+        line.intake.take_event(outside(uri))
+    await until(lambda: "parser stack overflow" in line.health.troubles.get("ledger", ""))
+    assert line.ledger.uris == []
+    assert line.ledger.refused == []
+    await line.intake.settled()
+    assert line.ledger.uris == ["a", "b"]
+    assert "parser stack overflow" in line.ledger.refused[0].reason
+    assert line.health.troubles == {}
+
+
+async def test_known_trouble_of_the_ledger_refuses_no_recording_however_long_it_lasts(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake_module, "DOUBT", 0.0)
+    line.ledger.fails["record"] = [LedgerLocked("held"), StatementRefused("odd"), LedgerLocked("held")]
+    line.intake.take_event(outside("a"))
+    await line.intake.settled()
+    assert line.ledger.uris == ["a"]
+    assert line.ledger.refused == []
+
+
+async def test_a_refused_event_that_cannot_be_written_is_stored_without_its_content(line: Line) -> None:
+    line.ledger.fails["refuse"] = [RecursionError("too deep")]
+    line.intake.take_event(outside("a", extra=[1]))
+    line.intake.take_event(outside("b"))
+    await line.intake.settled()
+    assert line.ledger.uris == ["b"]
+    assert [list(each.event) for each in line.ledger.refused] == [["id"]]
+
+
+async def test_a_reason_can_be_stored_and_displayed_whatever_it_quotes(line: Line) -> None:
+    line.ledger.fails["record"] = [InvalidEvent("no \x00, no \ud800, no \x1b[31m")] * 2
+    line.intake.take_event(outside("a"))
+    await line.intake.settled()
+    assert line.ledger.refused[0].reason == "no \\x00, no \\ud800, no \\x1b[31m"

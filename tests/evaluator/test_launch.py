@@ -10,12 +10,13 @@ from uuid import UUID
 import pytest
 
 from assetflow.core.assets import Asset
+from assetflow.core.codec import RunContext
 from assetflow.core.events import Recording
-from assetflow.errors import LeaseLost, LedgerLocked, PrefectRefused, PrefectUnreachable
-from assetflow.evaluator import launch as launch_module
+from assetflow.errors import LeaseLost, LedgerLocked, PrefectRefused, PrefectUnreachable, Unsendable
 from assetflow.evaluator.health import Health
-from assetflow.evaluator.launch import FAILURES_UNTOLD, Launcher
 from assetflow.evaluator.ports import Launch
+from assetflow.evaluator.runs import launch as launch_module
+from assetflow.evaluator.runs.launch import ATTEMPTS_TO_SEND, FAILURES_NOT_LOGGED, Launcher
 from tests.evaluator.fakes import FakeLedger, FakeLogs, FakeRuns, recording, until, update
 
 
@@ -35,11 +36,11 @@ class Pad:
         self.told.append(launch.decision.id)
 
     async def decide(self, number: int) -> list[UUID]:
-        """That many decisions; their ids."""
-        if not self.ledger.book.consumers:
+        """Make so many decisions, and return their ids."""
+        if not self.ledger.state.consumers.live():
             self.ledger.consumer("report/daily", Asset("a"))
         await self.ledger.record([recording("a") for _ in range(number)])
-        return [decision.id for decision in self.ledger.book.decisions[-number:]]
+        return [decision.id for decision in self.ledger.state.changes.decisions[-number:]]
 
     def go(self) -> None:
         self.tasks.append(asyncio.create_task(self.launcher.run()))
@@ -74,7 +75,7 @@ async def test_the_log_names_decision_and_run(pad: Pad, caplog: pytest.LogCaptur
     assert told["flow_run"] == str(pad.ledger.runs[decision])
 
 
-async def test_a_decision_that_another_process_made_is_found_without_being_told(pad: Pad) -> None:
+async def test_a_decision_of_another_process_is_found_without_a_wake_up(pad: Pad) -> None:
     pad.go()
     await asyncio.sleep(0)
     await pad.decide(1)
@@ -90,7 +91,7 @@ async def test_the_context_names_decision_consumer_and_events(pad: Pad) -> None:
     assert [event.uri for event in context.events or ()] == ["a"]
 
 
-async def test_events_that_are_too_large_lie_in_an_artifact(pad: Pad) -> None:
+async def test_events_that_are_too_large_for_a_context_are_stored_in_an_artifact(pad: Pad) -> None:
     pad.ledger.consumer("report/daily", Asset("a"))
     event = update("a", extra={"text": "x" * 70_000})
     await pad.ledger.record([Recording(event.id, (event,))])
@@ -99,11 +100,11 @@ async def test_events_that_are_too_large_lie_in_an_artifact(pad: Pad) -> None:
     (context,) = pad.runs.contexts.values()
     assert context.events is None
     assert context.artifact is not None
-    assert pad.logs.kept == pad.ledger.book.decisions
+    assert pad.logs.kept == pad.ledger.state.changes.decisions
 
 
 @pytest.mark.parametrize("error", [PrefectUnreachable("503"), LedgerLocked("held"), ConnectionError("cut")])
-async def test_what_may_work_later_is_tried_again(pad: Pad, error: Exception) -> None:
+async def test_a_failed_launch_is_retried(pad: Pad, error: Exception) -> None:
     first, second = await pad.decide(2)
     pad.runs.fails[first] = [error, error]
     pad.go()
@@ -112,16 +113,16 @@ async def test_what_may_work_later_is_tried_again(pad: Pad, error: Exception) ->
     assert pad.ledger.dead == {}
 
 
-async def test_a_decision_that_waits_for_long_says_why(pad: Pad, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_reason_why_a_decision_waits_is_logged_and_stored(pad: Pad, caplog: pytest.LogCaptureFixture) -> None:
     (decision,) = await pad.decide(1)
-    pad.runs.fails[decision] = [PrefectUnreachable("busy")] * (FAILURES_UNTOLD + 2)
+    pad.runs.fails[decision] = [PrefectUnreachable("busy")] * (FAILURES_NOT_LOGGED + 2)
     pad.go()
     await until(lambda: pad.ledger.runs, seconds=20)
     assert pad.ledger.attempts == [(decision, "busy")] * 2
     assert caplog.text.count("waits for its run: busy") == 1
 
 
-async def test_a_run_that_could_not_be_marked_is_found_again_not_made_twice(pad: Pad) -> None:
+async def test_a_run_that_could_not_be_marked_is_found_again_and_not_created_twice(pad: Pad) -> None:
     (decision,) = await pad.decide(1)
     pad.ledger.fails["launched"] = [LedgerLocked("held")]
     pad.go()
@@ -129,7 +130,7 @@ async def test_a_run_that_could_not_be_marked_is_found_again_not_made_twice(pad:
     assert pad.runs.order == [decision]
 
 
-async def test_one_that_has_lost_the_lease_launches_nothing_more(pad: Pad) -> None:
+async def test_an_evaluator_that_lost_the_lease_launches_nothing(pad: Pad) -> None:
     await pad.decide(3)
     pad.ledger.fails["launched"] = [LeaseLost("stood still")]
     with pytest.raises(LeaseLost):
@@ -148,11 +149,11 @@ async def test_what_prefect_refuses_for_good_is_undeliverable_with_the_reason(pa
 
 
 @pytest.mark.parametrize("error", [PrefectUnreachable("503"), ValueError("a bug")])
-async def test_a_consumer_whose_runs_cannot_be_made_holds_up_no_other(pad: Pad, error: Exception) -> None:
+async def test_a_consumer_whose_runs_cannot_be_created_does_not_hold_up_the_others(pad: Pad, error: Exception) -> None:
     await pad.decide(6)
     pad.ledger.consumer("other/daily", Asset("b"))
     await pad.ledger.record([recording("b")])
-    *held_up, other = [decision.id for decision in pad.ledger.book.decisions]
+    *held_up, other = [decision.id for decision in pad.ledger.state.changes.decisions]
     pad.runs.fails[held_up[0]] = [error] * 50
     pad.go()
     await until(lambda: other in pad.ledger.runs)
@@ -163,11 +164,11 @@ async def test_a_consumer_whose_runs_cannot_be_made_holds_up_no_other(pad: Pad, 
     assert pad.runs.order == [other, *held_up]
 
 
-async def test_runs_are_made_in_the_order_of_the_decisions_whatever_fails(pad: Pad) -> None:
+async def test_runs_are_created_in_the_order_of_the_decisions_whatever_fails(pad: Pad) -> None:
     pad.ledger.consumer("report/daily", Asset("a"))
     pad.ledger.consumer("other/daily", Asset("a"))
     await pad.ledger.record([recording("a") for _ in range(20)])
-    decisions = pad.ledger.book.decisions
+    decisions = pad.ledger.state.changes.decisions
     for decision in decisions[::3]:
         pad.runs.fails[decision.id] = [PrefectUnreachable("503")]
     pad.go()
@@ -177,7 +178,9 @@ async def test_runs_are_made_in_the_order_of_the_decisions_whatever_fails(pad: P
         assert [each for each in pad.runs.order if each in made] == made
 
 
-async def test_when_prefect_is_back_nobody_waits_any_longer(pad: Pad, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_waiting_decisions_are_tried_when_prefect_answers_again(
+    pad: Pad, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(launch_module.Backoff, "next", lambda _: 3600.0)
     (decision,) = await pad.decide(1)
     pad.runs.fails[decision] = [PrefectUnreachable("down")]
@@ -188,7 +191,7 @@ async def test_when_prefect_is_back_nobody_waits_any_longer(pad: Pad, monkeypatc
     await until(lambda: pad.ledger.runs)
 
 
-async def test_a_busy_prefect_is_asked_again_at_once_and_notes_wait_meanwhile(
+async def test_a_busy_prefect_is_asked_again_at_once_and_the_launcher_is_not_at_rest(
     pad: Pad, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launch_module, "LOOK_EVERY", 3600.0)
@@ -201,9 +204,7 @@ async def test_a_busy_prefect_is_asked_again_at_once_and_notes_wait_meanwhile(
     assert list(pad.ledger.runs) == [decision]
 
 
-async def test_an_attempt_that_an_operator_took_away_is_waited_for_no_longer(
-    pad: Pad, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_decision_that_a_user_gave_up_is_not_waited_for(pad: Pad, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch_module, "LOOK_EVERY", 3600.0)
     (decision,) = await pad.decide(1)
     monkeypatch.setattr(launch_module, "LONGEST_PAUSE", 0.002)
@@ -213,3 +214,98 @@ async def test_an_attempt_that_an_operator_took_away_is_waited_for_no_longer(
     pad.ledger.dead[decision] = "taken out"
     await until(lambda: pad.launcher.is_idle)
     assert pad.ledger.runs == {}
+
+
+async def test_a_decision_that_cannot_be_sent_is_given_up_and_later_ones_go_on(
+    pad: Pad, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = await pad.decide(2)
+    pad.runs.fails[first] = [Unsendable("surrogates not allowed")] * 100
+    pad.go()
+    await until(lambda: pad.ledger.runs)
+    assert list(pad.ledger.runs) == [second]
+    assert len(pad.runs.fails[first]) == 100 - ATTEMPTS_TO_SEND
+    assert "surrogates not allowed" in pad.ledger.dead[first]
+    assert caplog.text.count("surrogates not allowed") == 1
+
+
+async def test_a_decision_whose_context_cannot_be_built_is_given_up(pad: Pad, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = await pad.decide(2)
+    (bad, _) = pad.ledger.state.changes.decisions
+    context = pad.launcher._context
+
+    async def broken(launch: Launch) -> RunContext:
+        if launch.decision is bad:
+            raise RecursionError("maximum recursion depth exceeded")
+        return await context(launch)
+
+    monkeypatch.setattr(pad.launcher, "_context", broken)
+    pad.go()
+    await until(lambda: second in pad.ledger.runs)
+    assert "maximum recursion depth" in pad.ledger.dead[first]
+
+
+async def test_an_answer_of_prefect_restarts_the_count_of_unsent_attempts(pad: Pad) -> None:
+    (decision,) = await pad.decide(1)
+    local = [Unsendable("no memory")] * (ATTEMPTS_TO_SEND - 1)
+    pad.runs.fails[decision] = [*local, PrefectUnreachable("503"), *local]
+    pad.go()
+    await until(lambda: pad.ledger.runs)
+    assert pad.ledger.dead == {}
+
+
+async def test_an_unexpected_error_is_logged_once_with_its_traceback(
+    pad: Pad, caplog: pytest.LogCaptureFixture
+) -> None:
+    (decision,) = await pad.decide(1)
+    pad.runs.fails[decision] = [ValueError("a bug")] * 9
+    pad.go()
+    await until(lambda: pad.ledger.runs, seconds=20)
+    (told,) = (each for each in caplog.records if "a bug" in each.message)
+    assert told.exc_info
+
+
+async def test_each_new_reason_is_logged(pad: Pad, caplog: pytest.LogCaptureFixture) -> None:
+    (decision,) = await pad.decide(1)
+    reasons: list[Exception] = [PrefectUnreachable(reason) for reason in ("503", "503", "slow", "503", "slow")]
+    pad.runs.fails[decision] = [*[PrefectUnreachable("503")] * FAILURES_NOT_LOGGED, *reasons]
+    pad.launcher.retry_now()
+    pad.go()
+    await until(lambda: pad.launcher.is_idle or not pad.runs.fails[decision])
+    while not pad.ledger.runs:
+        pad.launcher.retry_now()
+        await asyncio.sleep(0.005)
+    assert [caplog.text.count(f"waits for its run: {reason}") for reason in ("503", "slow")] == [1, 1]
+
+
+async def test_a_hanging_launch_does_not_hold_up_other_consumers(pad: Pad) -> None:
+    hanging, behind = await pad.decide(2)
+    pad.ledger.consumer("other/daily", Asset("b"))
+    pad.runs.hanging.add(hanging)
+    pad.go()
+    await until(lambda: pad.runs.most_at_once)
+    for number in range(5):
+        await pad.ledger.record([recording("b")])
+        await until(lambda number=number: len(pad.ledger.runs) == number + 1, seconds=1)
+    assert behind not in pad.ledger.runs
+    pad.runs.hanging.clear()
+    await until(lambda: behind in pad.ledger.runs)
+    assert [each for each in pad.runs.order if each in (hanging, behind)] == [hanging, behind]
+
+
+async def test_notes_are_written_while_a_launch_hangs(pad: Pad, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch_module, "SLOW", 0.05)
+    (decision,) = await pad.decide(1)
+    pad.runs.hanging.add(decision)
+    pad.go()
+    await until(lambda: pad.runs.most_at_once)
+    assert not pad.launcher.is_idle
+    await pad.launcher.at_rest()
+    pad.runs.hanging.clear()
+    await until(lambda: pad.ledger.runs)
+
+
+async def test_an_error_of_the_ledger_is_raised(pad: Pad) -> None:
+    pad.ledger.fails["waiting"] = [LedgerLocked("held")]
+    with pytest.raises(LedgerLocked):
+        await pad.launcher.run()

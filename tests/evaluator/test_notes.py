@@ -1,4 +1,4 @@
-"""Each run of a decision gets one note that says why it ran, after all that waits was launched."""
+"""Each run of a decision gets one note, after all waiting decisions are launched."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 
 from assetflow.core.assets import Asset
 from assetflow.errors import LedgerLocked, PrefectRefused, PrefectUnreachable
-from assetflow.evaluator import notes as notes_module
 from assetflow.evaluator.health import Health, keep_going
-from assetflow.evaluator.launch import Launcher
-from assetflow.evaluator.notes import NoteWriter
+from assetflow.evaluator.runs import notes as notes_module
+from assetflow.evaluator.runs.launch import Launcher
+from assetflow.evaluator.runs.notes import NoteWriter
 from tests.evaluator.fakes import FakeBoard, FakeLedger, FakeLogs, FakeRuns, recording, until
 
 
@@ -30,10 +30,10 @@ class Desk:
         self.tasks: list[asyncio.Task[None]] = []
 
     async def decide(self, number: int) -> list[UUID]:
-        if not self.ledger.book.consumers:
+        if not self.ledger.state.consumers.live():
             self.ledger.consumer("report/daily", Asset("a"))
         await self.ledger.record([recording("a") for _ in range(number)])
-        return [decision.id for decision in self.ledger.book.decisions[-number:]]
+        return [decision.id for decision in self.ledger.state.changes.decisions[-number:]]
 
     def launch(self) -> None:
         self._start("launching", self.launcher.run)
@@ -62,11 +62,11 @@ async def test_each_run_gets_one_note_from_the_explanation(desk: Desk) -> None:
     desk.write()
     await until(lambda: len(desk.ledger.notes) == 3)
     assert desk.ledger.notes == decisions
-    assert [UUID(note["flow_run_id"]) for note in desk.board.notes] == [*desk.ledger.runs.values()]
-    assert all("its condition held" in note["data"] for note in desk.board.notes)
+    assert [note.facts.run.flow_run_id for note in desk.board.notes] == [*desk.ledger.runs.values()]
+    assert all("its condition held" in note.words for note in desk.board.notes)
 
 
-async def test_launching_comes_first(desk: Desk) -> None:
+async def test_decisions_are_launched_before_notes_are_written(desk: Desk) -> None:
     await desk.decide(20)
     desk.write()
     desk.launch()
@@ -74,7 +74,7 @@ async def test_launching_comes_first(desk: Desk) -> None:
     assert len(desk.ledger.runs) == 20
 
 
-async def test_a_decision_that_waits_for_its_next_attempt_holds_up_no_note(desk: Desk) -> None:
+async def test_a_decision_that_waits_for_its_next_attempt_does_not_hold_up_notes(desk: Desk) -> None:
     fine, stuck = await desk.decide(2)
     desk.runs.fails[stuck] = [PrefectUnreachable("down")] * 1000
     desk.launch()
@@ -83,7 +83,7 @@ async def test_a_decision_that_waits_for_its_next_attempt_holds_up_no_note(desk:
     assert desk.ledger.notes == [fine]
 
 
-async def test_a_note_that_is_there_is_not_written_again(desk: Desk) -> None:
+async def test_an_existing_note_is_not_written_again(desk: Desk) -> None:
     (decision,) = await desk.decide(1)
     desk.ledger.fails["noted"] = [LedgerLocked("held")]
     desk.launch()
@@ -93,7 +93,7 @@ async def test_a_note_that_is_there_is_not_written_again(desk: Desk) -> None:
     assert len(desk.board.notes) == 1
 
 
-async def test_what_may_work_later_is_tried_again_and_what_was_written_is_kept(desk: Desk) -> None:
+async def test_failed_notes_are_retried_and_written_ones_are_marked(desk: Desk) -> None:
     decisions = await desk.decide(3)
     desk.launch()
     await until(lambda: len(desk.ledger.runs) == 3)
@@ -105,7 +105,7 @@ async def test_what_may_work_later_is_tried_again_and_what_was_written_is_kept(d
 
 
 @pytest.mark.parametrize("error", [PrefectRefused("404"), ValueError("a bug")])
-async def test_a_note_that_never_succeeds_holds_up_nobody(
+async def test_a_note_that_cannot_be_written_does_not_hold_up_the_others(
     desk: Desk, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     await desk.decide(2)

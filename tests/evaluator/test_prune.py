@@ -1,4 +1,4 @@
-"""What was pruned does not come back: neither by looking at Prefect's log again nor by a replay."""
+"""Pruned updates do not come back, neither by a sweep of Prefect's log nor by a replay."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pytest
 from assetflow.core.assets import Asset
 from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.errors import InvalidCall
-from assetflow.evaluator import prune, service
-from assetflow.evaluator.catch_up import CatchUp
 from assetflow.evaluator.health import Health
-from assetflow.evaluator.intake import Intake
-from assetflow.evaluator.ledger_thread import LedgerThread
+from assetflow.evaluator.incoming.catch_up import CatchUp
+from assetflow.evaluator.incoming.intake import Intake
+from assetflow.evaluator.process import composition, prune
+from assetflow.evaluator.process.ledger_thread import LedgerThread
 from assetflow.ledger import Ledger
-from assetflow.ledger.prune import Pruned
+from assetflow.ledger.read.pruning import Pruned
 from tests.evaluator.fakes import FakeLogs
 
 NOW = datetime.now(UTC)
@@ -27,7 +27,7 @@ START = NOW - timedelta(days=60)
 
 
 def posted(uri: str, ago: timedelta) -> tuple[Recording, dict[str, Any]]:
-    """An update from outside: as the ledger records it, and as Prefect's log keeps it."""
+    """An update from outside assetflow: the recording in the ledger, and the event in Prefect's log."""
     occurred = NOW - ago
     event = AssetEvent(uuid4(), Asset(uri), occurred, Origin("prefect"))
     name = {"event": "assetflow.asset.updated", "resource": {"prefect.resource.id": uri}, "payload": {}}
@@ -35,26 +35,26 @@ def posted(uri: str, ago: timedelta) -> tuple[Recording, dict[str, Any]]:
 
 
 def ledger_with(place: Path, ages: list[float], looked: timedelta) -> tuple[Ledger, FakeLogs]:
-    """A ledger with an update of each age in days, heard when it occurred; the last look at Prefect was so long ago."""
+    """A ledger with an update of each age in days, recorded when it occurred; the last sweep was so long ago."""
     ledger, logs = Ledger.open(place, now=START), FakeLogs()
     for days in sorted(ages, reverse=True):
         recording, event = posted("s3://lake/a", timedelta(days=days))
-        ledger.writer.record([recording], NOW - timedelta(days=days))
+        ledger.writer.events.record([recording], NOW - timedelta(days=days))
         logs.events.append(event)
     # So that none of them stays for being the newest.
-    ledger.writer.record([posted("s3://lake/a", timedelta(0))[0]], NOW)
+    ledger.writer.events.record([posted("s3://lake/a", timedelta(0))[0]], NOW)
     ledger.writer.set_cursor("events", (NOW - looked).isoformat())
     return ledger, logs
 
 
 @pytest.mark.parametrize(("looked", "gone"), [(timedelta(0), 4), (timedelta(days=10), 2), (timedelta(days=30), 1)])
-async def test_what_the_next_look_at_the_log_brings_is_known(tmp_path: Path, looked: timedelta, gone: int) -> None:
+async def test_the_sweep_after_a_prune_brings_no_removed_update(tmp_path: Path, looked: timedelta, gone: int) -> None:
     ages = [0.5, 6.9, 7.5, 8.5, 12, 19, 39]
     ledger, logs = ledger_with(tmp_path / "ledger.db", ages, looked)
     with ledger:
         before = prune._limit(ledger.reader, NOW - prune.SHORTEST)
         assert prune._prune_ledger(ledger, before).events == gone
-        left = ledger.reader.count_events()
+        left = ledger.reader.events.count()
     async with LedgerThread(tmp_path / "ledger.db") as thread:
         health = Health()
         intake = Intake(thread, health, lambda: NOW, lambda: None, lambda: None)
@@ -64,22 +64,22 @@ async def test_what_the_next_look_at_the_log_brings_is_known(tmp_path: Path, loo
         await catch_up.whole_window()
         writing.cancel()
         await asyncio.gather(writing, return_exceptions=True)
-        assert thread.ledger.reader.count_events() == left
+        assert thread.ledger.reader.events.count() == left
 
 
-def test_a_ledger_that_has_not_looked_at_prefect_yet_is_not_pruned(tmp_path: Path) -> None:
+def test_a_ledger_whose_evaluator_has_not_swept_yet_is_not_pruned(tmp_path: Path) -> None:
     ledger, _ = ledger_with(tmp_path / "ledger.db", [50], timedelta(0))
     with ledger:
         ledger.writer.set_cursor("events", None)
         assert prune._prune_ledger(ledger, prune._limit(ledger.reader, NOW)) == Pruned()
 
 
-async def test_no_replay_from_before_what_was_pruned(tmp_path: Path) -> None:
+async def test_a_replay_from_before_a_prune_is_refused(tmp_path: Path) -> None:
     ledger, _ = ledger_with(tmp_path / "ledger.db", [50, 20], timedelta(0))
     with ledger:
         prune._prune_ledger(ledger, NOW - timedelta(days=30))
         prune._prune_ledger(ledger, NOW - timedelta(days=40))
     async with LedgerThread(tmp_path / "ledger.db") as thread:
         with pytest.raises(InvalidCall, match="would count again"):
-            await service._floor(thread, NOW - timedelta(days=31), cast(Any, None))
+            await composition._floor(thread, NOW - timedelta(days=31), cast(Any, None))
         assert await thread.cursor("artifacts") is None

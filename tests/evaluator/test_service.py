@@ -1,22 +1,28 @@
-"""What an evaluator says before it is one."""
+"""An evaluator starts: it waits for Prefect, and marks that it is ready."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+from uuid import uuid4
 
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from assetflow.errors import PrefectUnreachable
-from assetflow.evaluator.evaluator import Options
-from assetflow.evaluator.service import open_evaluator
+from assetflow.evaluator.process.composition import open_evaluator
+from assetflow.evaluator.process.evaluator import Evaluator, Options
+from assetflow.evaluator.process.service import ready_marker
 
 SOON = 20
 
 
-async def test_a_prefect_that_is_away_is_not_waited_for_longer_than_told(tmp_path: Path) -> None:
+async def test_the_wait_for_prefect_has_a_limit(tmp_path: Path) -> None:
     with (
         temporary_settings(updates={PREFECT_API_URL: "http://127.0.0.1:9/api"}),
         pytest.raises(PrefectUnreachable, match=r"did not answer in 0\.5 s"),
@@ -25,7 +31,7 @@ async def test_a_prefect_that_is_away_is_not_waited_for_longer_than_told(tmp_pat
             pass
 
 
-async def test_a_prefect_that_is_away_at_the_start_is_told(tmp_path: Path) -> None:
+async def test_health_names_prefect_while_it_does_not_answer_at_the_start(tmp_path: Path) -> None:
     options = Options()
 
     async def begin() -> None:
@@ -41,3 +47,16 @@ async def test_a_prefect_that_is_away_at_the_start_is_told(tmp_path: Path) -> No
         with suppress(asyncio.CancelledError):
             await beginning
     assert "Prefect does not answer" in options.health.troubles["Prefect"]
+
+
+def test_the_marker_and_its_folder_are_private(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    before = os.umask(0)
+    try:
+        evaluator = SimpleNamespace(api_url="http://127.0.0.1:4200/api", ledger_id=uuid4())
+        with ready_marker(home, cast(Evaluator, evaluator)) as marker:
+            assert marker.stat().st_mode & 0o777 == 0o600
+            assert json.loads(marker.read_text())["pid"] == os.getpid()
+        assert home.stat().st_mode & 0o777 == 0o700
+    finally:
+        os.umask(before)

@@ -1,4 +1,4 @@
-"""An evaluator that is to end when nothing waits is patient with a Prefect that is busy for a moment."""
+"""`settled` retries its steps while Prefect is busy for a moment."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from assetflow.errors import PrefectUnreachable
-from assetflow.evaluator.evaluator import Evaluator, Options
+from assetflow.evaluator.process.evaluator import Evaluator, Options
+from assetflow.patience import AskAgain
 from assetflow.prefect_io import rest
 
-STEPS = ["registry.sync", "timers.settled", "catch_up.sweep"]
+STEPS = ["registry.sync", "timers.settled", "catch_up.sweep", "clock.look"]
 
 
 class Part:
-    """A part of the evaluator whose steps note that they were taken; each of them meets a busy Prefect first."""
+    """A part of the evaluator that notes its calls; the first calls of each step fail because Prefect is busy."""
 
     def __init__(self, name: str, tried: list[str], failures: int) -> None:
         self._name = name
@@ -37,18 +38,19 @@ def evaluator(tried: list[str], failures: int) -> Any:
     async def idle() -> bool:
         return True
 
-    parts = {name: Part(name, tried, failures) for name in ("registry", "timers", "catch_up")}
-    return SimpleNamespace(_options=Options(), _is_idle=idle, **parts)
+    parts = {name: Part(name, tried, failures) for name in ("registry", "timers", "catch_up", "clock")}
+    prefect = SimpleNamespace(patiently=rest.patiently)
+    return SimpleNamespace(_options=Options(), _prefect=prefect, _is_idle=idle, **parts)
 
 
-async def test_each_step_is_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rest, "PAUSES_WHEN_BUSY", (0.0, 0.0))
+async def test_each_step_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rest, "WHEN_BUSY", AskAgain(times=2, first_pause=0.0))
     tried: list[str] = []
     await Evaluator.settled(evaluator(tried, 2))
     assert tried == [step for step in STEPS for _ in range(3)]
 
 
-async def test_a_prefect_that_stays_away_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rest, "PAUSES_WHEN_BUSY", (0.0, 0.0))
+async def test_settled_fails_if_prefect_stays_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rest, "WHEN_BUSY", AskAgain(times=2, first_pause=0.0))
     with pytest.raises(PrefectUnreachable):
         await Evaluator.settled(evaluator([], 3))

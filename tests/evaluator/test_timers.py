@@ -1,4 +1,4 @@
-"""Each time of a time table gets one run, made ahead, whatever happens to consumer, Prefect and evaluator."""
+"""Each time of a timetable has one run, created ahead, whatever happens to consumer, Prefect and evaluator."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from uuid import UUID, uuid4
 import pytest
 
 from assetflow.core.assets import Asset
-from assetflow.core.consumers import Consumer
+from assetflow.core.consumers import Automation, Consumer
 from assetflow.core.schedules import AssetOrTimeSchedule, ConsumerOptions, to_schedule
-from assetflow.core.timers import Lead, tick_id
-from assetflow.core.timetables import CronPartitionTimetable, CronTriggerTimetable, PartitionedAtRuntime, Tick
+from assetflow.core.time.timers import Lead, tick_id
+from assetflow.core.time.timetables import CronPartitionTimetable, CronTriggerTimetable, PartitionedAtRuntime, Tick
 from assetflow.errors import PrefectRefused, PrefectUnreachable
-from assetflow.evaluator import timers as timers_module
+from assetflow.evaluator.consumers import timers as timers_module
+from assetflow.evaluator.consumers.timers import Timers
 from assetflow.evaluator.health import Health
-from assetflow.evaluator.timers import Timed, Timers
+from assetflow.evaluator.ports import TimedConsumer
 from assetflow.ledger.records import TimerRecord
-from assetflow.prefect_io.flow_runs import Automation
 from tests.evaluator.fakes import START, Clock
 
 HOURLY = CronTriggerTimetable("0 * * * *")
@@ -28,7 +28,7 @@ LEAD = Lead(within=timedelta(hours=3), at_least=2, at_most=5)
 
 
 class MemoryTimers:
-    """The timers' part of a ledger; it outlives the evaluators of a test."""
+    """The timers of a ledger in memory, which outlive the evaluators of a test."""
 
     def __init__(self) -> None:
         self.deployed: dict[int, Consumer] = {}
@@ -48,22 +48,22 @@ class MemoryTimers:
     def reschedule(self, consumer: Consumer, schedule: object) -> None:
         self.change(consumer, options=ConsumerOptions(to_schedule(schedule)))
 
-    async def consumers(self) -> Sequence[Timed]:
-        return [Timed(each) for each in self.deployed.values() if each.schedule.has_times]
+    async def timed_consumers(self) -> Sequence[TimedConsumer]:
+        return [TimedConsumer(each) for each in self.deployed.values() if each.schedule.has_times]
 
     async def timers(self) -> Sequence[TimerRecord]:
         return list(self.kept.values())
 
-    async def keep(self, timers: Sequence[TimerRecord]) -> None:
+    async def keep_timers(self, timers: Sequence[TimerRecord]) -> None:
         self.kept |= {each.consumer: each for each in timers}
 
-    async def drop(self, consumers: Sequence[int]) -> None:
+    async def drop_timers(self, consumers: Sequence[int]) -> None:
         for number in consumers:
             del self.kept[number]
 
 
 class MemoryRuns:
-    """Prefect's flow runs by idempotency key; those that are over or at work are not taken away."""
+    """Prefect's flow runs by idempotency key; only upcoming ones are withdrawn."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -92,13 +92,13 @@ class MemoryRuns:
         return len(gone)
 
     def of(self, consumer: Consumer) -> list[str]:
-        """The times of day of a consumer's runs."""
+        """Return the times of day of a consumer's runs."""
         times = [tick.time for deployment, tick in self.made.values() if deployment == consumer.deployment_id]
         return sorted(f"{time:%H:%M}" for time in times)
 
 
 class Works:
-    """An evaluator's timers on a ledger and a Prefect in memory."""
+    """The timers of an evaluator, on a ledger and a Prefect in memory."""
 
     def __init__(self) -> None:
         self.clock = Clock()
@@ -111,7 +111,7 @@ class Works:
         self.restart()
 
     def restart(self) -> None:
-        """Another evaluator process on the same ledger."""
+        """Start another evaluator on the same ledger."""
         self.timers = Timers(
             self.ledger,
             self.runs,
@@ -135,7 +135,7 @@ def works() -> Works:
     return Works()
 
 
-async def test_runs_are_made_ahead_and_topped_up(works: Works) -> None:
+async def test_runs_are_created_ahead_and_topped_up(works: Works) -> None:
     consumer = works.ledger.deploy(HOURLY)
     await works.look()
     assert works.runs.of(consumer) == ["13:00", "14:00", "15:00"]
@@ -146,7 +146,7 @@ async def test_runs_are_made_ahead_and_topped_up(works: Works) -> None:
     assert works.told == [tick.time for tick in works.runs.order]
 
 
-async def test_rare_times_are_there_too_and_frequent_ones_are_limited(works: Works) -> None:
+async def test_rare_times_have_runs_too_and_frequent_ones_are_limited(works: Works) -> None:
     weekly = works.ledger.deploy(CronTriggerTimetable("0 0 * * 1"))
     often = works.ledger.deploy(CronTriggerTimetable("* * * * *"))
     await works.look(seconds=10)
@@ -154,21 +154,21 @@ async def test_rare_times_are_there_too_and_frequent_ones_are_limited(works: Wor
     assert len(works.runs.of(often)) == LEAD.at_most
 
 
-async def test_what_has_no_times_has_no_runs(works: Works) -> None:
+async def test_a_timetable_without_times_has_no_runs(works: Works) -> None:
     works.ledger.deploy(Asset("a"))
     works.ledger.deploy(PartitionedAtRuntime())
     await works.look()
     assert works.runs.made == works.ledger.kept == {}
 
 
-async def test_the_moment_of_the_deploy_counts(works: Works) -> None:
+async def test_a_time_equal_to_that_of_the_deploy_has_a_run(works: Works) -> None:
     works.clock.now = START
     consumer = works.ledger.deploy(HOURLY)
     await works.look()
     assert works.runs.of(consumer)[0] == "12:00"
 
 
-async def test_an_evaluator_that_was_down_makes_up_for_every_time_oldest_first(works: Works) -> None:
+async def test_runs_that_were_due_while_no_evaluator_ran_are_created_oldest_first(works: Works) -> None:
     first, second = works.ledger.deploy(HOURLY), works.ledger.deploy(CronTriggerTimetable("15 * * * *"))
     await works.look()
     works.restart()
@@ -180,8 +180,8 @@ async def test_an_evaluator_that_was_down_makes_up_for_every_time_oldest_first(w
     assert works.runs.of(second) == sorted(f"{hour % 24:02}:15" for hour in range(13, 26))
 
 
-async def test_a_long_backlog_is_worked_off_in_portions(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timers_module, "MADE_PER_LOOK", 10)
+async def test_a_long_backlog_is_created_in_portions(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timers_module, "CREATED_PER_LOOK", 10)
     works.ledger.deploy(HOURLY)
     await works.look()
     works.restart()
@@ -193,7 +193,7 @@ async def test_a_long_backlog_is_worked_off_in_portions(works: Works, monkeypatc
     assert len(works.runs.made) == 48 + 3
 
 
-async def test_a_crash_after_a_run_was_made_makes_no_second_one(works: Works) -> None:
+async def test_a_crash_after_a_run_was_created_leads_to_no_second_run(works: Works) -> None:
     consumer = works.ledger.deploy(HOURLY)
     await works.look()
     (record,) = works.ledger.kept.values()
@@ -204,7 +204,7 @@ async def test_a_crash_after_a_run_was_made_makes_no_second_one(works: Works) ->
     assert works.runs.of(consumer) == ["13:00", "14:00", "15:00"]
 
 
-async def test_runs_that_a_lost_ledger_left_behind_are_replaced(works: Works) -> None:
+async def test_the_runs_of_a_lost_ledger_are_replaced(works: Works) -> None:
     consumer = works.ledger.deploy(HOURLY)
     await works.look()
     works.ledger.kept.clear()
@@ -214,7 +214,7 @@ async def test_runs_that_a_lost_ledger_left_behind_are_replaced(works: Works) ->
     assert works.runs.of(consumer) == ["13:15", "14:15", "15:15"]
 
 
-async def test_a_pause_takes_upcoming_runs_away_and_is_not_made_up_for(works: Works) -> None:
+async def test_a_pause_deletes_upcoming_runs_and_its_times_are_skipped(works: Works) -> None:
     consumer = works.ledger.deploy(HOURLY)
     await works.look()
     works.ledger.change(consumer, paused=True)
@@ -227,7 +227,7 @@ async def test_a_pause_takes_upcoming_runs_away_and_is_not_made_up_for(works: Wo
     assert works.runs.of(consumer) == ["13:00", "19:00", "20:00", "21:00"]
 
 
-async def test_a_hold_takes_upcoming_runs_away_and_is_made_up_for(works: Works) -> None:
+async def test_a_hold_deletes_upcoming_runs_and_its_times_run_later(works: Works) -> None:
     consumer = works.ledger.deploy(HOURLY)
     await works.look()
     works.ledger.change(consumer, held=True)
@@ -240,7 +240,7 @@ async def test_a_hold_takes_upcoming_runs_away_and_is_made_up_for(works: Works) 
     assert works.runs.of(consumer) == ["13:00", "14:00", "15:00", "16:00", "17:00", "18:00"]
 
 
-async def test_another_time_part_starts_anew(works: Works) -> None:
+async def test_another_timetable_replaces_the_upcoming_runs(works: Works) -> None:
     consumer = works.ledger.deploy(HOURLY)
     await works.look()
     works.ledger.reschedule(consumer, CronTriggerTimetable("15 * * * *"))
@@ -248,7 +248,7 @@ async def test_another_time_part_starts_anew(works: Works) -> None:
     assert works.runs.of(consumer) == ["13:00", "14:15", "15:15", "16:15"]
 
 
-async def test_another_asset_part_leaves_the_times_alone(works: Works) -> None:
+async def test_a_changed_condition_keeps_the_upcoming_runs(works: Works) -> None:
     consumer = works.ledger.deploy(AssetOrTimeSchedule(timetable=HOURLY, assets=Asset("a")))
     await works.look()
     works.ledger.reschedule(consumer, AssetOrTimeSchedule(timetable=HOURLY, assets=Asset("b")))
@@ -257,7 +257,7 @@ async def test_another_asset_part_leaves_the_times_alone(works: Works) -> None:
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-async def test_a_time_part_that_goes_takes_its_runs_along(works: Works, restarts: bool) -> None:
+async def test_removing_the_timetable_deletes_the_upcoming_runs(works: Works, restarts: bool) -> None:
     consumer = works.ledger.deploy(AssetOrTimeSchedule(timetable=HOURLY, assets=Asset("a")))
     other = works.ledger.deploy(HOURLY)
     await works.look()
@@ -270,7 +270,7 @@ async def test_a_time_part_that_goes_takes_its_runs_along(works: Works, restarts
     assert list(works.ledger.kept) == [other.id]
 
 
-async def test_a_removed_consumer_takes_its_runs_along(works: Works) -> None:
+async def test_removing_a_consumer_deletes_its_upcoming_runs(works: Works) -> None:
     consumer = works.ledger.deploy(HOURLY)
     await works.look()
     del works.ledger.deployed[consumer.id]
@@ -278,7 +278,7 @@ async def test_a_removed_consumer_takes_its_runs_along(works: Works) -> None:
     assert works.runs.made == works.ledger.kept == {}
 
 
-async def test_runs_that_a_redeploy_would_make_differently_are_made_anew(works: Works) -> None:
+async def test_runs_that_a_redeploy_would_create_differently_are_replaced(works: Works) -> None:
     consumer = works.ledger.deploy(HOURLY)
     works.inherited[consumer.deployment_id] = "parameters of today"
     await works.look()
@@ -288,7 +288,7 @@ async def test_runs_that_a_redeploy_would_make_differently_are_made_anew(works: 
     assert works.runs.of(consumer) == ["13:00", "14:00", "15:00", "16:00"]
 
 
-async def test_what_a_deployment_hands_over_may_be_known_later(works: Works) -> None:
+async def test_the_values_of_a_deployment_may_become_known_later(works: Works) -> None:
     consumer = works.ledger.deploy(HOURLY)
     await works.look()
     works.inherited[consumer.deployment_id] = "parameters"
@@ -307,7 +307,7 @@ async def test_keys_are_those_of_the_ticks_not_of_now(works: Works) -> None:
     assert len(works.runs.order) == 9
 
 
-async def test_a_prefect_that_is_down_costs_no_time(works: Works) -> None:
+async def test_no_time_is_lost_while_prefect_is_down(works: Works) -> None:
     consumer = works.ledger.deploy(HOURLY)
     works.runs.fails = [PrefectUnreachable("503")]
     await works.look()
@@ -325,7 +325,7 @@ async def test_a_prefect_that_is_down_is_not_asked_for_each_consumer(works: Work
     assert works.runs.calls == 3
 
 
-async def test_a_deployment_that_cannot_run_holds_up_nobody_and_loses_no_time(works: Works) -> None:
+async def test_a_deployment_that_cannot_run_does_not_hold_up_the_others_and_loses_no_time(works: Works) -> None:
     broken, whole = works.ledger.deploy(HOURLY), works.ledger.deploy(HOURLY)
     works.runs.broken[broken.deployment_id] = PrefectRefused("409: parameters")
     await works.look()
@@ -338,7 +338,7 @@ async def test_a_deployment_that_cannot_run_holds_up_nobody_and_loses_no_time(wo
     assert works.health.troubles == {}
 
 
-async def test_what_was_made_before_a_failure_is_kept(works: Works) -> None:
+async def test_the_runs_created_before_a_failure_are_stored(works: Works) -> None:
     consumer = works.ledger.deploy(HOURLY)
     works.runs.fails = []
     await works.look()

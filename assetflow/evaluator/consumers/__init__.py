@@ -1,0 +1,1 @@
+"""Deployments, with their consumers, automations and timers."""

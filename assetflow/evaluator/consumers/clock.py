@@ -1,0 +1,112 @@
+"""Let time act on timed consumers: windows, opening hours, waits and deadlines. Contract 9.6.
+
+An instant is decided when Prefect's logs are read to some time after it, so that every update that became durable by
+then counts. While Prefect does not answer, no instant is decided. After a downtime, all instants are decided in order,
+each as of its time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from assetflow.core.consumers import MissedDeadline
+from assetflow.evaluator.health import Health, logger
+from assetflow.evaluator.ports import ClockLedger, Json, UpdateLog
+
+# How often to look for instants that other processes have added, such as `assetflow emit`.
+LOOK_EVERY = 1.0
+WHILE_DUE = 0.1
+ANNOUNCED_AT_ONCE = 100
+
+
+class Clock:
+    """Decides instants in order, and announces missed deadlines.
+
+    Parameters:
+        read_until: returns the time up to which Prefect's logs are read; `None` before the first sweep.
+        want_sweep: called to have the logs read now.
+        settle: how long after an instant Prefect's logs have to be read before it is decided (ASSETFLOW_SETTLE).
+        on_decided: called after decisions were made.
+    """
+
+    def __init__(
+        self,
+        ledger: ClockLedger,
+        events: UpdateLog,
+        deadline_event: Callable[[MissedDeadline, str, UUID], Json],
+        read_until: Callable[[], datetime | None],
+        want_sweep: Callable[[], None],
+        health: Health,
+        now: Callable[[], datetime],
+        on_decided: Callable[[], None],
+        settle: timedelta,
+    ) -> None:
+        self._ledger = ledger
+        self._events = events
+        self._deadline_event = deadline_event
+        self._read_until = read_until
+        self._want_sweep = want_sweep
+        self._health = health
+        self._now = now
+        self._on_decided = on_decided
+        self._settle = settle
+        self._next: datetime | None = None
+
+    async def run(self) -> None:
+        """Let time act, until cancelled.
+
+        Raises:
+            PrefectUnreachable, LedgerError: call it again, nothing is lost.
+        """
+        while True:
+            await self.look()
+            self._health.up("clock")
+            await asyncio.sleep(self._pause())
+
+    async def look(self) -> None:
+        """Decide what may be decided now, and announce the deadlines that were missed.
+
+        Raises:
+            PrefectUnreachable, LedgerError
+        """
+        read_until = self._read_until()
+        if read_until is None:
+            return
+        made = 0
+        while True:
+            until = read_until - self._settle
+            passed = await self._ledger.let_time_pass(until)
+            made += passed.decisions
+            self._next = passed.next
+            if passed.next is None or passed.next > until:
+                break
+        if made:
+            logger.info("instants decided up to %s, decisions made: %d", until.isoformat(timespec="seconds"), made)
+            self._on_decided()
+        if self._is_due() and read_until < self._now():
+            self._want_sweep()
+        await self._announce()
+
+    def _is_due(self) -> bool:
+        return self._next is not None and self._next + self._settle <= self._now()
+
+    def _pause(self) -> float:
+        if self._next is None:
+            return LOOK_EVERY
+        seconds = (self._next + self._settle - self._now()).total_seconds()
+        return min(max(seconds, WHILE_DUE), LOOK_EVERY)
+
+    async def _announce(self) -> None:
+        """Post the events of missed deadlines. Each has an id of its own, so that a repetition changes nothing."""
+        while missed := await self._ledger.missed_deadlines(ANNOUNCED_AT_ONCE):
+            await self._events.publish(
+                [self._deadline_event(each.missed, each.consumer_name, each.deployment_id) for each in missed]
+            )
+            for each in missed:
+                key = "" if each.missed.target_key is None else f", partition {each.missed.target_key}"
+                due = each.missed.due.isoformat(timespec="seconds")
+                logger.warning("%s missed the deadline of %s%s", each.consumer_name, due, key)
+            await self._ledger.deadlines_announced([each.number for each in missed])

@@ -1,0 +1,108 @@
+"""The ledger's consumers as the registry calls them, and an implementation in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import count
+from typing import Protocol
+from uuid import UUID
+
+from assetflow.core.consumers import Consumer
+from assetflow.core.rules import registry
+from assetflow.core.rules.state import State
+from assetflow.prefect_io.deployments import Deployed
+
+
+@dataclass(frozen=True)
+class KnownConsumer:
+    """A consumer of the ledger, with the text of its declaration and the id of the automation that shows it."""
+
+    consumer: Consumer
+    text: str
+    automation_id: UUID | None = None
+
+
+class ConsumerLedger(Protocol):
+    """The ledger, as the registry calls it. `consumer` is the id of a consumer in the ledger."""
+
+    async def consumers(self) -> Sequence[KnownConsumer]: ...
+    async def deploy(self, deployed: Deployed, *, paused: bool) -> Consumer:
+        """Add a consumer for a deployment.
+
+        Raises:
+            NameTaken
+        """
+        ...
+
+    async def change(self, consumer: int, deployed: Deployed) -> None:
+        """Give a consumer the schedule of its deployment.
+
+        Raises:
+            NameTaken
+        """
+        ...
+
+    async def switch(self, consumer: int, *, paused: bool | None = None, held: bool | None = None) -> None: ...
+    async def remove(self, consumer: int) -> None: ...
+    async def set_automation(self, consumer: int, automation_id: UUID) -> None: ...
+    async def set_edges(self, deployed: Deployed) -> None:
+        """Store the assets that a deployment without a schedule produces and reads."""
+        ...
+
+    async def drop_edges(self, deployment_id: UUID) -> None: ...
+    async def automations_seen(self) -> datetime | None:
+        """Return the timestamp up to which all changes of automations are in the ledger; `None` for a new ledger."""
+        ...
+
+    async def set_automations_seen(self, stamp: datetime) -> None: ...
+
+
+class MemoryConsumers:
+    """Consumers in memory: enough to check deployments and to make their automations."""
+
+    def __init__(self) -> None:
+        self._state = State()
+        self._numbers = count(1)
+        self._known: dict[int, KnownConsumer] = {}
+        self.producers: dict[UUID, Deployed] = {}
+        self._automations_seen: datetime | None = None
+
+    async def consumers(self) -> Sequence[KnownConsumer]:
+        return list(self._known.values())
+
+    async def deploy(self, deployed: Deployed, *, paused: bool) -> Consumer:
+        number = next(self._numbers)
+        consumer = Consumer(number, deployed.name, deployed.id, deployed.options, paused, deployed.held)
+        registry.deploy(self._state, consumer)
+        self._known[number] = KnownConsumer(consumer, deployed.text)
+        return consumer
+
+    async def change(self, consumer: int, deployed: Deployed) -> None:
+        known = self._known[consumer]
+        changed = registry.change(self._state, known.consumer, deployed.options)
+        self._known[consumer] = replace(known, consumer=changed, text=deployed.text)
+
+    async def switch(self, consumer: int, *, paused: bool | None = None, held: bool | None = None) -> None:
+        known = self._known[consumer]
+        switched = registry.switch(self._state, known.consumer, paused=paused, held=held)
+        self._known[consumer] = replace(known, consumer=switched)
+
+    async def remove(self, consumer: int) -> None:
+        registry.remove(self._state, self._known.pop(consumer).consumer)
+
+    async def set_automation(self, consumer: int, automation_id: UUID) -> None:
+        self._known[consumer] = replace(self._known[consumer], automation_id=automation_id)
+
+    async def set_edges(self, deployed: Deployed) -> None:
+        self.producers[deployed.id] = deployed
+
+    async def drop_edges(self, deployment_id: UUID) -> None:
+        self.producers.pop(deployment_id, None)
+
+    async def automations_seen(self) -> datetime | None:
+        return self._automations_seen
+
+    async def set_automations_seen(self, stamp: datetime) -> None:
+        self._automations_seen = stamp

@@ -1,0 +1,154 @@
+"""Reconcile one deployment: its consumer in the ledger, and the automation that shows its schedule.
+
+Each step compares what should exist with what exists, so that the next call makes up for a step that failed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+from uuid import UUID
+
+from assetflow.errors import AssetflowError
+from assetflow.evaluator.consumers.consumer_ledger import ConsumerLedger, KnownConsumer
+from assetflow.evaluator.consumers.cycles import Cycle
+from assetflow.prefect_io.automations import Automations, Content, Delivery, Shown, automation_for, in_step
+from assetflow.prefect_io.deployments import Deployed
+
+logger = logging.getLogger("assetflow.evaluator")
+
+LONGEST_REPORT = 50_000
+
+What = Literal["deployed", "changed", "removed", "paused", "resumed", "held", "released", "shown", "reshown", "hidden"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A change of a consumer or (shown, reshown, hidden) of the automation of a deployment."""
+
+    what: What
+    name: str
+
+
+@dataclass
+class SyncReport:
+    """The result of reconciling deployments.
+
+    Attributes:
+        steps: the steps that were made, at most the last 50,000.
+        scheduled: the deployments that have a schedule.
+        problems: the deployments that cannot be used, or not be reconciled now; their consumers stay as they were.
+        cycles: the cycles on which consumers may start each other for ever.
+    """
+
+    steps: deque[Step] = field(default_factory=lambda: deque[Step](maxlen=LONGEST_REPORT))
+    scheduled: dict[UUID, Deployed] = field(default_factory=dict[UUID, Deployed])
+    problems: dict[UUID, AssetflowError] = field(default_factory=dict[UUID, AssetflowError])
+    cycles: list[Cycle] = field(default_factory=list[Cycle])
+
+
+class Reconciler:
+    """Reconciles deployments, one at a time.
+
+    Parameters:
+        shown: assetflow's automations in Prefect, by id; the reconciler adds those that it makes and removes those that
+            it deletes.
+        report: receives each step.
+        delivery: who decides: the evaluator, or Prefect by its automations.
+    """
+
+    def __init__(
+        self,
+        ledger: ConsumerLedger,
+        automations: Automations,
+        shown: dict[UUID, Shown],
+        report: SyncReport,
+        delivery: Delivery,
+    ) -> None:
+        self._ledger = ledger
+        self._automations = automations
+        self._shown = shown
+        self._report = report
+        self._delivery: Delivery = delivery
+
+    async def remove(self, deployment_id: UUID, known: KnownConsumer | None, shown: Sequence[Shown]) -> None:
+        """Remove the consumer and the automations of a deployment that is gone, or has no schedule any more.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused, LedgerError
+        """
+        self._report.scheduled.pop(deployment_id, None)
+        self._report.problems.pop(deployment_id, None)
+        if known is not None:
+            await self._ledger.remove(known.consumer.id)
+            self._note("removed", known.consumer.name)
+        for each in shown:
+            await self._hide(each)
+
+    async def reconcile(self, deployed: Deployed, known: KnownConsumer | None, shown: Sequence[Shown]) -> None:
+        """Create or update the consumer and the automation of one deployment.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused, LedgerError, AssetflowError: its schedule cannot be used.
+        """
+        wanted = automation_for(deployed.id, deployed.name, deployed.options, delivery=self._delivery)
+        kept = await self._keep(known, shown)
+        # The automation's switch is the pause. A deleted automation is made again as the ledger remembers it.
+        paused = not kept.enabled if kept is not None else known is not None and known.consumer.paused
+        if known is None:
+            consumer = await self._ledger.deploy(deployed, paused=paused)
+            self._note("deployed", deployed.name)
+        else:
+            consumer = known.consumer
+            await self._change(known, deployed, paused)
+        self._report.scheduled[deployed.id] = deployed
+        automation_id = await self._show(deployed, wanted, kept, enabled=not paused)
+        if known is None or known.automation_id != automation_id:
+            await self._ledger.set_automation(consumer.id, automation_id)
+        for each in shown:
+            if each.id != automation_id:
+                await self._hide(each)
+
+    async def _keep(self, known: KnownConsumer | None, shown: Sequence[Shown]) -> Shown | None:
+        """Return the one automation to keep: the ledger's, else one that is switched off, else any; `None` for none."""
+        automation_id = known.automation_id if known is not None else None
+        if not shown and automation_id is not None:
+            return await self._automations.find(automation_id)
+        return min(shown, key=lambda each: (each.id != automation_id, each.enabled, each.id), default=None)
+
+    async def _change(self, known: KnownConsumer, deployed: Deployed, paused: bool) -> None:
+        consumer = known.consumer
+        if known.text != deployed.text:
+            await self._ledger.change(consumer.id, deployed)
+            self._note("changed", deployed.name)
+        if consumer.paused != paused:
+            await self._ledger.switch(consumer.id, paused=paused)
+            self._note("paused" if paused else "resumed", deployed.name)
+        if consumer.held != deployed.held:
+            await self._ledger.switch(consumer.id, held=deployed.held)
+            self._note("held" if deployed.held else "released", deployed.name)
+
+    async def _show(self, deployed: Deployed, wanted: Content, kept: Shown | None, *, enabled: bool) -> UUID:
+        """Create or update the automation of a deployment, and return its id."""
+        if kept is None:
+            automation_id = await self._automations.create(wanted, enabled=enabled)
+            self._note("shown", deployed.name)
+            self._shown[automation_id] = Shown(automation_id, None, deployed.id, enabled, wanted)
+            return automation_id
+        if not in_step(kept, wanted):
+            await self._automations.update(kept, wanted)
+            self._note("reshown", deployed.name)
+        self._shown.setdefault(kept.id, kept)
+        return kept.id
+
+    async def _hide(self, shown: Shown) -> None:
+        await self._automations.delete(shown.id)
+        self._shown.pop(shown.id, None)
+        self._note("hidden", shown.name)
+
+    def _note(self, what: What, name: str) -> None:
+        self._report.steps.append(Step(what, name))
+        logger.info("%s %s", what, name)

@@ -1,0 +1,288 @@
+"""Keep three things in step: deployments, the consumers in the ledger, and the automations that show their schedules.
+
+Deployments define the schedules, and automations what is paused; the ledger and the automations follow. Each deployment
+is reconciled separately: a step that fails is made again at the next look, and a deployment that cannot be used does
+not hold up the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from assetflow.errors import AssetflowError, InvalidSchedule, LedgerError, PrefectUnreachable, StatementRefused
+from assetflow.evaluator.consumers.consumer_ledger import ConsumerLedger, KnownConsumer
+from assetflow.evaluator.consumers.cycles import find_cycles
+from assetflow.evaluator.consumers.reconcile import Reconciler, SyncReport
+from assetflow.evaluator.health import heard
+from assetflow.prefect_io.automations import Automations, Delivery, Shown
+from assetflow.prefect_io.deployments import Deployed, Deployments
+from assetflow.prefect_io.rest import PrefectApi
+from assetflow.prefect_io.websocket import subscribe
+
+logger = logging.getLogger("assetflow.evaluator")
+
+SECONDS_BETWEEN_LOOKS = 5.0
+CHANGES = ("prefect.deployment.", "prefect.automation.")
+UNREACHABLE_IN_A_ROW = 3
+# Two changes may become visible in another order than that of their timestamps.
+OVERLAP = timedelta(minutes=1)
+
+
+class Registry:
+    """The consumers of one Prefect server.
+
+    Parameters:
+        delivery: who decides: the evaluator, or Prefect by its automations (`ASSETFLOW_DELIVERY`).
+        seconds: the most seconds between two looks at Prefect.
+
+    Attributes:
+        report: the steps since the start, and the problems that exist now.
+    """
+
+    def __init__(
+        self,
+        api: PrefectApi,
+        ledger: ConsumerLedger,
+        *,
+        delivery: Delivery = "evaluator",
+        seconds: float = SECONDS_BETWEEN_LOOKS,
+    ) -> None:
+        self._url = api.connect_url
+        self._ledger = ledger
+        self._seconds = seconds
+        self._deployments = Deployments(api)
+        self._automations = Automations(api)
+        self._deployed: dict[UUID, Deployed] = {}
+        self._shown: dict[UUID, Shown] = {}
+        # The deployments to reconcile, in the order in which their changes were seen.
+        self._waiting: dict[UUID, None] = {}
+        self._knows_ledger = False
+        self._seen: datetime | None = None
+        self._declarations_changed = False
+        self._nudged = asyncio.Event()
+        self._looking = asyncio.Lock()
+        self.report = SyncReport()
+        self._reconciler = Reconciler(ledger, self._automations, self._shown, self.report, delivery)
+
+    def nudge(self) -> None:
+        """Look at Prefect now, because something has changed there."""
+        self._nudged.set()
+
+    def inherited(self, deployment_id: UUID) -> str:
+        """Return a fingerprint of the values that runs copy from a deployment; empty if they are not known yet."""
+        deployed = self.report.scheduled.get(deployment_id)
+        return "" if deployed is None else deployed.inherited
+
+    async def run(self, looked: Callable[[], None] = lambda: None) -> None:
+        """Sync whenever Prefect sends a change, and every few seconds, until cancelled.
+
+        Parameters:
+            looked: called after each look.
+
+        Raises:
+            PrefectUnreachable, LedgerError: call it again, nothing is lost.
+        """
+        listening = asyncio.create_task(self._listen())
+        try:
+            while True:
+                self._nudged.clear()
+                await self.sync()
+                looked()
+                await heard(self._nudged, self._seconds)
+        finally:
+            listening.cancel()
+
+    async def begin(self) -> None:
+        """Make the part of the first look that runs depend on: what changed since the last look for this ledger.
+
+        Reading ten thousand automations takes Prefect longer than all the rest. Those that did not change are as the
+        ledger has them; `run` reads all of them first. For a new ledger, all are read now.
+
+        Raises:
+            PrefectUnreachable, LedgerError: the next call does the rest.
+        """
+        async with self._looking:
+            seen = await self._ledger.automations_seen()
+            if seen is None:
+                await self._sync()
+                return
+            await self._look_at_ledger()
+            await self._look_at_deployments()
+            shown = _by_deployment(await self._automations.changed_since(seen - OVERLAP))
+            known = await self._known()
+            settled = {each for each in self._waiting if each not in shown and self._is_settled(each, known.get(each))}
+            self.report.scheduled.update({each: self._deployed[each] for each in settled if each in known})
+            await self._reconcile_all([each for each in self._waiting if each not in settled], known, shown)
+
+    async def sync(self) -> None:
+        """Look at Prefect once, and reconcile what changed since the last look.
+
+        Raises:
+            PrefectUnreachable, LedgerError: the next call does the rest.
+        """
+        async with self._looking:
+            await self._sync()
+
+    async def _sync(self) -> None:
+        await self._look()
+        if not self._waiting:
+            return
+        await self._reconcile_all(list(self._waiting), await self._known(), _by_deployment(self._shown.values()))
+        if not self._waiting:
+            await self._save_seen()
+        if self._declarations_changed:
+            self._warn_of_cycles()
+            self._declarations_changed = False
+
+    async def _known(self) -> Mapping[UUID, KnownConsumer]:
+        return {each.consumer.deployment_id: each for each in await self._ledger.consumers()}
+
+    async def _reconcile_all(
+        self,
+        deployments: Iterable[UUID],
+        known: Mapping[UUID, KnownConsumer],
+        shown: Mapping[UUID, Sequence[Shown]],
+    ) -> None:
+        unreachable = 0
+        for deployment_id in deployments:
+            try:
+                await self._reconcile(deployment_id, known.get(deployment_id), shown.get(deployment_id, []))
+            except PrefectUnreachable as error:
+                # If only this deployment is affected, it must not hold up the others.
+                self._note_problem(deployment_id, error)
+                unreachable += 1
+                if unreachable == UNREACHABLE_IN_A_ROW:
+                    raise
+            except LedgerError as error:
+                if not isinstance(error, StatementRefused):
+                    raise
+                self._note_problem(deployment_id, error)
+            except Exception as error:
+                # An unexpected error is a problem of this deployment too. The next look tries again.
+                self._note_problem(deployment_id, InvalidSchedule(f"deployment {deployment_id} fails: {error!r}"))
+            else:
+                unreachable = 0
+                del self._waiting[deployment_id]
+
+    def _is_settled(self, deployment_id: UUID, known: KnownConsumer | None) -> bool:
+        """Return True if the ledger has the deployment as it is, unless its automation has changed."""
+        deployed = self._deployed.get(deployment_id)
+        if deployed is None or deployed.problem is not None:
+            return False
+        if known is None:
+            return not deployed.is_scheduled
+        unchanged = known.text == deployed.text and known.consumer.held == deployed.held
+        return unchanged and deployed.is_scheduled and known.automation_id is not None
+
+    async def _save_seen(self) -> None:
+        """Store the timestamp of the newest automation that the ledger follows."""
+        newest = max((each.updated for each in self._shown.values() if each.updated), default=None)
+        if newest is not None and newest != self._seen:
+            await self._ledger.set_automations_seen(newest)
+            self._seen = newest
+
+    async def _listen(self) -> None:
+        """Nudge when Prefect sends a change. While it cannot, the look every few seconds finds the changes."""
+        while True:
+            with suppress(PrefectUnreachable):
+                async with subscribe(self._url, prefixes=CHANGES) as events:
+                    async for _ in events:
+                        self.nudge()
+            await asyncio.sleep(self._seconds)
+
+    async def _look(self) -> None:
+        """Note what changed in Prefect. A deployment stays noted until it is reconciled."""
+        await self._look_at_ledger()
+        await self._look_at_deployments()
+        await self._look_at_automations()
+
+    async def _look_at_ledger(self) -> None:
+        if not self._knows_ledger:
+            self._waiting.update(dict.fromkeys(await self._known()))
+            self._knows_ledger = True
+
+    async def _look_at_deployments(self) -> None:
+        deployments = await self._deployments.changes()
+        self._declarations_changed |= bool(deployments)
+        for deployed in deployments.changed:
+            self._deployed[deployed.id] = deployed
+            self._waiting[deployed.id] = None
+        for deployment_id in deployments.gone:
+            self._deployed.pop(deployment_id, None)
+            self._waiting[deployment_id] = None
+
+    async def _look_at_automations(self) -> None:
+        automations = await self._automations.changes()
+        for shown in automations.changed:
+            self._note(self._shown.get(shown.id))
+            self._shown[shown.id] = shown
+            self._note(shown)
+        for automation_id in automations.gone:
+            self._note(self._shown.pop(automation_id, None))
+
+    def _note(self, shown: Shown | None) -> None:
+        if shown is not None and shown.deployment_id is not None:
+            self._waiting[shown.deployment_id] = None
+
+    async def _reconcile(self, deployment_id: UUID, known: KnownConsumer | None, shown: Sequence[Shown]) -> None:
+        """Reconcile one deployment."""
+        deployed = self._deployed.get(deployment_id)
+        if deployed is None:
+            if await self._deployments.is_gone(deployment_id):
+                await self._reconciler.remove(deployment_id, known, shown)
+                await self._ledger.drop_edges(deployment_id)
+            return
+        try:
+            if problem := _problem(deployed, known):
+                raise problem
+            if not deployed.is_scheduled:
+                await self._reconciler.remove(deployment_id, known, shown)
+                if deployed.text:
+                    await self._ledger.set_edges(deployed)
+                return
+            await self._reconciler.reconcile(deployed, known, shown)
+        except (PrefectUnreachable, LedgerError):
+            raise
+        except AssetflowError as error:
+            self._note_problem(deployment_id, error if deployed.name in error.where else error.at(deployed.where))
+        else:
+            self.report.problems.pop(deployment_id, None)
+
+    def _note_problem(self, deployment_id: UUID, error: AssetflowError) -> None:
+        """Keep the reason why a deployment is not in step, and log it once."""
+        before = self.report.problems.get(deployment_id)
+        self.report.problems[deployment_id] = error
+        if str(before) != str(error):
+            logger.error("%s", error)
+
+    def _warn_of_cycles(self) -> None:
+        cycles = find_cycles({each.name: each.declaration for each in self._deployed.values() if each.declaration})
+        for cycle in cycles:
+            if cycle not in self.report.cycles:
+                logger.warning("%s", cycle)
+        self.report.cycles = cycles
+
+
+def _by_deployment(shown: Iterable[Shown]) -> Mapping[UUID, Sequence[Shown]]:
+    found: dict[UUID, list[Shown]] = {}
+    for each in shown:
+        if each.deployment_id is not None:
+            found.setdefault(each.deployment_id, []).append(each)
+    return found
+
+
+def _problem(deployed: Deployed, known: KnownConsumer | None) -> AssetflowError | None:
+    if deployed.problem is not None:
+        return deployed.problem
+    if known is not None and deployed.bare:
+        return InvalidSchedule(
+            "Prefect lost its parameter schema, and its asset schedule with it",
+            where=deployed.where,
+            fix="Deploy it again; the consumer stays as it was until then",
+        )
+    return None

@@ -1,0 +1,1 @@
+"""Updates on their way from Prefect into the ledger."""

@@ -1,0 +1,228 @@
+"""Read Prefect's logs for updates that the websocket did not bring, with an overlap so that none is missed.
+
+There are three sweeps: a short one every few seconds, a wide one every minute (the clocks of producers differ, and
+Prefect stores events late), and one over the whole window after the start. Reading an event again costs little (see
+`intake`). `late_events` finds events that Prefect stores even later, by counting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+
+from assetflow.evaluator.health import Health, heard, logger
+from assetflow.evaluator.incoming.intake import Intake
+from assetflow.evaluator.incoming.late_events import LateEvents
+from assetflow.evaluator.incoming.log_reading import Entry, logged_progress, merge
+from assetflow.evaluator.ports import EvaluatorLedger, RecordingLog, UpdateLog
+from assetflow.prefect_io.names import ASSET_UPDATED, MATERIALIZATION_SUCCEEDED
+from assetflow.prefect_io.recordings import created
+
+UPDATES = (ASSET_UPDATED, MATERIALIZATION_SUCCEEDED)
+OLDER = "reading Prefect's older events"
+AHEAD = timedelta(days=1)
+SLICE = 1_000
+
+
+@dataclass(frozen=True)
+class Sweeps:
+    """How often Prefect's logs are read, and how far back.
+
+    Attributes:
+        every: the time between two short sweeps.
+        overlap: how far a short sweep reads back behind the last one.
+        wide_every, wide_overlap: the same for the wide sweep.
+        window: how far back the sweep after the start reads; Prefect keeps events for seven days.
+        save_every: how far the cursors may advance before they are saved in the ledger.
+        late_every: the time between two looks for events that were stored late.
+    """
+
+    every: timedelta = timedelta(seconds=3)
+    overlap: timedelta = timedelta(seconds=30)
+    wide_every: timedelta = timedelta(seconds=60)
+    wide_overlap: timedelta = timedelta(minutes=15)
+    window: timedelta = timedelta(days=7)
+    save_every: timedelta = timedelta(seconds=10)
+    late_every: timedelta = timedelta(seconds=60)
+
+
+class CatchUp:
+    """The sweeps over Prefect's artifacts and its event log.
+
+    Parameters:
+        floor: the beginning of the ledger; older updates are not recorded.
+    """
+
+    def __init__(
+        self,
+        artifacts: RecordingLog,
+        events: UpdateLog,
+        intake: Intake,
+        ledger: EvaluatorLedger,
+        health: Health,
+        now: Callable[[], datetime],
+        floor: datetime,
+        sweeps: Sweeps | None = None,
+    ) -> None:
+        self._artifacts = artifacts
+        self._events = events
+        self._intake = intake
+        self._ledger = ledger
+        self._health = health
+        self._now = now
+        self._floor = floor
+        self._sweeps = sweeps or Sweeps()
+        self._late = LateEvents(events, UPDATES)
+        self._wanted = asyncio.Event()
+        self._artifacts_read = floor
+        self._events_read = floor
+        self._saved = floor
+        self._whole_window_read = False
+        # When the last sweep began that has read to its end: everything that was stored until then is recorded.
+        self.read_until: datetime | None = None
+
+    def want(self) -> None:
+        """Sweep now: an update may have been missed."""
+        self._wanted.set()
+
+    async def start(self) -> None:
+        """Make the first sweep, from where the last evaluator stopped.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused, LedgerError
+        """
+        self._artifacts_read = await self._ledger.cursor("artifacts") or self._floor
+        self._events_read = self._saved = await self._ledger.cursor("events") or self._floor
+        await self.sweep(self._sweeps.overlap)
+
+    async def whole_window(self) -> None:
+        """Sweep once over everything that Prefect still has, back to the beginning of the ledger.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused, LedgerError
+        """
+        await self.sweep(self._sweeps.window)
+
+    async def run(self) -> None:
+        """Sweep until cancelled.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused, LedgerError: call it again.
+        """
+        widened = self._now()
+        while True:
+            self._wanted.clear()
+            now = self._now()
+            # If the clock was set back, the time since the last wide sweep is unknown.
+            is_wide = now < widened or now - widened >= self._sweeps.wide_every
+            await self.sweep(self._sweeps.wide_overlap if is_wide else self._sweeps.overlap)
+            self._health.up("reading Prefect's logs")
+            if is_wide:
+                widened = now
+            await heard(self._wanted, self._sweeps.every.total_seconds())
+
+    async def run_older(self) -> None:
+        """Read the whole window once, and then the events that Prefect stores in it late, until cancelled.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused, LedgerError: call it again.
+        """
+        if not self._whole_window_read:
+            # Count first, so that events that are stored while the window is read are read again.
+            await self._late.look(*self._late_window())
+            await self.whole_window()
+            self._late.mark_read()
+            self._whole_window_read = True
+        while True:
+            self._health.up(OLDER)
+            await asyncio.sleep(self._late.pause(self._sweeps.late_every.total_seconds()))
+            await self.late_events()
+
+    async def late_events(self) -> None:
+        """Record the events that were stored since the last look, with times that were read long before.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused, LedgerError
+        """
+        for since, until in await self._late.look(*self._late_window()):
+            await self._take(self._events_between(max(since, self._floor), until))
+        self._late.mark_read()
+
+    async def sweep(self, overlap: timedelta) -> None:
+        """Read both logs, from the last sweep minus `overlap`, and hand their entries to the intake, oldest first.
+
+        Artifacts are ordered by their creation, events by the time when they occurred. The next slice is read when the
+        last one is in the ledger and the cursors are behind it. So a long backlog takes little memory, and the sweep
+        after one that was killed goes on from there.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused, LedgerError
+        """
+        started = self._now()
+        self._move_out_of_future(started)
+        newest = [self._artifacts_read]
+        entries = merge(
+            self._artifacts_since(self._back(self._artifacts_read, overlap), newest),
+            self._events_between(self._back(self._events_read, overlap), started + AHEAD),
+        )
+        await self._take(entries, partial(self._reached, until=started))
+        self._intake.looked(started)
+        self.read_until = started if self.read_until is None else max(self.read_until, started)
+        # The sweep over the whole window runs beside short ones, which may have read further.
+        self._artifacts_read = max(self._artifacts_read, *newest)
+        self._events_read = max(self._events_read, started)
+        await self._save()
+
+    async def _take(
+        self, entries: AsyncIterator[Entry], reached: Callable[[datetime], Awaitable[None]] | None = None
+    ) -> None:
+        """Hand the entries to the intake, and return when all of them are in the ledger.
+
+        Args:
+            reached: called after each slice with the time of its last entry.
+        """
+        async with logged_progress(logger) as progress:
+            async for moment, hand_over in entries:
+                hand_over()
+                progress.advance(moment)
+                if progress.read % SLICE == 0:
+                    await self._intake.settled()
+                    if reached is not None:
+                        await reached(moment)
+            await self._intake.settled()
+
+    async def _artifacts_since(self, since: datetime, newest: list[datetime]) -> AsyncIterator[Entry]:
+        async for artifact in self._artifacts.updates_since(since):
+            newest.append(max(newest.pop(), created(artifact)))
+            yield created(artifact), partial(self._intake.take_artifact, artifact)
+
+    async def _events_between(self, since: datetime, until: datetime) -> AsyncIterator[Entry]:
+        async for event in self._events.between(since, until, UPDATES):
+            yield datetime.fromisoformat(event["occurred"]), partial(self._intake.take_event, event)
+
+    async def _reached(self, moment: datetime, until: datetime) -> None:
+        self._artifacts_read = max(self._artifacts_read, min(moment, until))
+        self._events_read = max(self._events_read, min(moment, until))
+        await self._save()
+
+    def _move_out_of_future(self, now: datetime) -> None:
+        """Set cursors that are in the future back to now: a clock that was ahead left them, and they hide updates."""
+        self._floor = min(self._floor, now)
+        self._artifacts_read = min(self._artifacts_read, now)
+        self._events_read = min(self._events_read, now)
+
+    def _late_window(self) -> tuple[datetime, datetime]:
+        now = self._now()
+        return self._back(now, self._sweeps.window), now
+
+    def _back(self, moment: datetime, overlap: timedelta) -> datetime:
+        return max(self._floor, moment - overlap)
+
+    async def _save(self) -> None:
+        if abs(self._events_read - self._saved) >= self._sweeps.save_every:
+            await self._ledger.set_cursor("artifacts", self._artifacts_read)
+            await self._ledger.set_cursor("events", self._events_read)
+            self._saved = self._events_read

@@ -1,0 +1,273 @@
+"""Queue what the websocket and Prefect's logs bring, and write it to the ledger.
+
+The order in which recordings are accepted is the order of the ledger. A recording leaves the queue when the ledger has
+recorded or refused it. Its id is remembered for a while, so that reading the logs again is cheap.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from uuid import UUID, uuid5
+
+from assetflow.core.codec import event_to_json
+from assetflow.core.events import Recording
+from assetflow.core.visible import shown
+from assetflow.crash_points import reach
+from assetflow.errors import AssetflowError, LedgerError, StatementRefused
+from assetflow.evaluator.health import ENDS_ALL, Backoff, Health, heard
+from assetflow.evaluator.incoming.assembly import Assembly
+from assetflow.evaluator.incoming.seen import Seen
+from assetflow.evaluator.ports import EvaluatorLedger, Json, Refused
+from assetflow.prefect_io.recordings import part_of_recording, recording_from_artifact, recording_from_prefect_event
+
+logger = logging.getLogger("assetflow.evaluator")
+
+LARGEST_BATCH = 1_000
+# An unknown error of the database counts as the ledger's trouble for so many seconds, and then as the fault of a value.
+DOUBT = 120.0
+_UNREADABLE = UUID("0d7f4a4e-41e7-5ab1-8c55-6b3c2f1f2a10")
+
+
+class Intake:
+    """The queue of recordings waiting to be written to the ledger.
+
+    Parameters:
+        on_recorded: called after each write, when there may be decisions to launch.
+        on_missing: called when parts of a recording are late, so that its artifact has to be read.
+    """
+
+    def __init__(
+        self,
+        ledger: EvaluatorLedger,
+        health: Health,
+        now: Callable[[], datetime],
+        on_recorded: Callable[[], None],
+        on_missing: Callable[[], None],
+        assembly: Assembly | None = None,
+    ) -> None:
+        self._ledger = ledger
+        self._health = health
+        self._now = now
+        self._on_recorded = on_recorded
+        self._on_missing = on_missing
+        self._assembly = assembly or Assembly()
+        self._looked: datetime | None = None
+        self._queue: deque[Recording | Refused] = deque()
+        self._arrived = asyncio.Event()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._seen = Seen()
+        self._doubted_since: float | None = None
+
+    def take_event(self, event: Json) -> None:
+        """Accept an event from Prefect: an update, a part of a recording, or something else. It never raises."""
+        number = _id_of(event)
+        if number in self._seen and not self._seen.has_other_content(number, event):
+            return
+        try:
+            recording = recording_from_prefect_event(event)
+            part = part_of_recording(event)
+            if recording is not None and part is not None and part[1] > 1:
+                recording = self._assembly.add(recording, part[1], self._now())
+                self._arrived.set()
+        except Exception as error:
+            self._refuse(number, event, error)
+            return
+        if recording is not None:
+            self._accept(recording)
+
+    def take_artifact(self, artifact: Json) -> None:
+        """Accept a recording that a task wrote as an artifact. It never raises."""
+        number = _id_of(artifact)
+        if number in self._seen:
+            return
+        try:
+            recording = recording_from_artifact(artifact)
+        except Exception as error:
+            self._refuse(number, artifact, error)
+            return
+        self._assembly.drop(recording.id)
+        self._accept(recording, number)
+
+    def take(self, recording: Recording) -> None:
+        """Accept a complete recording."""
+        self._assembly.drop(recording.id)
+        self._accept(recording)
+
+    def looked(self, began: datetime) -> None:
+        """Note that a sweep that began at this time has handed over all artifacts that existed then."""
+        self._looked = began if self._looked is None else max(self._looked, began)
+
+    async def settled(self) -> None:
+        """Return when everything that was accepted so far is in the ledger."""
+        await self._empty.wait()
+
+    @property
+    def is_idle(self) -> bool:
+        """True if nothing is queued, and no recording lacks parts."""
+        return not self._queue and not self._assembly
+
+    async def run(self) -> None:
+        """Write what is queued, until cancelled. An error of the ledger does not end it: it tries again.
+
+        Raises:
+            LeaseLost, LedgerForeign: another evaluator has taken over.
+        """
+        backoff = Backoff()
+        while True:
+            await self._something()
+            batch = [self._queue[place] for place in range(min(len(self._queue), LARGEST_BATCH))]
+            try:
+                await self._write(batch)
+            except ENDS_ALL:
+                raise
+            except (LedgerError, OSError) as error:
+                # The ledger is in trouble, not the recordings: they stay at the head of the queue.
+                self._doubt(error)
+                self._health.down("ledger", error)
+                await asyncio.sleep(backoff.next())
+                continue
+            backoff.reset()
+            self._doubted_since = None
+            self._health.up("ledger")
+            for _ in batch:
+                self._queue.popleft()
+            if not self._queue:
+                self._empty.set()
+            self._on_recorded()
+
+    async def _something(self) -> None:
+        """Return when there is something to write. Check recordings with missing parts meanwhile."""
+        while not self._queue:
+            self._arrived.clear()
+            if not await heard(self._arrived, 0.25 if len(self._assembly) else None):
+                self._check_parts()
+
+    def _check_parts(self) -> None:
+        now = self._now()
+        for recording in self._assembly.give_up(now, self._looked):
+            logger.warning("recording %s: parts of it never came and it has no artifact; taken as it is", recording.id)
+            self._accept(recording)
+        if self._assembly.has_overdue(now):
+            self._on_missing()
+
+    async def _write(self, batch: list[Recording | Refused]) -> None:
+        recordings = [item for item in batch if isinstance(item, Recording)]
+        reach("between-event-and-ledger")
+        if recordings:
+            try:
+                await self._record(recordings)
+            except Exception as error:
+                if not self._is_fault_of_a_value(error):
+                    raise
+                await self._record_one_by_one(recordings)
+        for item in batch:
+            if isinstance(item, Refused):
+                await self._keep(item)
+        reach("between-ledger-and-launch")
+
+    async def _record(self, recordings: list[Recording]) -> None:
+        written = await self._ledger.record(recordings)
+        for uri in written.new_assets:
+            logger.info("new asset %s", uri)
+        for warning in written.warnings:
+            logger.warning(warning)
+        if written.events:
+            about = {"recordings": [str(recording.id) for recording in recordings]}
+            logger.info("updates recorded: %d, decisions made: %d", written.events, written.decisions, extra=about)
+
+    async def _record_one_by_one(self, recordings: list[Recording]) -> None:
+        """Record each of them alone. Those that cannot be recorded are refused."""
+        for recording in recordings:
+            try:
+                await self._record([recording])
+            except Exception as error:
+                if not self._is_fault_of_a_value(error):
+                    raise
+                await self._keep(_set_aside(recording, error))
+
+    async def _keep(self, refused: Refused) -> None:
+        """Store what is refused, without its content if the content cannot be written."""
+        for kept in (refused, replace(refused, event={"id": str(refused.id)})):
+            try:
+                await self._ledger.refuse(kept)
+            except Exception as error:
+                if not self._is_fault_of_a_value(error):
+                    raise
+                logger.warning("%s is refused (%s) and cannot be kept: %s", refused.id, refused.reason, error)
+            else:
+                return
+
+    def _doubt(self, error: Exception) -> None:
+        """Note since when an unknown error of the database stops the queue."""
+        if not isinstance(error, StatementRefused):
+            self._doubted_since = None
+        elif self._doubted_since is None:
+            self._doubted_since = time.monotonic()
+
+    def _is_fault_of_a_value(self, error: Exception) -> bool:
+        """Return True if the values to be written caused the error, not the ledger."""
+        if isinstance(error, StatementRefused):
+            return self._doubted_since is not None and time.monotonic() - self._doubted_since >= DOUBT
+        return not isinstance(error, LedgerError | OSError)
+
+    def _accept(self, recording: Recording, *also: UUID) -> None:
+        # An event with a known id and other content is passed to the ledger, which logs a warning.
+        new = [event for event in recording.events if not self._seen.has(event)]
+        for number in also:
+            self._seen.add(number)
+        for event in recording.events:
+            self._seen.add_event(event)
+        if new or not recording.events:
+            self._enqueue(recording)
+
+    def _refuse(self, number: UUID, data: Json, error: Exception) -> None:
+        if not isinstance(error, AssetflowError):
+            logger.exception("%s cannot be read; it is kept as refused", number)
+        else:
+            logger.warning("refused %s: %s", number, shown(error))
+        self._seen.add(number)
+        self._enqueue(_refused(number, data, error))
+
+    def _enqueue(self, item: Recording | Refused) -> None:
+        self._queue.append(item)
+        self._empty.clear()
+        self._arrived.set()
+
+
+def _id_of(data: Json) -> UUID:
+    """Return the id that Prefect gave, else an id derived from the content."""
+    try:
+        return UUID(str(data["id"]))
+    except (KeyError, ValueError):
+        return uuid5(_UNREADABLE, repr(data))
+
+
+def _set_aside(recording: Recording, error: Exception) -> Refused:
+    """Return the recording as refused, with its events."""
+    if isinstance(error, AssetflowError):
+        logger.warning("recording %s cannot be recorded; it is kept as refused: %s", recording.id, shown(error))
+    else:
+        logger.exception("recording %s cannot be recorded; it is kept as refused", recording.id)
+    events: list[Json] = []
+    for event in recording.events:
+        try:
+            events.append(event_to_json(event))
+        except Exception:
+            events.append({"id": str(event.id)})
+    return _refused(recording.id, {"id": str(recording.id), "events": events}, error)
+
+
+def _refused(number: UUID, data: Json, error: Exception) -> Refused:
+    # The reason may quote text that cannot be written or displayed.
+    if isinstance(error, AssetflowError):
+        return Refused(number, data, shown(error), error.rule)
+    return Refused(
+        number, data, shown(f"it cannot be recorded: {error}. This is unexpected; the evaluator's log has more")
+    )

@@ -1,0 +1,68 @@
+"""Remember the latest ids, so that reading Prefect's logs again is cheap."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import cast
+from uuid import UUID
+
+from assetflow.core.events import AssetEvent, canonical_json
+from assetflow.evaluator.ports import Json
+from assetflow.prefect_io.names import MATERIALIZATION_SUCCEEDED, RECORDING_LABEL
+
+MOST = 50_000
+
+
+class Seen:
+    """The latest ids, each with the hashes of the contents that came under it.
+
+    An event counts as seen while it waits in the intake: it leaves the intake for the ledger only.
+    """
+
+    def __init__(self) -> None:
+        # An id has no hash if its content does not matter.
+        self._contents: OrderedDict[UUID, frozenset[int]] = OrderedDict()
+
+    def __contains__(self, number: UUID) -> bool:
+        return number in self._contents
+
+    def has(self, event: AssetEvent) -> bool:
+        """Return True if an event with this id and this content was seen."""
+        return self._has(event.id, _content_of(event))
+
+    def has_other_content(self, number: UUID, event: Json) -> bool:
+        """Return True if an event from outside assetflow has an id that was seen with other contents only."""
+        try:
+            is_part = RECORDING_LABEL in event["resource"]
+            return not is_part and not self._has(number, _content_from_outside(event))
+        except Exception:
+            # The event is damaged, and its id was seen.
+            return False
+
+    def add(self, number: UUID, *contents: int) -> None:
+        """Remember an id, and forget the oldest ids."""
+        self._contents[number] = self._contents.get(number, frozenset()).union(contents)
+        while len(self._contents) > MOST:
+            self._contents.popitem(last=False)
+
+    def add_event(self, event: AssetEvent) -> None:
+        """Remember an event with its content."""
+        self.add(event.id, _content_of(event))
+
+    def _has(self, number: UUID, content: int) -> bool:
+        contents = self._contents.get(number)
+        return contents is not None and (not contents or content in contents)
+
+
+def _content_of(event: AssetEvent) -> int:
+    uri, key, extra = event.content
+    return hash((uri, key, canonical_json(extra)))
+
+
+def _content_from_outside(event: Json) -> int:
+    """Return the hash of an event as Prefect sends it; to check the event first would take too long."""
+    payload = cast(Json, event["payload"] or {})
+    uri = event["resource"]["prefect.resource.id"]
+    if event["event"] == MATERIALIZATION_SUCCEEDED:
+        return hash((uri, None, canonical_json(payload)))
+    return hash((uri, payload.get("partition_key"), canonical_json(payload.get("extra") or {})))

@@ -1,0 +1,44 @@
+"""Tell whether an evaluator is alive. CLI, API and pages show the answer in the same words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from socket import gethostname
+
+from assetflow.ledger.lease.lease import is_running
+from assetflow.ledger.lease.standby import Evaluators
+
+
+@dataclass(frozen=True)
+class Downtime:
+    """Why nobody evaluates, and what follows from it."""
+
+    reason: str
+    effect: str
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.effect}"
+
+
+STOPPED = Downtime(
+    "No evaluator is running",
+    "updates and decisions wait until one is started, with `assetflow evaluator start`",
+)
+SILENT = Downtime(
+    "The evaluator hangs, or cannot write to the ledger", "updates and decisions wait; its log has the reason"
+)
+
+
+def downtime(evaluators: Evaluators) -> Downtime | None:
+    """Return why nobody evaluates now, or `None` if an evaluator is alive."""
+    if evaluators.alive:
+        return None
+    return SILENT if is_silent(evaluators) else STOPPED
+
+
+def is_silent(evaluators: Evaluators) -> bool:
+    """Return True if the evaluator's process is running, on this machine, but does not renew its lease."""
+    lease = evaluators.lease
+    if evaluators.alive or lease is None or lease.holder.host != gethostname():
+        return False
+    return is_running(lease.holder.pid)

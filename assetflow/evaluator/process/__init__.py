@@ -1,0 +1,1 @@
+"""The evaluator as a process: its start, its lease, its loops, and the commands beside it."""

@@ -1,0 +1,139 @@
+"""Put an evaluator together: the ledger under its lease, Prefect's API, and the parts that work on both.
+
+Only here do the evaluator's loops meet the implementations of their ports.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from uuid import UUID
+
+from assetflow.errors import InvalidCall, InvalidSettings, PrefectUnreachable
+from assetflow.evaluator.consumers.registry import Registry
+from assetflow.evaluator.health import keep_going, logger
+from assetflow.evaluator.incoming.catch_up import UPDATES
+from assetflow.evaluator.ports import Json, Launch, Prefect
+from assetflow.evaluator.process import binding
+from assetflow.evaluator.process.evaluator import Evaluator, Options, utc_now
+from assetflow.evaluator.process.ledger_thread import LedgerThread
+from assetflow.evaluator.process.listeners import ListenerThread
+from assetflow.evaluator.process.prune import CURSOR as PRUNED
+from assetflow.evaluator.process.rebuild import Rebuild
+from assetflow.listeners import load_listeners
+from assetflow.prefect_io.artifact_log import ArtifactLog
+from assetflow.prefect_io.deadline_events import deadline_missed
+from assetflow.prefect_io.decision_events import decision_made
+from assetflow.prefect_io.event_log import EventLog
+from assetflow.prefect_io.flow_runs import FlowRuns, ended_run
+from assetflow.prefect_io.past_runs import past_decisions
+from assetflow.prefect_io.rest import PrefectApi, patiently, prefect_api
+from assetflow.prefect_io.run_notes import RunNotes
+from assetflow.prefect_io.time_runs import TimeRuns
+from assetflow.prefect_io.websocket import subscribe
+from assetflow.settings import get_settings
+
+
+@asynccontextmanager
+async def open_evaluator(
+    options: Options | None = None, *, place: str | Path | None = None
+) -> AsyncGenerator[Evaluator]:
+    """Open an evaluator that holds the lease of its ledger, for a Prefect that belongs to the ledger.
+
+    Parameters:
+        place: the ledger's file or URL; `None` for the one in the settings.
+
+    Raises:
+        EvaluatorRunning, LedgerForeign, LedgerError, InvalidCall, InvalidSettings, PrefectUnreachable: as `evaluate`.
+    """
+    options = options or Options()
+    _refuse_delivery_by_prefect()
+    listeners = load_listeners(get_settings().listeners)
+    async with LedgerThread(place, stand_by=options.stand_by) as ledger, prefect_api() as api:
+        await _bind(api, ledger, options)
+        prefect = _prefect(api, ledger, options)
+        rebuild = Rebuild(ledger, prefect.past_decisions)
+        floor = await _floor(ledger, options.since, rebuild)
+        with ListenerThread(ledger.ledger, listeners) as listener_thread:
+            yield Evaluator(
+                ledger.ledger.id, ledger, prefect, Registry(api, ledger), listener_thread, rebuild, floor, options
+            )
+
+
+def _prefect(api: PrefectApi, ledger: LedgerThread, options: Options) -> Prefect:
+    runs = FlowRuns(api)
+    return Prefect(
+        url=api.url,
+        events=EventLog(api),
+        artifacts=ArtifactLog(api),
+        runs=runs,
+        time_runs=TimeRuns(api, runs),
+        notes=RunNotes(api, options.ui_url),
+        new_updates=partial(subscribe, api.connect_url, names=UPDATES),
+        run_ends=partial(_run_ends, api.connect_url),
+        decision_event=_decision_event,
+        deadline_event=deadline_missed,
+        past_decisions=partial(past_decisions, api),
+        check_binding=partial(binding.check, api, ledger.ledger.id, ledger.note_decider),
+        patiently=patiently,
+    )
+
+
+@asynccontextmanager
+async def _run_ends(url: str) -> AsyncGenerator[AsyncIterator[tuple[UUID, str]]]:
+    async with subscribe(url, prefixes=["prefect.flow-run."]) as events:
+        yield (ended async for event in events if (ended := ended_run(event)) is not None)
+
+
+def _decision_event(launch: Launch, flow_run: UUID) -> Json:
+    now = utc_now().isoformat()
+    return decision_made(launch.decision, launch.consumer, launch.automation, flow_run, now)
+
+
+async def _bind(api: PrefectApi, ledger: LedgerThread, options: Options) -> None:
+    """Make sure that ledger and Prefect belong together, as soon as Prefect answers."""
+    bind = partial(binding.bind, api, ledger.ledger.id, ledger.note_decider, take_over=options.take_over)
+    try:
+        async with asyncio.timeout(options.patience):
+            await keep_going("Prefect", bind, options.health)
+    except TimeoutError as error:
+        raise PrefectUnreachable(
+            f"Prefect did not answer in {options.patience:g} s",
+            where=api.url,
+            fix="Start it again when the Prefect server is up; updates are kept until then",
+        ) from error
+    options.health.up("Prefect")
+    await ledger.set_prefect_url(api.url)
+
+
+async def _floor(ledger: LedgerThread, since: datetime | None, rebuild: Rebuild) -> datetime:
+    """Return the time before which updates are not recorded: the ledger's creation, or an earlier `since`."""
+    floor = await ledger.cursor("floor") or ledger.ledger.created
+    if since is None:
+        return floor
+    pruned = await ledger.cursor(PRUNED)
+    if pruned is not None and since < pruned:
+        raise InvalidCall(
+            f"updates from before {pruned:%Y-%m-%d %H:%M} UTC were pruned from this ledger, and would count again",
+            where="--since",
+            fix=f"Replay from {pruned:%Y-%m-%dT%H:%M}Z or later",
+        )
+    logger.info("replaying updates since %s", since.isoformat())
+    await rebuild.plan(since)
+    for name in ("artifacts", "events"):
+        await ledger.set_cursor(name, since)
+    await ledger.set_cursor("floor", min(floor, since))
+    return min(floor, since)
+
+
+def _refuse_delivery_by_prefect() -> None:
+    if get_settings().delivery == "prefect":
+        raise InvalidSettings(
+            "ASSETFLOW_DELIVERY=prefect is the mode without an evaluator: Prefect's automations start the runs",
+            where="environment",
+            fix="Unset it to let the evaluator decide, or run `assetflow sync` after each deploy instead",
+        )

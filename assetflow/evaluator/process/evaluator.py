@@ -1,0 +1,244 @@
+"""The evaluator: it starts its loops in order, and keeps them going until it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from uuid import UUID
+
+from assetflow.core.consumers import Consumer
+from assetflow.core.time.timetables import Tick
+from assetflow.evaluator.consumers.clock import Clock
+from assetflow.evaluator.consumers.timers import Timers
+from assetflow.evaluator.health import ENDS_ALL, Health, keep_going
+from assetflow.evaluator.incoming.catch_up import OLDER, CatchUp, Sweeps
+from assetflow.evaluator.incoming.intake import Intake
+from assetflow.evaluator.ports import ConsumerRegistry, Launch, Ledger, Prefect
+from assetflow.evaluator.process.held_up import HeldUpWriter
+from assetflow.evaluator.process.listeners import ListenerThread
+from assetflow.evaluator.process.rebuild import Rebuild
+from assetflow.evaluator.runs.announce import Announcer
+from assetflow.evaluator.runs.ends import RunWatch
+from assetflow.evaluator.runs.launch import Launcher
+from assetflow.evaluator.runs.notes import NoteWriter
+from assetflow.listeners import RunCreated
+from assetflow.settings import get_settings
+
+SETTLE_EVERY = 0.02
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of an evaluator.
+
+    Attributes:
+        since: the time from which Prefect's logs are read again; `None` to go on where the last evaluator stopped, or
+            at the creation of a new ledger.
+        take_over: True to use a Prefect that belongs to another ledger, whose evaluator then stops.
+        stand_by: True to wait, on Postgres, while another evaluator is running, and to take over from it.
+        patience: the seconds to wait at the start for a Prefect that does not answer; `None` to wait for ever.
+        sweeps: how often and how far back Prefect's logs are read.
+        lease_every: the seconds between two renewals of the lease.
+        binding_every: the seconds between two checks whether another ledger has taken Prefect over.
+        ui_url: the address of assetflow's pages, for links to them; empty if there are none.
+        health: what works and what does not, already before the evaluator is open.
+    """
+
+    since: datetime | None = None
+    take_over: bool = False
+    stand_by: bool = True
+    patience: float | None = None
+    sweeps: Sweeps = field(default_factory=Sweeps)
+    lease_every: float = 1.0
+    binding_every: float = 10.0
+    ui_url: str = ""
+    health: Health = field(default_factory=Health)
+
+
+class Evaluator:
+    """An evaluator of one ledger and one Prefect; `process/composition.py` opens it.
+
+    Parameters:
+        ledger_id: the id of the ledger to which Prefect is bound.
+        listeners: calls the users' listeners.
+        rebuild: adopts the decisions of an earlier ledger, if this one is being rebuilt.
+        floor: the beginning of the ledger; older updates are not recorded.
+    """
+
+    def __init__(
+        self,
+        ledger_id: UUID,
+        ledger: Ledger,
+        prefect: Prefect,
+        registry: ConsumerRegistry,
+        listeners: ListenerThread,
+        rebuild: Rebuild,
+        floor: datetime,
+        options: Options,
+    ) -> None:
+        self.ledger_id = ledger_id
+        self.api_url = prefect.url
+        self.health = health = options.health
+        self.registry = registry
+        self._ledger = ledger
+        self._prefect = prefect
+        self._listeners = listeners
+        self._rebuild = rebuild
+        self._options = options
+        self._announcer = Announcer(prefect.events, prefect.decision_event)
+        self.launcher = Launcher(ledger, prefect.runs, prefect.artifacts, health, self._launched)
+        self.notes = NoteWriter(ledger, prefect.notes, health, self.launcher.at_rest)
+        self.intake = Intake(ledger, health, utc_now, self._recorded, self._want_sweep)
+        self.catch_up = CatchUp(
+            prefect.artifacts, prefect.events, self.intake, ledger, health, utc_now, floor, options.sweeps
+        )
+        self.clock = Clock(
+            ledger,
+            prefect.events,
+            prefect.deadline_event,
+            lambda: self.catch_up.read_until,
+            self._want_sweep,
+            health,
+            utc_now,
+            self._recorded,
+            timedelta(seconds=get_settings().settle),
+        )
+        self.timers = Timers(ledger, prefect.time_runs, registry.inherited, health, utc_now, self._time_run_created)
+        self.run_watch = RunWatch(ledger, prefect.runs, health, self.launcher.wake)
+
+    async def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
+        """Evaluate until cancelled.
+
+        Parameters:
+            on_ready: called when the consumers are known and missed updates are recorded.
+
+        Raises:
+            LeaseLost, LedgerForeign: another evaluator has taken over.
+        """
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._keep_all_going(tasks, self._loops())
+                await self._start()
+                on_ready()
+                self._keep_all_going(tasks, self._loops_after_start())
+        except* ENDS_ALL as group:
+            # Several loops may fail for the same reason; report the first.
+            raise group.exceptions[0] from None
+
+    def _keep_all_going(self, tasks: asyncio.TaskGroup, loops: Mapping[str, Callable[[], Awaitable[None]]]) -> None:
+        for name, loop in loops.items():
+            tasks.create_task(keep_going(name, loop, self.health), name=name)
+
+    async def settled(self) -> None:
+        """Return when deployments are known, updates in Prefect's logs are recorded, and runs and their notes exist.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused, LedgerError
+        """
+        sweep = partial(self.catch_up.sweep, self._options.sweeps.overlap)
+        for step in (self.registry.sync, self.timers.settled, sweep, self.clock.look):
+            await self._prefect.patiently(step)
+        while not await self._is_idle():  # noqa: ASYNC110 (other processes write to the ledger too)
+            await asyncio.sleep(SETTLE_EVERY)
+
+    async def worked_off(self) -> None:
+        """Return when everything that Prefect still has is recorded, however old it is, and `settled` returns.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused, LedgerError
+        """
+        await self._prefect.patiently(self.catch_up.whole_window)
+        await self.settled()
+
+    async def _is_idle(self) -> bool:
+        idle = self.intake.is_idle and self.launcher.is_idle and not await self._ledger.waiting(1)
+        return idle and not await self._ledger.without_note(1)
+
+    async def _start(self) -> None:
+        """Read the deployments, then the missed updates: an update only reaches consumers that are known.
+
+        Adopt earlier decisions first, because a changed schedule may lead to decisions.
+        """
+        steps: Mapping[str, Callable[[], Awaitable[None]]] = {
+            "earlier runs": self._rebuild.begin,
+            "deployments": self.registry.begin,
+            "Prefect's logs": self.catch_up.start,
+            "rebuilding": self._rebuild.finish,
+        }
+        for name, step in steps.items():
+            await keep_going(name, step, self.health)
+            self.health.up(name)
+
+    def _loops(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
+        return {
+            "lease": self._keep_lease,
+            "ledger": self.intake.run,
+            "launching": self.launcher.run,
+            "announcing": self._announcer.run,
+            "reporting what is held up": HeldUpWriter(self._ledger, self.health).run,
+        }
+
+    def _loops_after_start(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
+        return {
+            "binding": self._keep_binding,
+            "deployments": partial(self.registry.run, partial(self.health.up, "deployments")),
+            "times": self.timers.run,
+            "clock": self.clock.run,
+            "listening for updates": self._listen_for_updates,
+            "listening for runs": self._listen_for_runs,
+            "reading Prefect's logs": self.catch_up.run,
+            OLDER: self.catch_up.run_older,
+            "asking for runs": self.run_watch.run,
+            "notes of runs": self.notes.run,
+        }
+
+    async def _listen_for_updates(self) -> None:
+        async with self._prefect.new_updates() as events:
+            self.health.up("listening for updates")
+            self.catch_up.want()
+            self.launcher.retry_now()
+            async for event in events:
+                self.intake.take_event(event)
+
+    async def _listen_for_runs(self) -> None:
+        async with self._prefect.run_ends() as ends:
+            self.health.up("listening for runs")
+            async for run, state in ends:
+                await self.run_watch.end(run, state)
+
+    async def _keep_lease(self) -> None:
+        while True:
+            await self._ledger.renew_lease()
+            self.health.up("lease")
+            await asyncio.sleep(self._options.lease_every)
+
+    async def _keep_binding(self) -> None:
+        while True:
+            await self._prefect.check_binding()
+            self.health.up("binding")
+            await asyncio.sleep(self._options.binding_every)
+
+    def _recorded(self) -> None:
+        self.launcher.wake()
+        self._listeners.wake()
+
+    def _launched(self, launch: Launch, run: UUID) -> None:
+        self._announcer.announce(launch, run)
+        self.notes.wake()
+        decision = launch.decision
+        key = decision.target_key
+        self._listeners.run_created(RunCreated(run, launch.consumer, decision.deployment_id, key, decision.id))
+
+    def _time_run_created(self, consumer: Consumer, tick: Tick, run: UUID) -> None:
+        created = RunCreated(run, consumer.name, consumer.deployment_id, tick.partition_key, tick=tick.time)
+        self._listeners.run_created(created)
+
+    def _want_sweep(self) -> None:
+        self.catch_up.want()
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,277 @@
+"""The ledger as all parts of the evaluator call it: in a thread of its own, under the evaluator's lease.
+
+The ledger's calls block, so they run one after the other in the thread. Decisions that follow from a call are in the
+ledger afterwards, where the launcher finds them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+from uuid import UUID, uuid4
+
+from assetflow.core.consumers import Automation, Consumer
+from assetflow.core.events import Recording
+from assetflow.core.explanation import DecisionExplanation
+from assetflow.core.rules.adoption import Decided
+from assetflow.errors import UnknownEvent
+from assetflow.evaluator.consumers.consumer_ledger import KnownConsumer
+from assetflow.evaluator.ports import Json, Launch, Refused, RunWithoutNote, TimedConsumer, TimePassed, Written
+from assetflow.evaluator.process.held_up import CURSOR as HELD_UP
+from assetflow.evaluator.process.leadership import Leadership
+from assetflow.ledger import Holder, Ledger
+from assetflow.ledger.read.explanations import decision_explanation
+from assetflow.ledger.records import ConsumerRecord, DecisionRecord, MissedDeadlineRecord, TimerRecord
+from assetflow.prefect_io.automation_text import automation_name
+from assetflow.prefect_io.deployments import Deployed
+from assetflow.prefect_io.ledger_variable import TAKEN_OVER
+
+SOURCE = "prefect"
+# The cursor that holds the timestamp of the newest automation that the consumers follow.
+AUTOMATIONS = "automations"
+
+
+class LedgerThread:
+    """The ledger, opened by the evaluator that holds its lease: an asynchronous context manager.
+
+    It is the `EvaluatorLedger`, the `ConsumerLedger` and the `TimerLedger` of the evaluator's parts.
+
+    Parameters:
+        place: the ledger's file or URL; `None` for the one in the settings.
+        stand_by: True to wait while another evaluator works on the ledger, if the ledger allows several.
+        now: returns the time that is written.
+
+    Attributes:
+        ledger: the ledger. Use it only in functions that `call` runs.
+    """
+
+    def __init__(
+        self, place: str | Path | None = None, *, stand_by: bool = False, now: Callable[[], datetime] | None = None
+    ) -> None:
+        self.ledger: Ledger
+        self.now = now or (lambda: datetime.now(UTC))
+        self._place = place
+        self._stand_by = stand_by
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="assetflow-ledger")
+        self._holder = Holder.this_process(uuid4())
+        self._leadership: Leadership
+        self._decider: list[str | None] = []
+
+    async def __aenter__(self) -> Self:
+        """Open the ledger and become its evaluator.
+
+        Raises:
+            LedgerError: the ledger cannot be opened.
+            EvaluatorRunning: another evaluator works on it, and this one is not to stand by, or cannot.
+        """
+        try:
+            self.ledger = await self._in_thread(partial(Ledger.open, self._place, evaluator=self._holder.id))
+            self._leadership = Leadership(self.ledger, self._holder, stand_by=self._stand_by)
+            try:
+                await self._leadership.gain()
+            except BaseException:
+                await self._leadership.give_back()
+                self.ledger.close()
+                raise
+        except BaseException:
+            self._thread.shutdown()
+            raise
+        self._reader, self._writer = self.ledger.reader, self.ledger.writer
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._leadership.give_back()
+        self._thread.shutdown()
+        self.ledger.close()
+
+    async def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Run a function that uses the ledger in the ledger's thread, and return its result.
+
+        Raises:
+            LeaseLost: this process stood still, and another evaluator has taken over.
+        """
+        await self._leadership.confirm()
+        return await self._in_thread(partial(function, *args, **kwargs))
+
+    async def _in_thread(self, function: Callable[[], Any]) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+
+    # Recordings
+
+    async def record(self, recordings: Sequence[Recording]) -> Written:
+        done = await self.call(self._writer.events.record, recordings, self.now())
+        return Written(
+            events=sum(len(recorded.events) for recorded, _ in done),
+            decisions=sum(len(decisions) for _, decisions in done),
+            new_assets=[uri for recorded, _ in done for uri in recorded.new_assets],
+            warnings=[warning for recorded, _ in done for warning in recorded.warnings],
+        )
+
+    async def refuse(self, refused: Refused) -> None:
+        given = (refused.event, refused.reason, refused.rule, SOURCE, refused.id)
+        await self.call(self._writer.events.refuse, *given, self.now())
+
+    # Time
+
+    async def let_time_pass(self, until: datetime) -> TimePassed:
+        passed = await self.call(self._writer.clock.run, until, self.now())
+        return TimePassed(len(passed.decisions), passed.next)
+
+    async def missed_deadlines(self, limit: int) -> Sequence[MissedDeadlineRecord]:
+        return await self.call(self._writer.clock.to_announce, limit)
+
+    async def deadlines_announced(self, numbers: Sequence[int]) -> None:
+        await self.call(self._writer.clock.announced, numbers, self.now())
+
+    async def has_events(self) -> bool:
+        return bool((await self.call(self._reader.status)).last_event)
+
+    # Decisions and their runs
+
+    async def waiting(self, limit: int, besides: Collection[int] = ()) -> Sequence[Launch]:
+        return await self.call(self._waiting, limit, besides)
+
+    async def launched(self, decision: UUID, flow_run: UUID) -> None:
+        await self.call(self._writer.decisions.launched, decision, flow_run, self.now())
+
+    async def attempt_failed(self, decision: UUID, reason: str) -> None:
+        await self.call(self._writer.decisions.attempt_failed, decision, reason)
+
+    async def undeliverable(self, decision: UUID, reason: str) -> None:
+        await self.call(self._writer.decisions.undeliverable, decision, reason, self.now())
+
+    async def running(self, limit: int) -> Sequence[UUID]:
+        return [each.flow_run_id for each in await self.call(self._reader.decisions.running, limit=limit)]
+
+    async def ended(self, flow_run: UUID, state: str) -> bool:
+        return await self.call(self._writer.decisions.ended, state, self.now(), flow_run_id=flow_run) is not None
+
+    async def without_note(self, limit: int) -> Sequence[RunWithoutNote]:
+        records = await self.call(self._reader.decisions.without_note, limit=limit)
+        return [RunWithoutNote(each.id, each.consumer_name, each.flow_run_id) for each in records]
+
+    async def explain(self, decision: UUID) -> DecisionExplanation:
+        # Not in the ledger's thread: reading the events of a large decision takes long, and nothing waits for it.
+        return await asyncio.to_thread(self._explain, decision)
+
+    async def noted(self, decisions: Sequence[UUID]) -> None:
+        if decisions:
+            await self.call(self._writer.decisions.noted, decisions, self.now())
+
+    async def newest_decision(self) -> datetime | None:
+        return await self.call(self._reader.decisions.last_made)
+
+    async def knows_decision(self, decision: UUID) -> bool:
+        return bool(await self.call(self._reader.decisions.known, [decision]))
+
+    async def begin_adoption(self, decided: Sequence[Decided]) -> int:
+        """Store the decisions to adopt, and return how many of them the ledger lacks."""
+        return await self.call(self._writer.events.begin_adoption, decided)
+
+    async def end_adoption(self) -> None:
+        await self.call(self._writer.events.end_adoption, self.now())
+
+    # The evaluator itself
+
+    async def renew_lease(self) -> None:
+        await self._leadership.keep()
+
+    async def note_decider(self, other: str | None) -> None:
+        if self._decider != [other]:
+            await self.call(self._writer.set_cursor, TAKEN_OVER, other)
+            self._decider = [other]
+
+    async def set_prefect_url(self, url: str) -> None:
+        await self.call(self._writer.set_prefect_api_url, url)
+
+    async def write_held_up(self, troubles: Sequence[Json]) -> None:
+        await self.call(self._writer.set_cursor, HELD_UP, troubles)
+
+    async def cursor(self, name: str) -> datetime | None:
+        kept = await self.call(self._reader.cursor, name)
+        return None if kept is None else datetime.fromisoformat(str(kept))
+
+    async def set_cursor(self, name: str, moment: datetime | None) -> None:
+        await self.call(self._writer.set_cursor, name, None if moment is None else moment.isoformat())
+
+    # Consumers
+
+    async def consumers(self) -> Sequence[KnownConsumer]:
+        records = await self.call(self._reader.consumers.all)
+        return [KnownConsumer(each.consumer, each.declaration, each.automation_id) for each in records]
+
+    async def deploy(self, deployed: Deployed, *, paused: bool) -> Consumer:
+        given = (deployed.name, deployed.id, deployed.flow_id, deployed.text, paused, deployed.held)
+        consumer, _ = await self.call(self._writer.consumers.deploy, *given, self.now())
+        return consumer
+
+    async def change(self, consumer: int, deployed: Deployed) -> None:
+        await self.call(self._writer.consumers.change, consumer, deployed.text, self.now())
+
+    async def switch(self, consumer: int, *, paused: bool | None = None, held: bool | None = None) -> None:
+        await self.call(self._writer.consumers.switch, consumer, paused=paused, held=held, now=self.now())
+
+    async def remove(self, consumer: int) -> None:
+        await self.call(self._writer.consumers.remove, consumer, self.now())
+
+    async def set_automation(self, consumer: int, automation_id: UUID) -> None:
+        await self.call(self._writer.consumers.set_automation, consumer, automation_id)
+
+    async def set_edges(self, deployed: Deployed) -> None:
+        await self.call(self._writer.lineage.declare, deployed.id, deployed.name, deployed.text, self.now())
+
+    async def drop_edges(self, deployment_id: UUID) -> None:
+        await self.call(self._writer.lineage.drop, deployment_id)
+
+    async def automations_seen(self) -> datetime | None:
+        return await self.cursor(AUTOMATIONS)
+
+    async def set_automations_seen(self, stamp: datetime) -> None:
+        await self.set_cursor(AUTOMATIONS, stamp)
+
+    # Timers
+
+    async def timed_consumers(self) -> Sequence[TimedConsumer]:
+        records: list[ConsumerRecord] = await self.call(self._reader.consumers.with_times)
+        return [TimedConsumer(each.consumer, _automation(each.automation_id, each)) for each in records]
+
+    async def timers(self) -> Sequence[TimerRecord]:
+        return await self.call(self._reader.consumers.timers)
+
+    async def keep_timers(self, timers: Sequence[TimerRecord]) -> None:
+        await self.call(self._writer.consumers.keep_timers, timers)
+
+    async def drop_timers(self, consumers: Sequence[int]) -> None:
+        await self.call(self._writer.consumers.drop_timers, consumers)
+
+    # What runs in a thread
+
+    def _explain(self, decision: UUID) -> DecisionExplanation:
+        record = self._reader.decisions.get(decision)
+        if record is None:
+            raise UnknownEvent(f"there is no decision {decision}")
+        return decision_explanation(self._reader, record)
+
+    def _waiting(self, limit: int, besides: Collection[int]) -> list[Launch]:
+        return [
+            Launch(
+                each.with_events(events),
+                each.consumer_name,
+                self._automation_of(each),
+            )
+            for each, events in self._reader.decisions.waiting(limit=limit, besides=besides)
+        ]
+
+    def _automation_of(self, decision: DecisionRecord) -> Automation | None:
+        return _automation(decision.automation_id, self._reader.consumers.named(decision.consumer_name))
+
+
+def _automation(number: UUID | None, consumer: ConsumerRecord | None) -> Automation | None:
+    if number is None or consumer is None:
+        return None
+    return Automation(number, automation_name(consumer.consumer.name, consumer.consumer.options))

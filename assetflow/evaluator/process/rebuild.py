@@ -1,0 +1,117 @@
+"""Complete a ledger that lacks decisions: an empty one that is rebuilt, or an older one that was restored.
+
+The decisions are read from Prefect's flow runs, and the ledger adopts them before it records updates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from datetime import datetime, timedelta
+
+from assetflow.core.rules.adoption import Decided
+from assetflow.evaluator.health import logger
+from assetflow.evaluator.incoming.catch_up import Sweeps
+from assetflow.evaluator.process.ledger_thread import LedgerThread
+from assetflow.evaluator.process.prune import CURSOR as PRUNED
+
+# The cursor that holds the start of a rebuild until it is done, so that the next process goes on with it.
+CURSOR = "rebuild"
+# The cursor up to which the ledger has adopted the decisions of Prefect's runs.
+ADOPTED = "adopted"
+# How much the clocks of the evaluator and of Prefect may differ.
+CLOCKS = timedelta(hours=1)
+# A ledger that knows so many decisions in a row, the newest ones, lacks none.
+ENOUGH = 100
+
+
+class Rebuild:
+    """The steps before and after the first sweep of a ledger that lacks decisions. For other ledgers they do nothing.
+
+    Parameters:
+        past_decisions: yields the decisions whose runs were created since a time, newest first.
+    """
+
+    def __init__(self, ledger: LedgerThread, past_decisions: Callable[[datetime], AsyncIterator[Decided]]) -> None:
+        self._ledger = ledger
+        self._past_decisions = past_decisions
+        self._newest: datetime | None = None
+
+    async def plan(self, since: datetime) -> None:
+        """Note that a replay begins. It is a rebuild if the ledger has no events.
+
+        Raises:
+            LedgerError
+        """
+        if not await self._ledger.has_events():
+            await self._ledger.set_cursor(CURSOR, since)
+
+    async def begin(self) -> None:
+        """Let the ledger adopt the decisions that have runs, if it lacks some.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused, LedgerError
+        """
+        since = await self._ledger.cursor(CURSOR)
+        if since is None:
+            since = await self._lacking_since()
+        if since is None:
+            return
+        decided = [each async for each in self._past_decisions(since - CLOCKS)]
+        self._newest = max((each.made for each in decided), default=None)
+        lacking = await self._ledger.begin_adoption(decided)
+        logger.info("rebuilding: %d decisions that this ledger does not know have their runs in Prefect", lacking)
+
+    async def finish(self) -> None:
+        """Finish the rebuild: every update that Prefect still has is now in the ledger.
+
+        Raises:
+            LedgerError
+        """
+        if await self._ledger.cursor(CURSOR) is None:
+            return
+        await self._ledger.end_adoption()
+        if self._newest is not None:
+            # Decisions whose updates are gone stay unknown; they must not cause another rebuild.
+            await self._ledger.set_cursor(ADOPTED, self._newest)
+        await self._ledger.set_cursor(CURSOR, None)
+        logger.info("rebuilding: done")
+
+    async def _lacking_since(self) -> datetime | None:
+        """Return the time since which the ledger lacks decisions that Prefect has runs of; `None` if it lacks none.
+
+        Such a ledger is an older one that was restored, or another ledger decided meanwhile. Then also set the cursors
+        back by the whole window, because the updates of those decisions may have occurred long before them.
+        """
+        known_until = await self._ledger.newest_decision() or self._ledger.ledger.created
+        since = max(known_until - CLOCKS, *await self._harmless_gaps())
+        unknown = await self._unknown(since)
+        if unknown is None:
+            return None
+        logger.warning(
+            "this ledger does not know decision %s, whose run was created at %s: it is an older ledger that was "
+            "restored, or another one decided meanwhile; it adopts the decisions that it lacks",
+            unknown.id,
+            f"{unknown.made:%Y-%m-%d %H:%M:%S} UTC",
+        )
+        for name in ("artifacts", "events"):
+            read = await self._ledger.cursor(name)
+            if read is not None:
+                await self._ledger.set_cursor(name, min(read, self._ledger.now()) - Sweeps().window)
+        await self._ledger.set_cursor(CURSOR, since)
+        return since
+
+    async def _harmless_gaps(self) -> list[datetime]:
+        """Return the times before which decisions may be unknown: the beginning, the last prune, the last adoption."""
+        cursors = [await self._ledger.cursor(name) for name in ("floor", PRUNED, ADOPTED)]
+        return [self._ledger.ledger.created if cursors[0] is None else cursors[0], *filter(None, cursors[1:])]
+
+    async def _unknown(self, since: datetime) -> Decided | None:
+        """Return the newest decision that has a run and is not in the ledger; `None` if the newest ones are."""
+        checked = 0
+        async for decided in self._past_decisions(since):
+            if decided.made > since and not await self._ledger.knows_decision(decided.id):
+                return decided
+            checked += 1
+            if checked == ENOUGH:
+                break
+        return None

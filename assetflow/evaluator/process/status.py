@@ -1,0 +1,213 @@
+"""Find out whether everything works: who evaluates, what Prefect has that is not recorded yet, what waits for a run.
+
+It asks the ledger and Prefect, not the evaluator, which may be dead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from assetflow.core.explanation import NotStarted, not_started_words
+from assetflow.core.explanation.words import count
+from assetflow.errors import AssetflowError
+from assetflow.evaluator.incoming.catch_up import AHEAD, UPDATES, Sweeps
+from assetflow.evaluator.liveness import downtime, is_silent
+from assetflow.evaluator.process.held_up import HeldUp, held_up
+from assetflow.ledger.lease.standby import Evaluators
+from assetflow.ledger.read.reader import Reader
+from assetflow.prefect_io.artifact_log import ArtifactLog
+from assetflow.prefect_io.event_log import EventLog
+from assetflow.prefect_io.not_started import not_started
+from assetflow.prefect_io.recordings import created, part_of_recording, recording_from_artifact
+from assetflow.prefect_io.rest import Json, PrefectApi, prefect_api
+
+# How late an update or a run may be before it is a problem.
+LATE = timedelta(seconds=60)
+MOST = 1_000
+# Prefect returns at most so many runs at once.
+MOST_RUNS = 200
+
+OpenPrefect = Callable[[], AbstractAsyncContextManager[PrefectApi]]
+
+
+@dataclass(frozen=True)
+class Lag:
+    """The recordings that Prefect has and the ledger does not.
+
+    Attributes:
+        updates: their number, among the first 1,000 that came after the evaluator's last sweep.
+        oldest: the time since when the oldest of them is in Prefect.
+    """
+
+    updates: int = 0
+    oldest: datetime | None = None
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """A recording in Prefect, and the ids under which the ledger may know it."""
+
+    recording: UUID
+    moment: datetime
+    numbers: frozenset[UUID]
+
+
+@dataclass(frozen=True)
+class InstallationStatus:
+    """The status of an installation.
+
+    Attributes:
+        now: the time of this status.
+        evaluators: who evaluates, and who stands by.
+        silent: True if the evaluator's process is running, on this machine, but does not renew its lease.
+        prefect: the address of Prefect's API.
+        trouble: why Prefect cannot be asked; empty if it answers.
+        lag: what is not recorded yet; `None` if Prefect does not answer.
+        waiting: the number of decisions without a run.
+        oldest_waiting: the time when the oldest of them was made.
+        waits_for: the error of the last attempt to start its run; empty if there was none.
+        undeliverable: the number of decisions that will have no run.
+        refused: the number of refused updates.
+        held_up: what the evaluator cannot do, as it has written to the ledger.
+        not_started: the runs of decisions that wait for a worker, the oldest first.
+    """
+
+    now: datetime
+    evaluators: Evaluators
+    silent: bool
+    prefect: str
+    trouble: str
+    lag: Lag | None
+    waiting: int
+    oldest_waiting: datetime | None
+    waits_for: str
+    undeliverable: int
+    refused: int
+    held_up: Sequence[HeldUp] = ()
+    not_started: Sequence[NotStarted] = ()
+
+    @property
+    def problems(self) -> list[str]:
+        """What a user should look at now, a sentence each."""
+        down = downtime(self.evaluators)
+        found = [] if down is None else [str(down)]
+        if self.trouble:
+            found.append(f"Prefect cannot be asked: {self.trouble}")
+        else:
+            held_up = (each for each in self.held_up if self._is_late(each.since))
+            found += [f"the evaluator is held up: {each.name}: {each.reason}" for each in held_up]
+        if self.lag is not None and self._is_late(self.lag.oldest):
+            found.append(f"{self.lag.updates} updates in Prefect are not recorded yet")
+        if self._is_late(self.oldest_waiting):
+            reason = f": {self.waits_for}" if self.waits_for else ""
+            found.append(f"{self.waiting} decisions wait for their runs{reason}")
+        late = [each for each in self.not_started if self._is_late(each.since)]
+        if late:
+            found.append(f"{count(len(late), 'run')} not begun. {not_started_words(late[0])}")
+        return found
+
+    def _is_late(self, since: datetime | None) -> bool:
+        return since is not None and self.now - since > LATE
+
+
+async def installation_status(reader: Reader, now: datetime, prefect: OpenPrefect = prefect_api) -> InstallationStatus:
+    """Ask the ledger and Prefect for the status of the installation.
+
+    Parameters:
+        prefect: opens Prefect's API.
+
+    Raises:
+        LedgerError: the ledger cannot be read.
+    """
+    evaluators, known = reader.evaluators(), reader.status()
+    oldest = reader.decisions.waiting(limit=1)
+    address, trouble, lag = reader.prefect_api_url() or "", "", None
+    late_runs: Sequence[NotStarted] = ()
+    try:
+        async with prefect() as api:
+            address = api.url
+            lag = await _lag(api, reader, now)
+            late_runs = await _not_started(api, reader, now)
+    except AssetflowError as error:
+        trouble = str(error)
+    return InstallationStatus(
+        now=now,
+        evaluators=evaluators,
+        silent=is_silent(evaluators),
+        prefect=address,
+        trouble=trouble,
+        lag=lag,
+        waiting=known.waiting,
+        oldest_waiting=known.oldest_waiting,
+        waits_for=oldest[0][0].error if oldest else "",
+        undeliverable=known.undeliverable,
+        refused=known.refused,
+        held_up=held_up(reader) if evaluators.alive else (),
+        not_started=late_runs,
+    )
+
+
+async def _not_started(api: PrefectApi, reader: Reader, now: datetime) -> Sequence[NotStarted]:
+    launched = reader.decisions.find(status="launched", limit=MOST_RUNS)
+    runs = [each.flow_run_id for each in launched if each.flow_run_id is not None]
+    found = await not_started(api, runs, now)
+    return sorted(found.values(), key=lambda each: each.since)
+
+
+async def _lag(api: PrefectApi, reader: Reader, now: datetime) -> Lag:
+    stored = await _artifacts(api, _read_up_to(reader, "artifacts"))
+    stored += await _events(api, _read_up_to(reader, "events"), now)
+    known = reader.events.known({number for each in stored for number in each.numbers})
+    # The other content of a retry is never recorded: a recording is known if the ledger has any of its attempts.
+    recorded = {each.recording for each in stored if not known.isdisjoint(each.numbers)}
+    missing = {each.recording: each.moment for each in stored if each.recording not in recorded}
+    return Lag(len(missing), min(missing.values(), default=None))
+
+
+def _read_up_to(reader: Reader, log: str) -> datetime:
+    cursor = reader.cursor(log)
+    return reader.created if cursor is None else datetime.fromisoformat(str(cursor)) - Sweeps().overlap
+
+
+async def _artifacts(api: PrefectApi, since: datetime) -> list[_Stored]:
+    found: list[_Stored] = []
+    async for artifact in ArtifactLog(api).updates_since(since):
+        found.append(_of_artifact(artifact))
+        if len(found) == MOST:
+            break
+    return found
+
+
+async def _events(api: PrefectApi, since: datetime, now: datetime) -> list[_Stored]:
+    """Return the recordings from outside assetflow; the events of its own tasks are in their artifacts too."""
+    found: list[_Stored] = []
+    async for event in EventLog(api).between(since, now + AHEAD, UPDATES):
+        number = UUID(str(event["id"]))
+        if not _is_part(event):
+            moment = datetime.fromisoformat(str(event.get("received") or event["occurred"]))
+            found.append(_Stored(number, moment, frozenset({number})))
+        if len(found) == MOST:
+            break
+    return found
+
+
+def _of_artifact(artifact: Json) -> _Stored:
+    number = UUID(str(artifact["id"]))
+    try:
+        recording = recording_from_artifact(artifact)
+    except AssetflowError:
+        return _Stored(number, created(artifact), frozenset({number}))
+    # A recording that cannot be recorded is refused under its own id.
+    numbers = {recording.id, *(event.id for event in recording.events)}
+    return _Stored(recording.id, created(artifact), frozenset(numbers))
+
+
+def _is_part(event: Json) -> bool:
+    try:
+        return part_of_recording(event) is not None
+    except AssetflowError:
+        return False

@@ -1,0 +1,270 @@
+"""Create the flow runs of decisions, oldest first. Each run has its decision's id as idempotency key.
+
+The ledger has committed the decision before Prefect is asked for the run, and stores the run afterwards. If the process
+dies in between, the next one asks Prefect with the same key, and gets the run that exists. So each decision has exactly
+one run. Contract 4.6.
+
+The runs of a consumer are created in the order of its decisions. While Prefect creates no run for one of them, its
+later decisions wait, and other consumers go on. Contract 4.3. A decision whose request cannot even be written is given
+up after some attempts: it cannot have a run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from math import inf
+from uuid import UUID
+
+from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
+
+from assetflow.core.codec import RunContext, events_to_text
+from assetflow.core.consumers import Decision
+from assetflow.core.visible import shown
+from assetflow.crash_points import reach
+from assetflow.errors import AssetflowError, LedgerError, PrefectRefused, Unsendable
+from assetflow.evaluator.health import ENDS_ALL, REASONS_LOGGED, Backoff, Health, heard
+from assetflow.evaluator.ports import EvaluatorLedger, Launch, RecordingLog, RunMaker
+from assetflow.tracing import current_traceparent, span
+
+logger = logging.getLogger("assetflow.evaluator")
+
+LOOK_EVERY = 0.2
+LARGEST_CONTEXT = 64 * 1024
+# On SQLite, Prefect answers 503 while something else writes, which takes some milliseconds.
+FIRST_PAUSE = 0.02
+LONGEST_PAUSE = 30.0
+FAILURES_NOT_LOGGED = 6
+ATTEMPTS_TO_SEND = 5
+CONSUMERS_AT_ONCE = 16
+# Seconds after which the launcher counts as at rest although an attempt is under way.
+SLOW = 1.0
+# Seconds after which a failed attempt is logged although it is among the first.
+HUNG = 10.0
+MOST_TRACES = 100
+
+# The metrics that only the launching process can measure; `/metrics` reads all others from the ledger.
+METRICS = CollectorRegistry()
+ProcessCollector(registry=METRICS)
+_LAUNCH_SECONDS = Histogram(
+    "assetflow_launch_seconds",
+    "From a decision to its run, of the runs that this process has created.",
+    buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300),
+    registry=METRICS,
+)
+
+
+@dataclass
+class _Attempts:
+    """The attempts to launch the oldest decision of a consumer.
+
+    Attributes:
+        due: when to try again, by the monotonic clock.
+        unsent: the number of attempts in a row whose request could not be written.
+        logged: the reasons that the log has.
+    """
+
+    decision: UUID
+    due: float = 0.0
+    backoff: Backoff = field(default_factory=lambda: Backoff(FIRST_PAUSE, LONGEST_PAUSE))
+    unsent: int = 0
+    logged: set[str] = field(default_factory=set[str])
+
+
+class Launcher:
+    """Creates the runs of waiting decisions: one at a time for each consumer, for several consumers concurrently.
+
+    Parameters:
+        runs: creates the runs, and limits how many it creates at a time.
+        on_launched: called with each launched decision and its run.
+    """
+
+    def __init__(
+        self,
+        ledger: EvaluatorLedger,
+        runs: RunMaker,
+        artifacts: RecordingLog,
+        health: Health,
+        on_launched: Callable[[Launch, UUID], None],
+    ) -> None:
+        self._ledger = ledger
+        self._runs = runs
+        self._artifacts = artifacts
+        self._health = health
+        self._on_launched = on_launched
+        self._wake = asyncio.Event()
+        self._at_rest = asyncio.Event()
+        # By consumer: the attempts that failed, and the start of the one that is under way.
+        self._attempts: dict[int, _Attempts] = {}
+        self._under_way: dict[int, float] = {}
+
+    def wake(self) -> None:
+        """Look now: there may be a new decision."""
+        self._wake.set()
+
+    def retry_now(self) -> None:
+        """Try all waiting decisions now, because Prefect answers again."""
+        for attempts in self._attempts.values():
+            attempts.due = 0.0
+        self._wake.set()
+
+    @property
+    def is_idle(self) -> bool:
+        """True if no decision can be launched now or soon."""
+        return self._at_rest.is_set()
+
+    async def at_rest(self) -> None:
+        """Return when no decision can be launched now or soon.
+
+        This leaves out decisions that wait for a later attempt, and those whose attempt hangs.
+        """
+        await self._at_rest.wait()
+
+    async def run(self) -> None:
+        """Launch decisions until cancelled. Read the ledger every 0.2 s, because other processes write to it too.
+
+        Raises:
+            LeaseLost, LedgerForeign: another evaluator has taken over.
+            LedgerError: call it again.
+        """
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                while True:
+                    self._wake.clear()
+                    await self._start_all(tasks)
+                    self._health.up("launching")
+                    pause = self._until_next_attempt()
+                    if pause >= LOOK_EVERY and not self._is_busy():
+                        self._at_rest.set()
+                    await heard(self._wake, min(pause, LOOK_EVERY))
+        except ExceptionGroup as group:
+            ends, others = group.split(ENDS_ALL)
+            raise (ends or others or group).exceptions[0] from None
+
+    async def _start_all(self, tasks: asyncio.TaskGroup) -> None:
+        """Start an attempt for each consumer that has one due, the oldest decision first."""
+        while len(self._under_way) < CONSUMERS_AT_ONCE and (launch := await self._next()):
+            self._at_rest.clear()
+            self._under_way[launch.decision.consumer] = time.monotonic()
+            tasks.create_task(self._launch(launch))
+
+    def _is_busy(self) -> bool:
+        """Return True if an attempt is under way that does not hang."""
+        now = time.monotonic()
+        return any(now - began < SLOW for began in self._under_way.values())
+
+    async def _next(self) -> Launch | None:
+        """Return the oldest decision that can be launched now, or `None`."""
+        now = time.monotonic()
+        pausing = {consumer for consumer, attempts in self._attempts.items() if now < attempts.due}
+        besides = pausing | self._under_way.keys()
+        launch = next(iter(await self._ledger.waiting(1, list(besides))), None)
+        if launch is None:
+            # A user has given up the other decisions that had failed attempts.
+            self._attempts = {each: attempts for each, attempts in self._attempts.items() if each in besides}
+        return launch
+
+    def _until_next_attempt(self) -> float:
+        now = time.monotonic()
+        waiting = (attempts.due for each, attempts in self._attempts.items() if each not in self._under_way)
+        return max(0.0, min((due - now for due in waiting), default=inf))
+
+    async def _launch(self, launch: Launch) -> None:
+        consumer = launch.decision.consumer
+        try:
+            await self._create_and_mark(launch)
+            self._attempts.pop(consumer, None)
+        except ENDS_ALL:
+            raise
+        except Exception as error:
+            await self._try_again(launch, error)
+        finally:
+            self._under_way.pop(consumer, None)
+            self._wake.set()
+
+    async def _create_and_mark(self, launch: Launch) -> None:
+        decision = launch.decision
+        about = {"consumer": launch.consumer, "decision": str(decision.id)}
+        try:
+            with span("assetflow.decision", _traces(decision), {f"assetflow.{key}": about[key] for key in about}):
+                run = await self._create(launch)
+        except PrefectRefused as error:
+            await self._give_up(launch, shown(error))
+            return
+        reach("between-launch-and-mark")
+        await self._ledger.launched(decision.id, run)
+        reach("between-mark-and-announcement")
+        _LAUNCH_SECONDS.observe((datetime.now(UTC) - decision.made).total_seconds())
+        about |= {"flow_run": str(run)}
+        logger.info("%s: started run %s, updates consumed: %d", launch.consumer, run, len(decision.events), extra=about)
+        self._on_launched(launch, run)
+
+    async def _create(self, launch: Launch) -> UUID:
+        try:
+            context = await self._context(launch)
+        except (AssetflowError, OSError):
+            raise
+        except Exception as error:
+            raise Unsendable(f"the context of its run cannot be made: {error!r}") from error
+        return await self._runs.create(launch.decision, context, launch.automation)
+
+    async def _context(self, launch: Launch) -> RunContext:
+        decision, trace = launch.decision, current_traceparent()
+        if len(events_to_text(decision.events)) <= LARGEST_CONTEXT:
+            return RunContext(decision.id, launch.consumer, decision.target_key, decision.events, traceparent=trace)
+        artifact = UUID(await self._artifacts.keep_events(decision))
+        return RunContext(decision.id, launch.consumer, decision.target_key, None, artifact, traceparent=trace)
+
+    async def _try_again(self, launch: Launch, error: Exception) -> None:
+        """Plan the next attempt after a failed one. Give up a decision whose request cannot be written."""
+        decision, consumer = launch.decision.id, launch.decision.consumer
+        attempts = self._attempts.get(consumer)
+        if attempts is None or attempts.decision != decision:
+            attempts = self._attempts[consumer] = _Attempts(decision)
+        reason = shown(str(error) or repr(error))
+        attempts.unsent = attempts.unsent + 1 if isinstance(error, Unsendable) else 0
+        # Do not log the first failures: a busy server answers 503 now and then.
+        hung = time.monotonic() - self._under_way.get(consumer, inf) >= HUNG
+        is_reported = attempts.backoff.failures >= FAILURES_NOT_LOGGED or hung
+        if is_reported or not isinstance(error, AssetflowError | OSError):
+            self._log(launch, attempts, error, reason)
+        with suppress(LedgerError):
+            if attempts.unsent >= ATTEMPTS_TO_SEND:
+                await self._give_up(launch, f"given up after {attempts.unsent} attempts that sent nothing: {reason}")
+                self._attempts.pop(consumer, None)
+                return
+            if is_reported:
+                await self._ledger.attempt_failed(decision, reason)
+        attempts.due = time.monotonic() + attempts.backoff.next()
+
+    def _log(self, launch: Launch, attempts: _Attempts, error: Exception, reason: str) -> None:
+        """Log why a decision waits: each reason once, an unexpected error with its traceback."""
+        if reason in attempts.logged or len(attempts.logged) == REASONS_LOGGED:
+            return
+        attempts.logged.add(reason)
+        about = {"consumer": launch.consumer, "decision": str(attempts.decision)}
+        trace = None if isinstance(error, AssetflowError | OSError) else error
+        logger.warning(
+            "%s: decision %s waits for its run: %s",
+            launch.consumer,
+            attempts.decision,
+            reason,
+            extra=about,
+            exc_info=trace,
+        )
+
+    async def _give_up(self, launch: Launch, reason: str) -> None:
+        decision = launch.decision.id
+        await self._ledger.undeliverable(decision, reason)
+        about = {"consumer": launch.consumer, "decision": str(decision)}
+        logger.error("%s: no run for decision %s: %s", launch.consumer, decision, reason, extra=about)
+
+
+def _traces(decision: Decision) -> list[str]:
+    """Return the spans in which the consumed events were made, at most the last 100."""
+    return [event.origin.traceparent for event in decision.events[-MOST_TRACES:]]

@@ -1,0 +1,257 @@
+"""Listeners are called once for each cause, after the commit, in order, and do not disturb the evaluator."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from assetflow import listeners
+from assetflow.core.assets import Asset, AssetAlias
+from assetflow.errors import InvalidListener, InvalidSettings
+from assetflow.evaluator.process import listeners as listeners_module
+from assetflow.evaluator.process.listeners import ListenerThread
+from assetflow.ledger import Ledger
+from assetflow.listeners import Listeners, RunCreated, load_listeners
+from assetflow.settings import get_settings
+from tests.ledger import making
+from tests.ledger.making import NOW, A, B, deploy
+
+HOOKS = (
+    "on_asset_created",
+    "on_asset_alias_created",
+    "on_asset_changed",
+    "on_asset_event_emitted",
+    "on_decision",
+    "on_run_created",
+)
+
+
+class Ears:
+    """Listeners that note their calls."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, Any]] = []
+        self.listeners = Listeners({hook: [self._ear(hook)] for hook in HOOKS})
+
+    def of(self, hook: str) -> list[Any]:
+        return [value for name, value in self.heard if name == hook]
+
+    def _ear(self, hook: str) -> Callable[[Any], None]:
+        return lambda value: self.heard.append((hook, value))
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger.open(tmp_path / "ledger.db") as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listeners_module, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(listeners, "_registered", {})
+
+
+def update(ledger: Ledger, asset: Asset, **fields: Any) -> None:
+    ledger.writer.events.record([making.update(asset, **fields)], NOW)
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_example_21_each_listener_is_called_once_for_each_cause(ledger: Ledger) -> None:
+    ears = Ears()
+    with ListenerThread(ledger, ears.listeners) as listening:
+        deploy(ledger, A & B, "flow/both")
+        update(ledger, A)
+        update(ledger, B, aliases=("lake",))
+        listening.run_created(RunCreated(uuid4(), "flow/both", uuid4()))
+        until(lambda: ears.of("on_decision") and ears.of("on_run_created"))
+        update(ledger, A, aliases=("lake",))
+        until(lambda: len(ears.of("on_asset_event_emitted")) == 3)
+    assert sorted(ears.of("on_asset_created"), key=str) == [A, B]
+    assert ears.of("on_asset_alias_created") == [AssetAlias("lake")]
+    assert ears.of("on_asset_changed") == [A, B, A]
+    assert [event.uri for event in ears.of("on_asset_event_emitted")] == [A.uri, B.uri, A.uri]
+    (decision,) = ears.of("on_decision")
+    assert (decision.consumer, [event.uri for event in decision.events]) == ("flow/both", [A.uri, B.uri])
+    assert len(ears.of("on_run_created")) == 1
+
+
+def test_listeners_hear_of_causes_before_their_effects(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listeners_module, "READ_AT_ONCE", 2)
+    ears = Ears()
+    with ListenerThread(ledger, ears.listeners):
+        deploy(ledger, A, "flow/a")
+        for _ in range(7):
+            update(ledger, A)
+        until(lambda: len(ears.of("on_decision")) == 7)
+    told: set[Any] = set()
+    for hook, value in ears.heard:
+        if hook == "on_asset_event_emitted":
+            assert value.asset in told
+        if hook == "on_decision":
+            assert set(value.events) <= told
+        if hook != "on_decision":
+            told.add(value)
+
+
+def test_the_next_evaluator_calls_listeners_from_where_the_last_one_stopped(ledger: Ledger) -> None:
+    first, second = Ears(), Ears()
+    with ListenerThread(ledger, first.listeners):
+        update(ledger, A)
+        until(lambda: first.of("on_asset_event_emitted"))
+    update(ledger, B)
+    with ListenerThread(ledger, second.listeners):
+        until(lambda: second.of("on_asset_event_emitted"))
+    assert [event.uri for event in first.of("on_asset_event_emitted")] == [A.uri]
+    assert [event.uri for event in second.of("on_asset_event_emitted")] == [B.uri]
+
+
+def test_new_listeners_are_called_for_what_happens_from_then_on(ledger: Ledger) -> None:
+    update(ledger, A)
+    ears = Ears()
+    with ListenerThread(ledger, ears.listeners):
+        update(ledger, B)
+        until(lambda: ears.of("on_asset_event_emitted"))
+    assert [event.uri for event in ears.of("on_asset_event_emitted")] == [B.uri]
+    with ListenerThread(ledger, Listeners({})):
+        update(ledger, A)
+    again = Ears()
+    with ListenerThread(ledger, again.listeners):
+        update(ledger, B)
+        until(lambda: again.of("on_asset_event_emitted"))
+    assert [event.uri for event in again.of("on_asset_event_emitted")] == [B.uri]
+
+
+def test_an_error_of_a_listener_is_logged_and_the_others_are_called(
+    ledger: Ledger, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard: list[Any] = []
+
+    def breaks(_: Any) -> None:
+        raise (SystemExit(1) if heard else ValueError("what a day"))
+
+    with ListenerThread(ledger, Listeners({"on_asset_event_emitted": [breaks, heard.append]})):
+        update(ledger, A)
+        update(ledger, B)
+        until(lambda: len(heard) == 2)
+    assert "what a day" in caplog.text
+    assert "breaks failed" in caplog.text
+
+
+def test_a_slow_listener_does_not_hold_up_the_evaluator_or_its_end(ledger: Ledger) -> None:
+    at_work, go_on, heard = Event(), Event(), list[Any]()
+
+    def slow(event: Any) -> None:
+        heard.append(event)
+        at_work.set()
+        go_on.wait(10)
+
+    with ListenerThread(ledger, Listeners({"on_asset_event_emitted": [slow]})):
+        for _ in range(3):
+            update(ledger, A)
+        assert at_work.wait(10)
+        update(ledger, B)
+        go_on.set()
+        until(lambda: len(heard) == 4)
+
+
+def test_the_evaluator_ends_without_a_listener_that_never_returns(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(listeners_module, "SECONDS_TO_STOP", 0.05)
+    at_work, end = Event(), Event()
+
+    def stuck(_: Any) -> None:
+        at_work.set()
+        end.wait(10)
+
+    with ListenerThread(ledger, Listeners({"on_asset_changed": [stuck]})) as listening:
+        update(ledger, A)
+        assert at_work.wait(10)
+    assert "does not return" in caplog.text
+    end.set()
+    listening._thread.join(10)
+
+
+def test_calls_for_runs_are_dropped_if_too_many_are_queued(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(listeners_module, "RUNS_WAITING", 2)
+    listening = ListenerThread(ledger, Listeners({"on_run_created": [print]}))
+    for _ in range(3):
+        listening.run_created(RunCreated(uuid4(), "f/d", uuid4()))
+    assert len(listening._runs) == 2
+    assert "too slow" in caplog.text
+
+
+# Where listeners come from
+
+
+def test_modules_are_named_in_a_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_listeners.py").write_text(
+        "from assetflow.listeners import on_asset_changed, on_decision\n"
+        "heard = []\n"
+        "@on_asset_changed\n"
+        "def note(asset):\n"
+        "    heard.append(asset)\n"
+        "def on_run_created(run):\n"
+        "    heard.append(run)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("ASSETFLOW_LISTENERS", " my_listeners ,")
+    found = load_listeners(get_settings().listeners)
+    for hook in HOOKS:
+        found.tell(hook, hook)
+    assert sys.modules.pop("my_listeners").heard == ["on_asset_changed", "on_run_created"]
+
+
+def test_a_missing_module_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSETFLOW_LISTENERS", "no.such.module")
+    with pytest.raises(InvalidSettings, match=r"no\.such\.module"):
+        load_listeners(get_settings().listeners)
+
+
+def test_entry_points_are_loaded_and_a_broken_one_is_skipped(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard: list[Asset] = []
+    plugin = SimpleNamespace(on_asset_created=heard.append)
+    monkeypatch.setitem(sys.modules, "a_plugin", plugin)  # type: ignore[arg-type]
+    points = [EntryPoint("good", "a_plugin", listeners.GROUP), EntryPoint("bad", "nowhere", listeners.GROUP)]
+    monkeypatch.setattr(listeners, "entry_points", lambda group: points if group == listeners.GROUP else [])
+    load_listeners(()).tell("on_asset_created", A)
+    assert heard == [A]
+    assert "nowhere" in caplog.text
+
+
+def test_a_listener_that_cannot_be_called_is_refused() -> None:
+    async def later(_: Asset) -> None: ...
+
+    for wrong in (later, "print"):
+        with pytest.raises(InvalidListener, match="on_asset_created"):
+            listeners.on_asset_created(wrong)  # type: ignore[arg-type]
+
+
+def test_a_decorator_returns_the_function_and_registers_it_once() -> None:
+    heard: list[Asset] = []
+    for _ in range(2):
+        assert listeners.on_asset_changed(heard.append) is not None
+    listen = heard.append
+    assert listeners.on_asset_changed(listen) is listen
+    load_listeners(()).tell("on_asset_changed", A)
+    assert heard == [A]
