@@ -1,53 +1,68 @@
-"""The recordings that tasks left as artifacts: durable before the task ended, whole, in the order of their creation."""
+"""Read the recordings that tasks wrote as artifacts: durable before the task ended, complete, in order of creation.
+
+Prefect lists artifacts newest first only, and has no filter for those after a moment. If the first page does not reach
+back to the moment, the reader searches for the moment's place in the list and reads from there towards the beginning.
+New artifacts move the list; the pages overlap, so that none is missed.
+
+The list is sorted by the last change, which for our artifacts is their creation: for that Prefect has an index. To sort
+by creation it would read its whole table for each page.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from functools import partial
 from typing import cast
 
-from assetflow.core.codec import event_to_json
+from assetflow.core.codec import events_to_text
 from assetflow.core.consumers import Decision
 from assetflow.prefect_io.names import TRIGGERING_EVENTS_ARTIFACT, UPDATE_ARTIFACT
-from assetflow.prefect_io.rest import Json, PrefectApi, patiently
+from assetflow.prefect_io.rest import Json, PrefectApi, id_of, patiently
 
-PAGE = 100
+PAGE = 200
+OVERLAP = 20
 
 
 class ArtifactLog:
-    """Our artifacts on a Prefect server."""
+    """assetflow's artifacts on a Prefect server."""
 
     def __init__(self, api: PrefectApi) -> None:
         self._api = api
 
     async def updates_since(self, moment: datetime) -> AsyncIterator[Json]:
-        """The recordings created at or after a moment by the server's clock, newest first.
+        """Yield the recordings created (or changed) at or after `moment` by the server's clock, oldest first.
 
         Raises:
             PrefectUnreachable, PrefectRefused
         """
-        offset = 0
-        while True:
-            # Newest first: what is created meanwhile moves later pages down, so that some are seen twice, none missed.
-            body = {
-                "artifacts": {"type": {"any_": [UPDATE_ARTIFACT]}},
-                "sort": "CREATED_DESC",
-                "limit": PAGE,
-                "offset": offset,
-            }
-            ask = partial(self._api.post, "/artifacts/filter", body)
-            page = cast("list[Json]", await (patiently(ask) if offset else ask()))
-            for artifact in page:
-                if created(artifact) < moment:
-                    return
+        updates = _Updates(self._api)
+        newest = await updates.first_page()
+        if len(newest) < PAGE or _changed(newest[-1]) < moment:
+            for artifact in _since(moment, newest):
                 yield artifact
-            if len(page) < PAGE:
+            return
+        place = max(0, await updates.place_of(moment) - PAGE)
+        reached, overlap = moment, OVERLAP
+        known: set[str] = set()
+        while True:
+            page = await updates.page(place)
+            if len(page) == PAGE and _changed(page[-1]) > reached:
+                # So many were created since the last page that this page does not overlap with it.
+                overlap = min(2 * overlap, PAGE // 2)
+                place += overlap
+                continue
+            for artifact in _since(moment, page):
+                if artifact["id"] not in known:
+                    reached = max(reached, _changed(artifact))
+                    yield artifact
+            if place == 0:
                 return
-            offset += PAGE
+            known = {str(artifact["id"]) for artifact in page}
+            place = max(0, place - PAGE + overlap)
 
     async def keep_events(self, decision: Decision) -> str:
-        """Write the events of a decision, once; the artifact's id.
+        """Write the events of a decision to an artifact, once, and return the artifact's id.
 
         Raises:
             PrefectUnreachable, PrefectRefused
@@ -61,12 +76,55 @@ class ArtifactLog:
                     "key": key,
                     "type": TRIGGERING_EVENTS_ARTIFACT,
                     "description": f"{len(decision.events)} asset events that started a run",
-                    "data": [event_to_json(event) for event in decision.events],
+                    "data": events_to_text(decision.events),
                 },
             )
-        return str(found["id"])
+        return str(id_of(found))
 
 
-def created(artifact: Json) -> datetime:
-    """When the server wrote an artifact, by its clock."""
-    return datetime.fromisoformat(artifact["created"])
+class _Updates:
+    """Prefect's list of recordings, newest first."""
+
+    def __init__(self, api: PrefectApi) -> None:
+        self._api = api
+
+    async def first_page(self) -> Sequence[Json]:
+        """Return the newest recordings."""
+        return await self._ask(0, PAGE)
+
+    async def page(self, place: int) -> Sequence[Json]:
+        return await patiently(partial(self._ask, place, PAGE))
+
+    async def place_of(self, moment: datetime) -> int:
+        """Return a place in the list after which every artifact is older than `moment`, at most one page too late."""
+        newer, older = 0, PAGE
+        while not await self._is_before(moment, older):
+            newer, older = older, older * 2
+        while older - newer > PAGE:
+            middle = (newer + older) // 2
+            if await self._is_before(moment, middle):
+                older = middle
+            else:
+                newer = middle
+        return older
+
+    async def _is_before(self, moment: datetime, place: int) -> bool:
+        found = await patiently(partial(self._ask, place, 1))
+        return not found or _changed(found[0]) < moment
+
+    async def _ask(self, place: int, limit: int) -> Sequence[Json]:
+        body = {
+            "artifacts": {"type": {"any_": [UPDATE_ARTIFACT]}},
+            "sort": "UPDATED_DESC",
+            "limit": limit,
+            "offset": place,
+        }
+        return cast("list[Json]", await self._api.post("/artifacts/filter", body))
+
+
+def _since(moment: datetime, newest_first: Sequence[Json]) -> Sequence[Json]:
+    return [artifact for artifact in reversed(newest_first) if _changed(artifact) >= moment]
+
+
+def _changed(artifact: Json) -> datetime:
+    return datetime.fromisoformat(artifact["updated"])

@@ -1,8 +1,9 @@
 """One automation per asset-scheduled deployment: it shows the schedule in Prefect's UI, and its switch pauses it.
 
-The automation has no owner, since Prefect deletes and makes again what a deployment owns whenever it is deployed. It is
-known by the tag `assetflow:schedule` and by the deployment that it runs. assetflow keeps name, description, trigger and
-action in step with the deployment, makes the automation again if somebody deletes it, and never touches the switch.
+The automation has no owner: Prefect deletes and recreates the automations that a deployment owns on every deploy.
+assetflow recognizes it by the tag `assetflow:schedule` and by the deployment that it runs. It keeps name, description,
+trigger and action in step with the deployment, recreates the automation if a user deletes it, and never changes the
+switch.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from uuid import UUID
 from prefect.events.actions import RunDeployment
 from prefect.events.schemas.automations import Automation, AutomationCore, EventTrigger
 
-from assetflow.core.conditions import AssetAny
+from assetflow.core.conditions import AssetAny, Condition, Gate, GateKind
 from assetflow.core.schedules import ConsumerOptions, Schedule
+from assetflow.core.timing import Intake
 from assetflow.errors import InvalidSchedule, UnsupportedDelivery
-from assetflow.prefect_io.latest import Changes, Latest
+from assetflow.prefect_io.automation_text import automation_description, automation_name
+from assetflow.prefect_io.change_feed import ChangeFeed, Changes
 from assetflow.prefect_io.names import CONDITION_SHOWN, SCHEDULE_SATISFIED, SCHEDULE_TAG, deployment_resource_id
 from assetflow.prefect_io.rest import Json, PrefectApi
 from assetflow.prefect_io.triggers import (
@@ -29,9 +32,10 @@ from assetflow.prefect_io.triggers import (
     condition_triggers,
     event_trigger,
 )
-from assetflow.prefect_io.wording import automation_description, automation_name
 
 Delivery = Literal["evaluator", "prefect"]
+# An automation as Prefect's client writes it.
+Content = AutomationCore
 
 _DECIDES: dict[Delivery, str] = {"evaluator": "The evaluator of assetflow", "prefect": "Prefect"}
 _OURS: Json = {"automations": {"tags": {"all_": [SCHEDULE_TAG]}}}
@@ -39,18 +43,18 @@ _OURS: Json = {"automations": {"tags": {"all_": [SCHEDULE_TAG]}}}
 
 @dataclass(frozen=True)
 class Shown:
-    """An automation of ours as Prefect has it.
+    """One of assetflow's automations, as Prefect has it.
 
     Attributes:
-        deployment_id: the deployment that it runs; none if somebody took the action away.
-        enabled: its switch.
+        deployment_id: the deployment that it runs; `None` if a user has removed the action.
+        enabled: the state of its switch.
     """
 
     id: UUID
     updated: datetime | None
     deployment_id: UUID | None
     enabled: bool
-    content: AutomationCore
+    content: Content
 
     @property
     def name(self) -> str:
@@ -60,36 +64,35 @@ class Shown:
 def automation_for(
     deployment_id: UUID, consumer: str, options: ConsumerOptions, *, delivery: Delivery = "evaluator"
 ) -> AutomationCore:
-    """The automation that a deployment with this schedule should have; `enabled` is left open.
+    """Return the automation that a deployment with this schedule should have, without `enabled`.
 
     Parameters:
-        consumer: `flow/deployment`.
-        delivery: `evaluator` gives one that shows the condition and does not decide it; `prefect` one that decides.
+        consumer: the name `flow/deployment`.
+        delivery: `evaluator` for an automation that only shows the condition; `prefect` for one that decides.
 
     Raises:
-        UnsupportedDelivery: with `prefect`, a condition that Prefect decides wrongly.
+        UnsupportedDelivery: with `prefect`, Prefect would decide the condition wrongly.
     """
-    schedule = options.schedule
-    trigger = _deciding(options, consumer) if delivery == "prefect" else _showing(deployment_id, schedule)
+    trigger = _deciding(options, consumer) if delivery == "prefect" else _showing(deployment_id, options.schedule)
     return AutomationCore(
-        name=automation_name(consumer, schedule),
-        description=automation_description(schedule, who_decides=_DECIDES[delivery]),
+        name=automation_name(consumer, options),
+        description=automation_description(options, who_decides=_DECIDES[delivery]),
         tags=[SCHEDULE_TAG],
         trigger=trigger,
         actions=[RunDeployment(source="selected", deployment_id=deployment_id, parameters=None, job_variables=None)],
     )
 
 
-def refuse_what_prefect_decides_wrongly(options: ConsumerOptions, where: str) -> None:
-    """Let pass what Prefect's own triggers decide rightly: one asset, or a flat OR of assets.
+def check_prefect_decides_correctly(options: ConsumerOptions, where: str) -> None:
+    """Check that Prefect's own triggers decide the schedule correctly: it is one asset, or a flat OR of assets.
 
     Raises:
-        UnsupportedDelivery: anything else, with an example that goes wrong.
+        UnsupportedDelivery: they do not; the error has an example.
     """
     example = _example_that_breaks(options)
     if example:
         raise UnsupportedDelivery(
-            f"Prefect's own triggers cannot decide a schedule on {options.schedule.describe()}: {example}",
+            f"Prefect's own triggers cannot decide a schedule on {options.describe()}: {example}",
             where=where,
             fix="Unset ASSETFLOW_DELIVERY and run the evaluator, or schedule the flow on one asset or on `a | b`",
         )
@@ -102,11 +105,19 @@ def _example_that_breaks(options: ConsumerOptions) -> str:
     if options.coalesce:
         return "`coalesce` waits while a run is going on, they start a run per update"
     if options.while_paused == "keep":
-        return "`while_paused='keep'` keeps what comes during a pause, they drop it"
+        return "`while_paused='keep'` keeps updates that come during a pause, they drop them"
+    if options.intake != Intake():
+        return "an update that has to wait for others, or for a cooldown, starts a run at once"
+    if options.deadline is not None:
+        return "nothing tells, runs or skips when a deadline is missed"
+    if schedule.opening is not None:
+        return "an update before the opening starts a run at once"
     if schedule.timetable is not None:
         return "of its times, they run a daily 02:30 at 01:30 on the day when clocks go forward"
     if schedule.condition is None:
         return ""
+    if example := next(filter(None, map(_TIME_EXAMPLES.get, _gates(schedule.condition))), ""):
+        return example
     kinds = {leaf.token.kind for leaf in schedule.condition.leaves}
     if "alias" in kinds:
         return "an asset that is linked to the alias and then updated directly starts nothing"
@@ -120,16 +131,28 @@ def _example_that_breaks(options: ConsumerOptions) -> str:
     return "on `a | (b & c)`, the updates b, a, c start two runs instead of one"
 
 
+_TIME_EXAMPLES: dict[GateKind, str] = {
+    "since": "an update of yesterday and one of today start a run",
+    "within": "they measure when Prefect saw an update, and forget what waited at a redeploy",
+    "times": "two updates, a redeploy and a third one start none",
+    "at_least": "of `AtLeast(2, a, b, c)`, a, a redeploy and b start none",
+}
+
+
+def _gates(condition: Condition) -> list[GateKind]:
+    return [node.kind for node in condition.postfix if isinstance(node, Gate)]
+
+
 def _deciding(options: ConsumerOptions, consumer: str) -> PrefectTrigger:
-    refuse_what_prefect_decides_wrongly(options, f"deployment {consumer!r}")
+    check_prefect_decides_correctly(options, f"deployment {consumer!r}")
     condition = options.schedule.condition
     triggers = condition_triggers(condition, UPDATES) if condition is not None else []
-    # A schedule without assets never runs; its automation is there all the same, and nothing triggers it.
+    # A schedule without assets never runs. It still has an automation, which nothing triggers.
     return triggers[0] if triggers else event_trigger({CONDITION_SHOWN})
 
 
 def _showing(deployment_id: UUID, schedule: Schedule) -> PrefectTrigger:
-    """Anybody may start the deployment by emitting its event; the rest is there to be looked at."""
+    """Return a trigger that shows the condition. Only the deployment's own event, which a user may emit, fires it."""
     start = event_trigger({SCHEDULE_SATISFIED}, {"prefect.resource.id": deployment_resource_id(deployment_id)})
     condition = schedule.condition
     if condition is None:
@@ -137,13 +160,13 @@ def _showing(deployment_id: UUID, schedule: Schedule) -> PrefectTrigger:
     try:
         shown = condition_triggers(condition, {CONDITION_SHOWN})
     except InvalidSchedule:
-        # Too deep for Prefect: its assets can still be seen, and the description has the words.
+        # Too deep for Prefect: show only the assets; the description has the whole condition.
         shown = condition_triggers(AssetAny(*condition.leaves), {CONDITION_SHOWN})
     return compound_trigger("any", [start, *shown])
 
 
 def to_shown(row: Json) -> Shown:
-    """An automation of ours, read from its JSON."""
+    """Read one of assetflow's automations from its JSON."""
     automation = Automation.model_validate(row)
     runs = [action.deployment_id for action in automation.actions if isinstance(action, RunDeployment)]
     updated = row.get("updated")
@@ -157,7 +180,7 @@ def to_shown(row: Json) -> Shown:
 
 
 def in_step(shown: Shown, wanted: AutomationCore) -> bool:
-    """Whether the automation is as it should be; further tags and the switch are the user's."""
+    """Return True if the automation is as wanted. Other tags and the switch belong to the user."""
     has = shown.content
     return (
         (has.name, has.description, has.trigger) == (wanted.name, wanted.description, wanted.trigger)
@@ -167,41 +190,41 @@ def in_step(shown: Shown, wanted: AutomationCore) -> bool:
 
 
 class Automations:
-    """The automations of ours on a Prefect server."""
+    """assetflow's automations on a Prefect server."""
 
     def __init__(self, api: PrefectApi) -> None:
         self._api = api
-        self._latest = Latest(api, "/automations", to_shown, _OURS)
+        self._latest = ChangeFeed(api, "/automations", to_shown, _OURS)
 
     async def changes(self) -> Changes[Shown]:
-        """What changed since the last call; everything at the first.
+        """Return the changes since the last call; the first call returns everything.
 
         Raises:
-            PrefectUnreachable, PrefectRefused: nothing is lost, the next call tells it.
+            PrefectUnreachable, PrefectRefused: no change is lost, the next call returns it.
         """
         return await self._latest.changes()
 
     async def changed_since(self, moment: datetime) -> Sequence[Shown]:
-        """Those that changed after a time; `changes` tells them too."""
+        """Return the automations that changed after `moment`. `changes` returns them too."""
         return await self._latest.changed_since(moment)
 
     async def find(self, automation: UUID) -> Shown | None:
-        """The automation with this id, even if somebody took our tag away from it."""
+        """Return the automation with this id, even if a user has removed assetflow's tag, or `None`."""
         return await self._latest.find(automation)
 
     async def of_deployment(self, deployment_id: UUID) -> Shown | None:
-        """The automation of ours that shows this deployment's schedule."""
+        """Return the automation that shows this deployment's schedule, or `None`."""
         rows = await self._api.get(f"/automations/related-to/{deployment_resource_id(deployment_id)}")
         ours = [row for row in cast("list[Json]", rows or []) if SCHEDULE_TAG in (row.get("tags") or ())]
         return to_shown(ours[0]) if ours else None
 
     async def create(self, wanted: AutomationCore, *, enabled: bool) -> UUID:
-        """Make an automation; its id."""
+        """Create an automation and return its id."""
         body = {**wanted.model_dump(mode="json"), "enabled": enabled}
         return UUID(cast("dict[str, Any]", await self._api.post("/automations/", body))["id"])
 
     async def update(self, shown: Shown, wanted: AutomationCore) -> None:
-        """Bring an automation in step. The switch is not sent, so that it stays as it is on the server."""
+        """Update an automation. The request leaves out the switch, so that it does not change on the server."""
         body = wanted.model_dump(mode="json", exclude={"enabled", "owner_resource"})
         body["tags"] = list(dict.fromkeys([*shown.content.tags, *wanted.tags]))
         await self._api.put(f"/automations/{shown.id}", body)
@@ -210,5 +233,5 @@ class Automations:
         await self._api.delete(f"/automations/{automation}")
 
     async def switch(self, automation: UUID, *, enabled: bool) -> None:
-        """Pause or resume a schedule."""
+        """Turn an automation on or off, which resumes or pauses its consumer."""
         await self._api.patch(f"/automations/{automation}", {"enabled": enabled})

@@ -1,6 +1,6 @@
-"""What Prefect's settings say of who we are: the basic auth string of a server, or the API key of Prefect Cloud.
+"""The credentials in Prefect's settings: the basic auth string of a server, or the API key of Prefect Cloud.
 
-Where both are set the string counts, as for Prefect's own client.
+If both are set, the string wins, as in Prefect's own client.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from prefect.settings import get_current_settings
 
 
 def request_headers() -> dict[str, str]:
-    """The headers of every request: those that Prefect's settings add, and the authorization."""
+    """Return the headers for every request: those in Prefect's settings, and the authorization."""
     settings = get_current_settings()
     headers = dict(settings.client.custom_headers)
     if settings.api.auth_string is not None:
@@ -23,7 +23,7 @@ def request_headers() -> dict[str, str]:
 
 
 def event_stream_token() -> str | None:
-    """What the first message on the event stream has to hold; none for a server that lets everybody in."""
+    """Return the token for the first message on the event stream, or `None` if the settings have no credentials."""
     api = get_current_settings().api
     secret = api.auth_string or api.key
     return None if secret is None else secret.get_secret_value()

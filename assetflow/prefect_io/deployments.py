@@ -1,4 +1,4 @@
-"""Deployments as assetflow sees them: who is scheduled on what, told by the parameter schema that Prefect stores."""
+"""Deployments with their schedules, which assetflow stores in the parameter schema that Prefect keeps."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from prefect.client.schemas.responses import DeploymentResponse
 
 from assetflow.core.codec import FlowDeclaration, declaration_from_text
 from assetflow.core.events import canonical_json
-from assetflow.core.schedules import ConsumerOptions, Schedule, refuse_endless_waiting
+from assetflow.core.schedule_checks import refuse_endless_waiting
+from assetflow.core.schedules import ConsumerOptions, Schedule
 from assetflow.errors import AssetflowError, InvalidSchedule
-from assetflow.prefect_io.latest import PAGE, Changes, Latest
+from assetflow.prefect_io.change_feed import PAGE, ChangeFeed, Changes
 from assetflow.prefect_io.names import EVENTS_PARAMETER, OFF_TAG, SCHEMA_EXTENSION
 from assetflow.prefect_io.rest import Json, PrefectApi
 
@@ -26,11 +27,11 @@ class Deployed:
 
     Attributes:
         name: `flow/deployment`.
-        text: the stored declaration as it stands; empty if the flow declares nothing.
-        problem: why the schedule cannot be used, with the place and what to do.
-        held: the deployment itself is paused (3.4).
-        bare: Prefect has no parameter schema of the flow.
-        inherited: a mark of what runs take over from the deployment when they are made.
+        text: the stored text of the declaration; empty if the flow declares nothing.
+        problem: the error if the schedule cannot be used.
+        held: True if the deployment itself is paused. Contract 3.4.
+        bare: True if Prefect has no parameter schema of the flow.
+        inherited: a fingerprint of the values that runs copy from the deployment when they are created.
     """
 
     id: UUID
@@ -58,18 +59,18 @@ class Deployed:
 
     @property
     def is_scheduled(self) -> bool:
-        """Whether updates of assets, or the clock, start it."""
+        """True if updates of assets, or a timetable, start it."""
         return self.schedule.starts_runs
 
 
 def declaration_of(deployment: DeploymentResponse, *, where: str = "") -> FlowDeclaration | None:
-    """What the flow of a deployment declares, as this deployment has it; none if the flow is not one of ours.
+    """Return the declaration of a deployment's flow, or `None` if it is not a flow of assetflow.
 
-    The tag `assetflow:off` drops the schedule and leaves what the flow produces and reads.
+    The tag `assetflow:off` on the deployment drops the schedule, and keeps what the flow produces and reads.
 
     Raises:
-        InvalidSchedule: the stored schema lost the schedule or holds a damaged one, or the schedule cannot work: the
-            flow has a required parameter, or a roll-up waits for keys that cannot come.
+        InvalidSchedule: the stored schema has lost or damaged the schedule, or the schedule cannot work: the flow has a
+            required parameter, or a roll-up waits for keys that cannot come.
     """
     text = declared_text(deployment, where=where)
     if text is None:
@@ -84,10 +85,10 @@ def declaration_of(deployment: DeploymentResponse, *, where: str = "") -> FlowDe
 
 
 def declared_text(deployment: DeploymentResponse, *, where: str = "") -> str | None:
-    """The stored text of a deployment's declaration; none if the flow is not one of ours.
+    """Return the stored text of a deployment's declaration, or `None` if it is not a flow of assetflow.
 
     Raises:
-        InvalidSchedule: the flow is one of ours, and the text is not there.
+        InvalidSchedule: it is a flow of assetflow, and the text is missing.
     """
     properties = cast("dict[str, Any]", (deployment.parameter_openapi_schema or {}).get("properties") or {})
     if EVENTS_PARAMETER not in properties:
@@ -116,7 +117,7 @@ def _refuse_required_parameters(deployment: DeploymentResponse, where: str) -> N
 
 
 def to_deployed(deployment: DeploymentResponse, flow_name: str) -> Deployed:
-    """A deployment as Prefect tells of it, read; a schedule that cannot be used becomes its `problem`."""
+    """Read a deployment from Prefect's answer. An error in its schedule becomes its `problem`."""
     name = f"{flow_name}/{deployment.name}"
     deployed = Deployed(
         id=deployment.id,
@@ -142,35 +143,37 @@ def _inherited(deployment: DeploymentResponse) -> str:
 
 
 def _is_bare(schema: Mapping[str, object]) -> bool:
-    """Whether this is no schema, or the one that the server puts where none was sent: that of a flow has a title."""
+    """Return True if the schema is missing, or is the server's default: the schema of a flow has a title."""
     return not schema.get("properties") and "title" not in schema
 
 
 class Deployments:
-    """The deployments of a Prefect server, and what changed among them since the last look."""
+    """The deployments of a Prefect server, and their changes since the last call."""
 
     def __init__(self, api: PrefectApi) -> None:
         self._api = api
-        self._latest = Latest(api, "/deployments", DeploymentResponse.model_validate)
+        self._latest = ChangeFeed(api, "/deployments", DeploymentResponse.model_validate)
         self._flow_names: dict[UUID, str] = {}
-        self._untold = Changes[DeploymentResponse]()
+        self._named_later = Changes[DeploymentResponse]()
 
     async def changes(self) -> Changes[Deployed]:
-        """What changed since the last call; everything at the first.
+        """Return the changes since the last call; the first call returns everything.
 
         Raises:
-            PrefectUnreachable, PrefectRefused: nothing is lost, the next call tells it.
+            PrefectUnreachable, PrefectRefused: no change is lost, the next call returns it.
         """
         changes = await self._latest.changes()
-        # What has been told is told once: it is kept here until the names of its flows are known.
-        self._untold = Changes([*self._untold.changed, *changes.changed], [*self._untold.gone, *changes.gone])
-        await self._read_flow_names({each.flow_id for each in self._untold.changed})
-        told, self._untold = self._untold, Changes[DeploymentResponse]()
-        deployed = [to_deployed(each, self._flow_names.get(each.flow_id, str(each.flow_id))) for each in told.changed]
-        return Changes(deployed, told.gone)
+        # The feed reports each change once: keep it here until the names of its flows are known.
+        self._named_later = Changes(
+            [*self._named_later.changed, *changes.changed], [*self._named_later.gone, *changes.gone]
+        )
+        await self._read_flow_names({each.flow_id for each in self._named_later.changed})
+        known, self._named_later = self._named_later, Changes[DeploymentResponse]()
+        deployed = [to_deployed(each, self._flow_names.get(each.flow_id, str(each.flow_id))) for each in known.changed]
+        return Changes(deployed, known.gone)
 
     async def is_gone(self, deployment_id: UUID) -> bool:
-        """Whether Prefect says, asked for this id, that there is no such deployment."""
+        """Return True if Prefect, asked for this id, answers that the deployment does not exist."""
         return await self._latest.find(deployment_id) is None
 
     async def _read_flow_names(self, flows: Collection[UUID]) -> None:

@@ -1,37 +1,31 @@
-"""The flow runs that decisions lead to: made under the decision's id, never twice, and asked how they ended."""
+"""Create the flow runs of decisions, each once under the decision's id, and find out how they ended."""
 
 from __future__ import annotations
 
-import asyncio
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 from uuid import UUID
 
+from assetflow.core.assets import Asset
 from assetflow.core.codec import RunContext, run_context_to_json
-from assetflow.core.consumers import Decision
-from assetflow.core.events import AssetEvent
-from assetflow.errors import PrefectRefused, PrefectUnreachable
+from assetflow.core.consumers import Automation, Decision
+from assetflow.core.json_data import fit_text
+from assetflow.core.run_names import listed, run_name
+from assetflow.errors import PrefectNotFound, PrefectRefused, PrefectUnreachable, Unsendable
 from assetflow.prefect_io.names import (
     CONSUMER_LABEL,
+    DEADLINE_LABEL,
     DECISION_LABEL,
     KEY_PARAMETER,
     PARTITION_KEY_LABEL,
     TRACEPARENT_LABEL,
 )
-from assetflow.prefect_io.rest import Json, PrefectApi
+from assetflow.prefect_io.rest import Json, PrefectApi, id_of
+from assetflow.prefect_io.turns import Turns
 
-TERMINAL = frozenset({"COMPLETED", "FAILED", "CANCELLED", "CRASHED"})
-NAMES_SHOWN = 3
-
-
-@dataclass(frozen=True)
-class Automation:
-    """The automation that shows a consumer's schedule in Prefect."""
-
-    id: UUID
-    name: str
+_TERMINAL = frozenset({"COMPLETED", "FAILED", "CANCELLED", "CRASHED"})
+_RESOURCE = "prefect.flow-run."
 
 
 class FlowRuns:
@@ -39,40 +33,54 @@ class FlowRuns:
 
     def __init__(self, api: PrefectApi) -> None:
         self._api = api
-        # Whoever makes runs makes them one after the other: two at once on SQLite are slower than one.
-        self._one_at_a_time = asyncio.Lock()
+        # Create runs one after the other: on SQLite, two at once are slower than one.
+        self._turns = Turns()
 
     async def create(self, decision: Decision, context: RunContext, automation: Automation | None) -> UUID:
-        """Create the run of a decision, or find the one that is there; its id.
+        """Create the run of a decision, or find the one that exists, and return its id.
 
         Raises:
-            PrefectUnreachable: unknown whether it was created; asking again is safe.
-            PrefectRefused: there will be no run (the deployment is gone, its parameters are incomplete).
+            PrefectUnreachable: the run may have been created; a retry is safe.
+            PrefectRefused: the run cannot be created (the deployment is gone, its parameters are incomplete).
+            Unsendable: the request cannot be written; nothing was sent.
         """
-        return await self.make(decision.deployment_id, run_request(decision, context), automation)
+        try:
+            request = run_request(decision, context)
+        except Exception as error:
+            raise Unsendable(f"the request for its run cannot be made: {error!r}") from error
+        return await self.make(decision.deployment_id, request, automation)
 
     async def make(self, deployment_id: UUID, request: Json, automation: Automation | None) -> UUID:
-        """Create a run of a deployment, or find the one with the same idempotency key; its id.
+        """Create a run of a deployment, or find the one with the same idempotency key, and return its id.
 
         Raises:
-            PrefectUnreachable, PrefectRefused: as `create`.
+            PrefectUnreachable, PrefectRefused, Unsendable: as `create`.
         """
-        async with self._one_at_a_time:
-            path = f"/deployments/{deployment_id}/create_flow_run"
-            answer = cast(Json, await self._api.post(path, request, _provenance(automation)))
-        key = request.get("idempotency_key")
-        if answer.get("idempotency_key", key) != key:
-            # A stale answer of something on the way, perhaps: the run that is asked for may be there or not.
-            raise PrefectUnreachable(f"Prefect answered with run {answer.get('id')}, which was not asked for")
-        if str(answer.get("deployment_id")) != str(deployment_id):
-            raise PrefectRefused(
-                f"Prefect answered with run {answer.get('id')} of another deployment ({answer.get('deployment_id')}): "
-                f"its flow already has a run with the idempotency key {key}"
-            )
-        return UUID(str(answer["id"]))
+        path = f"/deployments/{deployment_id}/create_flow_run"
+        async with self._turns.of(deployment_id):
+            try:
+                answer = await self._api.post(path, request, _provenance(automation))
+            except PrefectRefused as refusal:
+                await self._confirm(refusal, deployment_id)
+                raise
+        return _run_in(answer, deployment_id, request.get("idempotency_key"))
+
+    async def _confirm(self, refusal: PrefectRefused, deployment_id: UUID) -> None:
+        """Make sure that Prefect itself refused the run, and not a proxy that answers wrongly for a while.
+
+        Raises:
+            PrefectUnreachable: Prefect does not confirm it.
+        """
+        deployment = await self._api.get(f"/deployments/{deployment_id}")
+        if deployment is None:
+            confirmed = isinstance(refusal, PrefectNotFound) and await self._api.is_prefect()
+        else:
+            confirmed = not isinstance(refusal, PrefectNotFound) and id_of(deployment) == deployment_id
+        if not confirmed:
+            raise PrefectUnreachable(f"{refusal.message}; Prefect itself does not confirm it")
 
     async def ended(self, runs: Sequence[UUID]) -> dict[UUID, str]:
-        """Those of the runs that have ended, with the name of their last state; "Deleted" for those that are gone.
+        """Return the runs that have ended, with the name of their last state, or "Deleted" if the run is gone.
 
         Raises:
             PrefectUnreachable, PrefectRefused
@@ -90,31 +98,60 @@ class FlowRuns:
 
 
 def run_request(decision: Decision, context: RunContext) -> dict[str, Any]:
-    """The body of create_flow_run.
+    """Return the body of create_flow_run.
 
-    The only parameter is the partition key, a text: Prefect would execute objects such as those in an event's extra.
+    The partition key, a text, is the only parameter: Prefect would interpret objects such as those in an extra.
     """
     labels = {DECISION_LABEL: str(decision.id), CONSUMER_LABEL: context.consumer}
     if context.traceparent:
         labels[TRACEPARENT_LABEL] = context.traceparent
     parameters: dict[str, str] = {}
+    if decision.by_deadline:
+        labels[DEADLINE_LABEL] = "true"
+    # The run of an opening is scheduled for the opening, which is over by now: workers take it at once.
+    details = {} if decision.opening is None else {"state_details": {"scheduled_time": decision.opening.isoformat()}}
     if decision.target_key is not None:
         labels[PARTITION_KEY_LABEL] = parameters[KEY_PARAMETER] = decision.target_key
     return {
-        "name": run_name(decision),
+        "name": run_name(decision.id, decision.target_key, _assets(decision)),
         "idempotency_key": str(decision.id),
         "context": run_context_to_json(context),
         "labels": labels,
         **({"parameters": parameters} if parameters else {}),
         "tags": ["assetflow"],
-        "state": {"type": "SCHEDULED", "name": "Scheduled", "message": _message(decision)},
+        "state": {"type": "SCHEDULED", "name": "Scheduled", "message": fit_text(_message(decision)), **details},
     }
 
 
-def run_name(decision: Decision) -> str:
-    """A name that a person reads in a list of runs: the key or the assets, and the head of the decision's id."""
-    what = decision.target_key if decision.target_key is not None else _listed(decision.events, "-")
-    return f"{what}-{str(decision.id)[:6]}"
+def ended_run(event: Json) -> tuple[UUID, str] | None:
+    """Return the run that ended with this Prefect event and the name of its last state, or `None` if none ended."""
+    resource = event.get("resource", {})
+    number = str(resource.get("prefect.resource.id", ""))
+    if resource.get("prefect.state-type") not in _TERMINAL or not number.startswith(_RESOURCE):
+        return None
+    return UUID(number.removeprefix(_RESOURCE)), str(resource.get("prefect.state-name", ""))
+
+
+def _run_in(answer: object, deployment_id: UUID, key: object) -> UUID:
+    """Return the run in an answer to `create_flow_run`.
+
+    Raises:
+        PrefectRefused: the key belongs to a run of another deployment.
+        PrefectUnreachable: the answer has another run. A proxy has answered, perhaps with an older answer of Prefect's,
+            and the run may or may not exist.
+    """
+    run = id_of(answer)
+    found = cast(Json, answer)
+    of, its_key = found.get("deployment_id"), found.get("idempotency_key")
+    if of is not None and str(of) != str(deployment_id) and its_key == key is not None:
+        raise PrefectRefused(f"Prefect has the run {run} of another deployment, {of}, under this decision's key")
+    if str(of) != str(deployment_id) or its_key not in (None, key):
+        raise PrefectUnreachable(f"Prefect answered with run {run} of deployment {of}, which was not asked for")
+    return run
+
+
+def _assets(decision: Decision) -> Iterable[Asset]:
+    return (event.asset for event in decision.events)
 
 
 def _message(decision: Decision) -> str:
@@ -123,26 +160,15 @@ def _message(decision: Decision) -> str:
         return f"Started by a backfill for {decision.target_key}"
     updates = "1 update" if number == 1 else f"{number} updates"
     key = "" if decision.target_key is None else f" for {decision.target_key}"
-    return f"Started by {updates}{key}: {_listed(decision.events, ', ')}"
-
-
-def _listed(events: Iterable[AssetEvent], separator: str) -> str:
-    names = list(dict.fromkeys(_short(event) for event in events))
-    shown = names[:NAMES_SHOWN] + (["more"] if len(names) > NAMES_SHOWN else [])
-    return separator.join(shown)
-
-
-def _short(event: AssetEvent) -> str:
-    asset = event.asset
-    return asset.name if asset.name != asset.uri else asset.uri.rstrip("/").rpartition("/")[2][:60]
+    return f"Started by {updates}{key}: {listed(_assets(decision), ', ')}"
 
 
 def _provenance(automation: Automation | None) -> dict[str, str]:
     if automation is None:
         return {}
-    name = b64encode(automation.name.encode()).decode()
+    name = b64encode(automation.name.encode(errors="replace")).decode()
     return {"Prefect-Automation-ID": str(automation.id), "Prefect-Automation-Name": name}
 
 
 def _end(run: Json) -> str:
-    return str(run["state_name"]) if run.get("state_type") in TERMINAL else ""
+    return str(run["state_name"]) if run.get("state_type") in _TERMINAL else ""

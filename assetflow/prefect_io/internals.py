@@ -1,9 +1,10 @@
-"""What relies on how Prefect works inside; `tests/integration/test_prefect_internals.py` watches each part."""
+"""Everything that relies on Prefect's internals; `tests/integration/test_prefect_internals.py` checks each part."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 from prefect.client.schemas.objects import State
@@ -17,12 +18,15 @@ from prefect.tasks import (
 )
 from prefect.transactions import BaseTransaction, get_transaction
 
+if TYPE_CHECKING:
+    from prefect.server.schemas.schedules import SCHEDULE_TYPES
+
 
 def ends_completed(result: object) -> bool:
-    """Whether a task that returns this ends in a state of type COMPLETED that is named Completed (2.1).
+    """Return True if a task that returns `result` ends in a COMPLETED state with the name Completed. Contract 2.1.
 
-    Judges as Prefect's `return_value_to_state`: a state made by hand is the task's own; states of other runs are
-    summed up, whatever their names; anything else is data.
+    This follows Prefect's `return_value_to_state`: a state made by hand becomes the task's state; states of other runs
+    are summed up, whatever their names; anything else is data.
     """
     if isinstance(result, State):
         state = cast("State[Any]", result)
@@ -36,16 +40,16 @@ def ends_completed(result: object) -> bool:
 
 
 def in_user_transaction() -> bool:
-    """Whether the task that runs here stands in a `transaction()` of the user, be it around a task that called it.
+    """Return True if the current task runs inside a user's `transaction()`, also one around a task that called it.
 
-    Each task has a transaction of its own. It and those that a user opens inside the task carry the task run's id in
-    their logger; the engine's is the outermost of them.
+    Each task has a transaction of its own. That one and those that a user opens inside the task have the task run's id
+    in their logger; the task's own is the outermost of them.
     """
     return any(_users(list(_transactions())))
 
 
 def _transactions() -> Iterator[BaseTransaction]:
-    """The active transactions, from the innermost to the outermost."""
+    """Yield the active transactions, from the innermost to the outermost."""
     current = get_transaction()
     while current is not None:
         yield current
@@ -53,7 +57,7 @@ def _transactions() -> Iterator[BaseTransaction]:
 
 
 def _users(transactions: list[BaseTransaction]) -> Iterator[bool]:
-    """For each transaction, from the outermost to the innermost: whether a user opened it."""
+    """Yield, for each transaction from the outermost to the innermost, True if a user opened it."""
     seen: set[str] = set()
     for each in reversed(transactions):
         extra = cast("dict[str, object]", getattr(each.logger, "extra", None) or {})
@@ -63,19 +67,19 @@ def _users(transactions: list[BaseTransaction]) -> Iterator[bool]:
 
 
 def on_commit_of_task(hook: Callable[[BaseTransaction], None]) -> None:
-    """Run the hook when the transaction of the task that runs here commits; if it raises, the task is rolled back."""
+    """Run the hook when the transaction of the current task commits. If the hook raises, the task is rolled back."""
     transaction = get_transaction()
     assert transaction is not None, "a task runs in a transaction of its own"
     transaction.on_commit_hooks.append(hook)
 
 
 def task_key_of(fn: Callable[..., object]) -> str:
-    """The key that Prefect gives the task of this function: name and a hash of its code."""
+    """Return the key that Prefect gives the task of this function: its name and a hash of its code."""
     return _generate_task_key(fn)
 
 
 def flow_run_contexts() -> Iterator[FlowRunContext]:
-    """The flow runs around this code in this process, from the innermost to the root."""
+    """Yield the flow runs around this code in this process, from the innermost to the root."""
     context = FlowRunContext.get()
     while context is not None:
         yield context
@@ -85,11 +89,22 @@ def flow_run_contexts() -> Iterator[FlowRunContext]:
 
 
 def deployment_id() -> UUID | None:
-    """The deployment whose run is around this code, on remote workers too; none in a run started by hand.
+    """Return the deployment of the run around this code, also on a remote worker, or `None` in a run without one.
 
-    `prefect.runtime.deployment.id` asks the server for each run that has none.
+    `prefect.runtime.deployment.id` would ask the server in each run that has none.
     """
     for context in flow_run_contexts():
         if context.flow_run is not None and context.flow_run.deployment_id is not None:
             return context.flow_run.deployment_id
     return _deployment_id.get()
+
+
+def schedule_dates(schedule: SCHEDULE_TYPES, start: datetime, end: datetime) -> list[datetime]:
+    """Return a schedule's times from `start` to `end`, both included, in UTC: at most the first thousand.
+
+    The public `get_dates` is a coroutine, though it never waits, and tasks are not asynchronous.
+    """
+    dates = schedule._get_dates_generator(start=start, end=end)  # pyright: ignore[reportPrivateUsage]
+    found = {datetime.fromisoformat(each.isoformat()).astimezone(UTC) for each in dates}
+    # When the clock changes, Prefect also returns times before `start`.
+    return sorted(each for each in found if start <= each <= end)

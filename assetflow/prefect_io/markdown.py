@@ -1,4 +1,4 @@
-"""Text of users inside the Markdown that Prefect's UI renders, raw HTML included."""
+"""Escape users' text in Markdown, which Prefect's UI renders with raw HTML."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 
 
 def code_span(text: str) -> str:
-    """The text as inline code: shown as it is, whatever Markdown or HTML it holds.
+    """Return the text as inline code, shown as it is, whatever Markdown or HTML it contains.
 
-    The fence is longer than any run of backticks inside, and the text stays on one line, so that nothing in it can end
-    the span.
+    The fence is longer than any run of backticks in the text, and the text is on one line, so that nothing in it can
+    end the span.
     """
     line = _one_line(text)
     fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
@@ -18,10 +18,7 @@ def code_span(text: str) -> str:
 
 
 def plain_text(text: str) -> str:
-    """The text as ordinary text, also in a table: each character that may mean something is escaped.
-
-    Addresses in it do not become links.
-    """
+    """Escape each character that has a meaning in Markdown, also in a table. Addresses do not become links."""
     return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", _one_line(text))
 
 

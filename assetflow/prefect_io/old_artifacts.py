@@ -1,4 +1,4 @@
-"""Our artifacts on a Prefect server, oldest last, to be deleted when nobody needs them any more."""
+"""Find and delete assetflow's old artifacts on a Prefect server."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Literal, cast
 from uuid import UUID
 
 from assetflow.errors import PrefectUnreachable
-from assetflow.prefect_io.artifact_log import created
 from assetflow.prefect_io.names import RUN_NOTE_ARTIFACT, TRIGGERING_EVENTS_ARTIFACT, UPDATE_ARTIFACT
+from assetflow.prefect_io.recordings import created
 from assetflow.prefect_io.rest import Json, PrefectApi
 from assetflow.prefect_io.run_notes import KEY_PREFIX, TITLE
 
@@ -38,21 +38,21 @@ class OldArtifacts:
         self._place = 0
 
     async def pages(self) -> AsyncIterator[list[Json]]:
-        """The artifacts, some at a time. Those that are deleted between two pages make room for the next ones.
+        """Yield the artifacts in pages. If the caller deletes those of a page, the next page still follows on.
 
         Raises:
             PrefectUnreachable, PrefectRefused
         """
         self._place = await self._first()
         page: list[Json] | None = None
-        # What is made meanwhile moves the others down: some are seen twice, none is missed.
+        # New artifacts move the others down: some are seen twice, none is missed.
         while page is None or len(page) == PAGE:
             page = await self._page(self._place, PAGE)
             self._place += len(page)
             yield [each for each in page if created(each) < self._before and (not self._is_note or _is_note(each))]
 
     async def delete(self, artifact: Json) -> None:
-        """Delete an artifact of the page before; one that is gone already is no error.
+        """Delete an artifact of the last page, unless it is already gone.
 
         Raises:
             PrefectUnreachable, PrefectRefused
@@ -62,14 +62,14 @@ class OldArtifacts:
                 await self._api.delete(f"/artifacts/{artifact['id']}")
                 break
             except PrefectUnreachable:
-                # A server on SQLite that is busy answers 503.
+                # A busy server on SQLite answers 503.
                 if attempt == ATTEMPTS - 1:
                     raise
                 await asyncio.sleep(FIRST_PAUSE * 2**attempt)
         self._place -= 1
 
     async def _first(self) -> int:
-        """How many artifacts are younger. They are listed youngest first, and may be very many."""
+        """Return the number of newer artifacts, which come first in the list, and may be very many."""
         low, high = 0, cast(int, await self._api.post("/artifacts/count", {"artifacts": self._filter}))
         while low < high:
             middle = (low + high) // 2
@@ -86,7 +86,7 @@ class OldArtifacts:
 
 
 def decision_of(artifact: Json) -> UUID | None:
-    """The decision whose events an artifact holds."""
+    """Return the decision whose events the artifact holds, or `None`."""
     try:
         return UUID(str(artifact.get("key")).removeprefix("assetflow-"))
     except ValueError:

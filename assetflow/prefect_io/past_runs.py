@@ -1,40 +1,49 @@
-"""The flow runs that decisions have led to, read back: what a ledger that is rebuilt must not decide again."""
+"""Read past decisions back from their flow runs, so that a new ledger does not decide them again."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from datetime import datetime
+from functools import partial
 from typing import cast
 from uuid import UUID
 
-from assetflow.core.adoption import Decided
-from assetflow.core.codec import run_context_from_json
+from assetflow.core.codec import events_from_text, run_context_from_json
+from assetflow.core.rules.adoption import Decided
 from assetflow.errors import InvalidEvent
 from assetflow.prefect_io.names import DECISION_LABEL
-from assetflow.prefect_io.rest import Json, PrefectApi
+from assetflow.prefect_io.rest import Json, PrefectApi, patiently
 
 PAGE = 200
 
 
-async def past_decisions(api: PrefectApi) -> list[Decided]:
-    """The decisions whose runs Prefect has, with the updates that they consumed.
+async def past_decisions(api: PrefectApi, since: datetime) -> AsyncIterator[Decided]:
+    """Yield the decisions whose runs were created since a moment, with the updates that they consumed, newest first.
 
     Raises:
         PrefectUnreachable, PrefectRefused
     """
-    found: dict[UUID, Decided] = {}
-    offset = 0
+    seen: set[UUID] = set()
+    place = 0
     while True:
-        body = {"flow_runs": {"tags": {"all_": ["assetflow"]}}, "sort": "ID_DESC", "limit": PAGE, "offset": offset}
-        page = cast("list[Json]", await api.post("/flow_runs/filter", body))
+        # Prefect filters by the expected start time, which for runs of decisions is the time of their creation.
+        # Newest first: new runs move later pages down, so that some are seen twice, and none is missed.
+        body = {
+            "flow_runs": {"tags": {"all_": ["assetflow"]}, "expected_start_time": {"after_": since.isoformat()}},
+            "sort": "EXPECTED_START_TIME_DESC",
+            "limit": PAGE,
+            "offset": place,
+        }
+        ask = partial(api.post, "/flow_runs/filter", body)
+        page = cast("list[Json]", await (patiently(ask) if place else ask()))
         for run in page:
             decided = await _decided(api, run)
-            if decided is not None and decided.events:
-                found[decided.id] = decided
+            if decided is not None and decided.events and decided.id not in seen:
+                seen.add(decided.id)
+                yield decided
         if len(page) < PAGE:
-            return list(found.values())
-        offset += PAGE
+            return
+        place += PAGE
 
 
 async def _decided(api: PrefectApi, run: Json) -> Decided | None:
@@ -57,5 +66,4 @@ async def _decided(api: PrefectApi, run: Json) -> Decided | None:
 async def _ids_in_artifact(api: PrefectApi, artifact: UUID | None) -> list[UUID]:
     found = cast("Json | None", await api.get(f"/artifacts/{artifact}"))
     data: object = None if found is None else found.get("data")
-    events = json.loads(data) if isinstance(data, str) else data
-    return [UUID(str(event["id"])) for event in cast("list[Json]", events or [])]
+    return [] if data is None else [event.id for event in events_from_text(data, where=f"artifact {artifact}")]

@@ -1,4 +1,4 @@
-"""A recording as Prefect carries it: one artifact, which is durable, and one event for each update, which is fast.
+"""Write a recording for Prefect, and read it back: one durable artifact, and one fast event for each update.
 
 Both directions stand here, so that what is written can be read: by the evaluator, and by tasks that read past events.
 """
@@ -6,14 +6,15 @@ Both directions stand here, so that what is written can be read: by the evaluato
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import cast
 from uuid import UUID
 
 from assetflow.core.assets import Asset
+from assetflow.core.codec import fields
 from assetflow.core.codec.events import (
-    Json,
     check_version,
     event_from_json,
     event_to_json,
@@ -22,7 +23,9 @@ from assetflow.core.codec.events import (
     recording_from_json,
     recording_to_json,
 )
+from assetflow.core.codec.fields import Json
 from assetflow.core.events import AssetEvent, Origin, Recording, SourceFlowRun, SourceTaskRun, check_extra
+from assetflow.core.json_data import fit_text
 from assetflow.errors import InvalidEvent
 from assetflow.prefect_io.markdown import code_span
 from assetflow.prefect_io.names import (
@@ -36,7 +39,7 @@ from assetflow.prefect_io.names import (
     artifact_key,
 )
 
-# Prefect answers 204 to a larger event and does not store it.
+# Prefect answers 204 to a larger event, but does not store it.
 MAX_EVENT_BYTES = 1_400_000
 _MAX_ALIASES = 90
 _SHOWN_EVENTS = 20
@@ -44,11 +47,11 @@ _SHOWN_TEXT = 300
 
 
 def recording_to_artifact(recording: Recording) -> dict[str, object]:
-    """The body that creates the artifact of a recording."""
+    """Return the body that creates the artifact of a recording."""
     first = recording.events[0]
     flow_run, task_run = first.source_flow_run, first.source_task_run
     return {
-        # One key for each asset: Prefect's list of artifacts shows its latest update and its history.
+        # Each asset has its own key, so that Prefect's list of artifacts shows its latest update and its history.
         "key": artifact_key(first.asset.name, first.uri),
         "type": UPDATE_ARTIFACT,
         "description": describe_recording(recording),
@@ -59,66 +62,82 @@ def recording_to_artifact(recording: Recording) -> dict[str, object]:
 
 
 def recording_from_artifact(artifact: Json) -> Recording:
-    """The recording in an artifact of type `assetflow-update`.
+    """Return the recording in an artifact of type `assetflow-update`.
 
     Raises:
-        InvalidEvent, InvalidAsset: its data is no recording, is of a later version, or breaks chapters 1 and 2.
+        InvalidEvent, InvalidAsset: its data is not a recording, has a newer version, or breaks contract 1 or 2.
     """
     where = f"artifact {artifact.get('id')}"
     data = artifact.get("data")
     try:
         parsed: object = json.loads(data) if isinstance(data, str) else data
-    except ValueError as error:
-        raise InvalidEvent("the artifact holds no JSON", where=where, rule="2.2") from error
+    except (ValueError, RecursionError) as error:
+        raise InvalidEvent("the data of the artifact is not JSON", where=where, rule="2.2") from error
     if not isinstance(parsed, Mapping):
-        raise InvalidEvent("the artifact holds no recording", where=where, rule="2.2")
-    return recording_from_json(cast(Json, parsed), where=where)
+        raise InvalidEvent("the data of the artifact is not a recording", where=where, rule="2.2")
+    recording = recording_from_json(cast(Json, parsed), where=where)
+    return replace(recording, durable=created(artifact)) if "created" in artifact else recording
+
+
+def created(artifact: Json) -> datetime:
+    """Return the time at which the server wrote an artifact, by its clock."""
+    return datetime.fromisoformat(str(artifact["created"]))
 
 
 def describe_recording(recording: Recording) -> str:
-    """What was updated, in Markdown that is safe to render: a line for each event."""
+    """Describe the updates in Markdown that is safe to render, with a line for each event."""
     lines = [_sentence(event) for event in recording.events[:_SHOWN_EVENTS]]
     rest = len(recording.events) - len(lines)
     return "\n\n".join([*lines, f"and {rest} more"] if rest else lines)
 
 
 def recording_to_prefect_events(recording: Recording) -> list[dict[str, object]]:
-    """The Prefect events of a recording, without those that are too large for Prefect to keep."""
+    """Return the Prefect events of a recording, without those that are too large for Prefect to store."""
     events = [_to_prefect_event(event, recording) for event in recording.events]
     return [event for event in events if len(json.dumps(event)) <= MAX_EVENT_BYTES]
 
 
 def recording_from_prefect_event(event: Json) -> Recording | None:
-    """The recording that a Prefect event stands for; none if it is no update of an asset (2.6).
+    """Return the recording in a Prefect event, or `None` if the event is not an update of an asset. Contract 2.6.
 
-    An event that a task of assetflow sent gives its recording's id and that one event:
-    `part_of_recording` tells how many belong together. Any other is a recording of its own, with the event's id.
+    For an event that a task of assetflow sent, the recording has its id and that one event; `part_of_recording` returns
+    how many belong to it. Any other event is a recording of its own, with the event's id.
 
     Raises:
-        InvalidAsset, InvalidEvent: it breaks chapters 1 and 2.
+        InvalidAsset, InvalidEvent: the event breaks contract 1 or 2.
     """
     name = event.get("event")
     if name not in (ASSET_UPDATED, MATERIALIZATION_SUCCEEDED):
         return None
     where = f"Prefect event {event.get('id')}"
-    payload = _mapping(event.get("payload"), "payload", where)
+    payload = fields.mapping(event.get("payload"), "payload", where)
     part = part_of_recording(event)
     if part is not None:
-        return Recording(part[0], (event_from_json(_mapping(payload.get("event"), "event", where), where=where),))
+        one = event_from_json(fields.mapping(payload.get("event"), "event", where), where=where)
+        return Recording(part[0], (one,), _moment(payload.get("durable")))
     if name == MATERIALIZATION_SUCCEEDED:
         payload = {"extra": payload}
     check_version(payload, where)
     found = _from_outside(event, payload, where)
-    return Recording(found.id, (found,))
+    return Recording(found.id, (found,), _moment(event.get("received")))
+
+
+def _moment(value: object) -> datetime | None:
+    """Return a time that Prefect or a task wrote; `None` if it is missing or unreadable: then the ledger's counts."""
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    return None if moment is None or moment.tzinfo is None else moment
 
 
 def part_of_recording(event: Json) -> tuple[UUID, int] | None:
-    """Recording and number of its events, for an event that a task of assetflow sent; none for all others.
+    """Return the recording's id and number of events for an event that a task of assetflow sent, else `None`.
 
     Raises:
         InvalidEvent: the labels are damaged.
     """
-    resource = _mapping(event.get("resource"), "resource", f"Prefect event {event.get('id')}")
+    resource = fields.mapping(event.get("resource"), "resource", f"Prefect event {event.get('id')}")
     recording = resource.get(RECORDING_LABEL)
     if event.get("event") != ASSET_UPDATED or recording is None:
         return None
@@ -149,6 +168,7 @@ def _to_prefect_event(event: AssetEvent, recording: Recording) -> dict[str, obje
             "partition_key": event.partition_key,
             "aliases": list(event.aliases),
             "event": stored,
+            **({} if recording.durable is None else {"durable": recording.durable.isoformat()}),
         },
     }
 
@@ -175,11 +195,11 @@ def _related(event: AssetEvent) -> list[dict[str, str]]:
 
 
 def _from_outside(event: Json, payload: Json, where: str) -> AssetEvent:
-    resource = _mapping(event.get("resource"), "resource", where)
+    resource = fields.mapping(event.get("resource"), "resource", where)
     uri, name = resource.get("prefect.resource.id"), resource.get("prefect.resource.name")
     partition_key = read_partition_key(payload, where)
     stored = {"id": event.get("id"), "uri": uri, "occurred": event.get("occurred")}
-    # The codec checks id, URI and time; what only Prefect's form has is added to it.
+    # The codec checks id, URI and time; add what only Prefect's form of the event has.
     plain = event_from_json(stored, where=where)
     named = name if isinstance(name, str) and name.strip() and name != uri else None
     return AssetEvent(
@@ -194,16 +214,18 @@ def _from_outside(event: Json, payload: Json, where: str) -> AssetEvent:
 
 
 def _origin(event: Json) -> Origin:
-    """Who posted an event, as far as Prefect's related resources tell."""
+    """Return who posted an event, as far as Prefect's related resources show it."""
     ids: dict[str, UUID] = {}
     names: dict[str, str] = {}
     related = event.get("related")
-    for each in cast("Sequence[Mapping[str, object]]", related if isinstance(related, list) else ()):
+    for resource in cast("Sequence[object]", related if isinstance(related, list) else ()):
+        each = fields.mapping_or_empty(resource)
         role = str(each.get("prefect.resource.role", ""))
         kind, _, text = str(each.get("prefect.resource.id", "")).removeprefix("prefect.").partition(".")
-        if kind == role and re.fullmatch(r"[0-9a-fA-F-]{36}", text):
-            ids.setdefault(role, UUID(text))
-            names.setdefault(role, str(each.get("prefect.resource.name", "")))
+        number = fields.uuid_or_none(text)
+        if kind == role and number is not None:
+            ids.setdefault(role, number)
+            names.setdefault(role, fit_text(fields.text_or_empty(each.get("prefect.resource.name"))))
     run = None
     if "flow-run" in ids:
         run = SourceFlowRun(
@@ -235,11 +257,3 @@ def _sentence(event: AssetEvent) -> str:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _SHOWN_TEXT else f"{text[:_SHOWN_TEXT]}…"
-
-
-def _mapping(value: object, field: str, where: str) -> Json:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise InvalidEvent(f"{field} {value!r} is no JSON object", where=where, rule="2.6")
-    return cast(Json, value)

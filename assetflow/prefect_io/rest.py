@@ -1,104 +1,133 @@
-"""Prefect's REST API for the evaluator: asynchronous, JSON in and out, failures of two kinds only.
+"""Prefect's REST API for the evaluator: asynchronous, JSON in and out, failures of three kinds only.
 
-Addresses, keys, CSRF tokens and TLS are those of Prefect's own client. Its retries are not: they would hold a launch
-back for a minute without a word. Whoever calls decides how to go on after `PrefectUnreachable` (the same request may
-work later) and `PrefectRefused` (it never will).
+Addresses, keys, CSRF tokens and TLS come from Prefect's own client. Its retries are switched off: they would silently
+delay a launch by a minute. The caller decides what to do after `PrefectUnreachable` (the same request may succeed
+later), `PrefectRefused` (it never will) and `Unsendable` (the request cannot be written).
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import math
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Any, TypeVar, cast
+from uuid import UUID
 
 import httpx
 from prefect.client.orchestration import PrefectClient, get_client
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
-from assetflow.errors import PrefectRefused, PrefectUnreachable
+from assetflow.core.redaction import without_passwords
+from assetflow.errors import PrefectNotFound, PrefectRefused, PrefectUnauthorized, PrefectUnreachable, Unsendable
+from assetflow.patience import AskAgain
+from assetflow.prefect_io.answers import no_answer, read_answer
 
 Json = Mapping[str, Any]
 Answer = TypeVar("Answer")
 
 SECONDS_TO_ANSWER = 15.0
-PAUSES_WHEN_BUSY = (0.1, 0.2, 0.5, 1.0, 2.0)
-# Prefect's client would repeat these by itself, after a pause of two seconds at least.
+_JSON = {"Content-Type": "application/json"}
+# Six attempts that time out take 90 s. A server that asks for a longer pause is left to the caller.
+WHEN_BUSY = AskAgain(seconds=120, times=5, first_pause=0.125)
+# Prefect's client would retry these by itself, after at least two seconds.
 _BUSY = frozenset({408, 429, 502, 503})
-_NOT_FOR_GOOD = _BUSY | {425}
+# More than Prefect's own limit of 16: requests that hang must not keep all others waiting for a connection.
+_LIMITS = httpx.Limits(max_connections=64, max_keepalive_connections=8, keepalive_expiry=25)
+_ENCODE = "Write http://user:password@host:4200/api; in a password, %40 for @, %2F for /, %3A for : and %23 for #"
 
 
 class PrefectApi:
-    """Requests to the Prefect server that the environment names. Open it with `prefect_api()`."""
+    """The API of the Prefect server in the settings. Open it with `prefect_api()`.
+
+    Attributes:
+        url: the address for messages, without user and password.
+        connect_url: the address to connect to.
+    """
 
     def __init__(self, client: PrefectClient) -> None:
         self.client = client
-        self.url = str(client.api_url).rstrip("/")
+        self.connect_url = str(client.api_url).rstrip("/")
+        self.url = without_passwords(self.connect_url)
 
     async def post(self, path: str, body: object, headers: Mapping[str, str] | None = None) -> Any:
-        """The answer to a POST, as JSON; none when the answer is empty.
+        """Send a POST and return the JSON of the answer, or `None` if it is empty.
 
         Raises:
-            PrefectUnreachable: no answer, or one that may be another later (429, 5xx, a key that is refused).
-            PrefectRefused: an answer that stays what it is (404, 409, 422).
+            PrefectUnauthorized: the server does not accept the key or the password.
+            PrefectUnreachable: no answer, or one that may change later (429, 5xx).
+            PrefectRefused: an answer that will not change (404, 409, 422).
+            Unsendable: the body cannot be written as JSON; nothing was sent.
         """
-        return _json(await self._send("POST", path, json=body, headers=dict(headers or {})))
+        return await self._send("POST", path, body, headers=headers)
 
     async def get(self, path: str, params: Mapping[str, str] | None = None) -> Any:
-        """The answer to a GET, as JSON; none if Prefect has no such thing.
+        """Send a GET and return the JSON of the answer, or `None` if the object does not exist.
 
         Raises:
             PrefectUnreachable, PrefectRefused: as `post`.
         """
-        return _json(await self._send("GET", path, missing_ok=True, params=dict(params or {})))
+        try:
+            return await self._send("GET", path, params=dict(params or {}))
+        except PrefectNotFound:
+            return None
 
     async def patch(self, path: str, body: object) -> None:
-        """Change a thing.
+        """Change an object.
 
         Raises:
             PrefectUnreachable, PrefectRefused: as `post`.
         """
-        await self._send("PATCH", path, json=body)
+        await self._send("PATCH", path, body)
 
     async def put(self, path: str, body: object) -> None:
-        """Replace a thing.
+        """Replace an object.
 
         Raises:
             PrefectUnreachable, PrefectRefused: as `post`.
         """
-        await self._send("PUT", path, json=body)
+        await self._send("PUT", path, body)
 
     async def delete(self, path: str) -> None:
-        """Delete a thing; one that is gone already is no error.
+        """Delete an object, unless it is already gone.
 
         Raises:
             PrefectUnreachable, PrefectRefused: as `post`.
         """
-        await self._send("DELETE", path, missing_ok=True)
+        with suppress(PrefectNotFound):
+            await self._send("DELETE", path)
 
-    async def _send(self, method: str, path: str, *, missing_ok: bool = False, **given: Any) -> httpx.Response:
+    async def is_prefect(self) -> bool:
+        """Return True if a Prefect server answers at this address now, and not a proxy in front of it."""
+        return await self._answer_at("/health") is True or isinstance(await self._answer_at("/admin/version"), str)
+
+    async def _answer_at(self, path: str) -> object:
+        with suppress(PrefectUnreachable, PrefectRefused):
+            return await self.get(path)
+        return None
+
+    async def _send(
+        self, method: str, path: str, body: object = None, *, headers: Mapping[str, str] | None = None, **given: Any
+    ) -> Any:
+        request = f"{method} {path}"
+        if body is not None:
+            given |= {"content": _written(body, request), "headers": {**_JSON, **(headers or {})}}
         try:
             response = await self.client.request(cast(Any, method), cast(Any, path), **given)
-        except PrefectUnreachable:
-            raise
         except httpx.HTTPStatusError as error:
             response = error.response
-        except (httpx.TransportError, OSError) as error:
-            raise PrefectUnreachable(
-                f"Prefect does not answer ({type(error).__name__})", where=self.url, fix="Is the Prefect server up?"
-            ) from error
-        if response.is_success or (missing_ok and response.status_code == 404):
-            return response
-        raise _failure(response, f"{method} {path}")
+        except (httpx.RequestError, OSError) as error:
+            raise no_answer(error, self.url) from error
+        return read_answer(response, request, self.url)
 
 
 def check_address() -> None:
-    """Make sure that the settings name a Prefect server.
+    """Check that the settings have the address of a Prefect server.
 
     Raises:
-        PrefectUnreachable: no address is set, or it is none.
+        PrefectUnreachable: no address is set, or it is not an address.
     """
     address = PREFECT_API_URL.value()
     if not address:
@@ -108,42 +137,66 @@ def check_address() -> None:
         )
     if not address.startswith(("http://", "https://")):
         raise PrefectUnreachable(
-            f"PREFECT_API_URL is not an address: {address!r}", fix="Write http://127.0.0.1:4200/api, or https://…"
+            f"PREFECT_API_URL is not an address: {address.rpartition('@')[2]!r}",
+            fix="Write http://127.0.0.1:4200/api, or https://…",
         )
+    try:
+        httpx.URL(address)
+    except httpx.InvalidURL:
+        # Do not chain the error: its text may show a part of a password.
+        raise PrefectUnreachable("PREFECT_API_URL cannot be read as an address", fix=_ENCODE) from None
 
 
 async def patiently(ask: Callable[[], Awaitable[Answer]], *, within: float = math.inf) -> Answer:
-    """The answer to what may be asked twice: asked for again when Prefect is busy, or away for some seconds.
+    """Return the answer of `ask`, which is called again while Prefect is busy, or away for some seconds.
 
-    For what nobody repeats, a person's click or `--once`, and for the middle of a list, so that nobody begins anew.
+    For calls that nothing repeats, such as a user's click or `--once`, and for a page in the middle of a list.
 
     Parameters:
-        within: seconds after which it is not asked for again.
+        ask: sends the request; it has to be safe to repeat.
+        within: the seconds after which it is not called again.
 
     Raises:
-        PrefectUnreachable, PrefectRefused: as `post`.
+        PrefectUnauthorized, PrefectRefused: as `post`, at once.
+        PrefectUnreachable: as `post`, after the last attempt.
     """
-    start = time.monotonic()
-    for pause in PAUSES_WHEN_BUSY:
+    attempts = replace(WHEN_BUSY, seconds=min(within, WHEN_BUSY.seconds)).start()
+    while True:
         try:
             return await ask()
-        except PrefectUnreachable:
-            if time.monotonic() - start + pause >= within:
+        except PrefectUnauthorized:
+            raise
+        except PrefectUnreachable as error:
+            pause = attempts.pause(error.retry_after)
+            if pause is None:
                 raise
-            await asyncio.sleep(pause)
-    return await ask()
+        await asyncio.sleep(pause)
+
+
+def id_of(answer: object) -> UUID:
+    """Return the id in Prefect's answer.
+
+    Raises:
+        PrefectUnreachable: it has no id, so that something other than Prefect has answered.
+    """
+    try:
+        return UUID(str(cast(Json, answer)["id"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise PrefectUnreachable(
+            "something that is not Prefect answered: its answer has no id", fix="Check PREFECT_API_URL"
+        ) from error
 
 
 @asynccontextmanager
 async def prefect_api() -> AsyncGenerator[PrefectApi]:
-    """Prefect's API within the block, at the address of the active Prefect profile or of PREFECT_API_URL.
+    """Open Prefect's API for the block, at the address of PREFECT_API_URL or of the active Prefect profile.
 
     Raises:
-        PrefectUnreachable: no address is set, or it is none.
+        PrefectUnreachable: no address is set, or it is not an address.
     """
     check_address()
     with temporary_settings(updates={PREFECT_CLIENT_MAX_RETRIES: 0}):
-        settings = {"timeout": SECONDS_TO_ANSWER, "event_hooks": {"response": [_give_up_when_busy]}}
+        settings = {"timeout": SECONDS_TO_ANSWER, "limits": _LIMITS, "event_hooks": {"response": [_give_up_when_busy]}}
         async with get_client(httpx_settings=settings) as client:
             yield PrefectApi(client)
 
@@ -151,39 +204,11 @@ async def prefect_api() -> AsyncGenerator[PrefectApi]:
 async def _give_up_when_busy(response: httpx.Response) -> None:
     if response.status_code in _BUSY:
         await response.aread()
-        raise _failure(response, f"{response.request.method} {response.request.url.path}")
+        response.raise_for_status()
 
 
-def _json(response: httpx.Response) -> Any:
-    if response.status_code == 404 or not response.content:
-        return None
+def _written(body: object, request: str) -> bytes:
     try:
-        return response.json()
-    except ValueError as error:
-        raise PrefectUnreachable(
-            "something that is not Prefect answered", where=str(response.url), fix="Check PREFECT_API_URL"
-        ) from error
-
-
-def _failure(response: httpx.Response, request: str) -> PrefectRefused | PrefectUnreachable:
-    status, detail = response.status_code, _detail(response)
-    if status in (401, 403):
-        return PrefectUnreachable(
-            f"Prefect does not let us in ({status} for {request})", fix="Check PREFECT_API_KEY, PREFECT_API_AUTH_STRING"
-        )
-    # What has no detail was not written by Prefect but by something on the way, and says nothing about the request.
-    if status >= 500 or status in _NOT_FOR_GOOD or detail is None:
-        return PrefectUnreachable(f"Prefect answers {status} to {request}")
-    return PrefectRefused(f"Prefect answers {status} to {request}: {detail}")
-
-
-def _detail(response: httpx.Response) -> str | None:
-    try:
-        data = response.json()
-    except ValueError:
-        return None
-    if not isinstance(data, Mapping):
-        return None
-    answer = cast(Json, data)
-    detail = answer.get("detail", answer.get("exception_detail", answer.get("exception_message")))
-    return None if detail is None else str(detail)[:1000]
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Unsendable(f"{request} cannot be sent: {error}") from error

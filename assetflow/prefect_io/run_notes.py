@@ -1,9 +1,8 @@
-"""The note on a flow run's page in Prefect that says why it ran: an artifact in Markdown, from the one explanation."""
+"""Write the note on a flow run's page in Prefect that explains why it ran: an artifact in Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 from uuid import UUID
 
@@ -23,52 +22,53 @@ TITLE = "Why this ran"
 KEY_PREFIX = "why-"
 
 
-@dataclass(frozen=True)
-class Noteless:
-    """A run that has no note, as far as the ledger knows."""
-
-    decision: UUID
-    consumer: str
-    flow_run: UUID
-
-
 class RunNotes:
-    """Our notes on the pages of a Prefect server's flow runs."""
+    """assetflow's notes on the pages of a Prefect server's flow runs.
 
-    def __init__(self, api: PrefectApi) -> None:
+    Parameters:
+        ui_url: the address of assetflow's pages; empty for notes without links to them.
+    """
+
+    def __init__(self, api: PrefectApi, ui_url: str = "") -> None:
         self._api = api
+        self._ui_url = ui_url
 
-    async def present(self, wanted: Sequence[Noteless]) -> set[UUID]:
-        """Those of the runs that have their note.
+    async def present(self, runs: Mapping[UUID, str]) -> set[UUID]:
+        """Return the runs that already have their note.
+
+        Parameters:
+            runs: the runs, each with the name of its consumer.
 
         Raises:
             PrefectUnreachable, PrefectRefused
         """
-        runs = [str(each.flow_run) for each in wanted]
-        keys = sorted({note_key(each.consumer) for each in wanted})
-        body = {"artifacts": {"flow_run_id": {"any_": runs}, "key": {"any_": keys}}, "limit": len(runs)}
-        answer = cast("list[Json]", await self._api.post("/artifacts/filter", body))
+        keys = sorted({note_key(consumer) for consumer in runs.values()})
+        wanted = {"flow_run_id": {"any_": [str(run) for run in runs]}, "key": {"any_": keys}}
+        answer = cast(
+            "list[Json]", await self._api.post("/artifacts/filter", {"artifacts": wanted, "limit": len(runs)})
+        )
         return {UUID(str(each["flow_run_id"])) for each in answer}
 
-    async def write(self, note: Json) -> None:
-        """Put a note on its run's page.
+    async def write(self, explanation: DecisionExplanation) -> None:
+        """Put the note of a decision on the page of its run.
 
         Raises:
-            PrefectUnreachable: unknown whether it is there now.
-            PrefectRefused: it never will be.
+            PrefectUnreachable: the note may or may not have been written.
+            PrefectRefused: the note cannot be written.
         """
-        await self._api.post("/artifacts/", note)
+        await self._api.post("/artifacts/", run_note(explanation, self._ui_url))
 
 
 def run_note(explanation: DecisionExplanation, ui_url: str = "") -> dict[str, Any]:
-    """The body that creates the note of a decision's run.
+    """Return the body that creates the note of a decision's run.
 
     Parameters:
-        ui_url: where assetflow's own pages are; empty if there are none to link to.
+        explanation: the explanation of the decision.
+        ui_url: the address of assetflow's pages; empty for a note without links to them.
     """
     run = explanation.facts.run.flow_run_id
     return {
-        # One key for each consumer: Prefect's list of artifacts shows its latest run and the history.
+        # Each consumer has its own key, so that Prefect's list of artifacts shows its latest run and the history.
         "key": note_key(explanation.facts.consumer),
         "type": RUN_NOTE_ARTIFACT,
         "description": TITLE,
@@ -100,7 +100,7 @@ def _markdown(explanation: DecisionExplanation, ui_url: str) -> str:
 
 def _table(events: Sequence[AssetEvent], completed_by: AssetEvent | None, ui_url: str) -> str:
     has_keys = any(event.partition_key is not None for event in events)
-    # What does not fit is cut off on the right.
+    # Prefect cuts off what does not fit on the right.
     heads = ["", "Updated", *(["Partition"] if has_keys else []), "When", "By"]
     rows = [_row(event, completed_by, ui_url, has_keys=has_keys) for event in events]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, ["---"] * len(heads), *rows))
@@ -119,7 +119,7 @@ def _row(event: AssetEvent, completed_by: AssetEvent | None, ui_url: str, *, has
 
 
 def _source(event: AssetEvent) -> str:
-    """Who made the event, with a link to the run's own page in Prefect."""
+    """Return who made the event, with a link to the run's page in Prefect."""
     run = event.source_flow_run
     url = None if run is None else url_for("flow-run", obj_id=run.id)
     # Prefect's pages show the text of a link as it is written, so that it must need no escapes.

@@ -1,4 +1,4 @@
-"""The flow runs that a time table makes: Scheduled ahead of their time, under the id of their tick, never twice."""
+"""Create the flow runs of timetables, Scheduled ahead of their time, each once under the id of its tick."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any, cast
 from uuid import UUID
 
 from assetflow.core.codec import RunContext, run_context_to_json
-from assetflow.core.consumers import Consumer
-from assetflow.core.timers import tick_id
-from assetflow.core.timetables import Tick
-from assetflow.prefect_io.flow_runs import Automation, FlowRuns
+from assetflow.core.consumers import Automation, Consumer
+from assetflow.core.time.timers import tick_id
+from assetflow.core.time.timetables import Tick
+from assetflow.prefect_io.flow_runs import FlowRuns
 from assetflow.prefect_io.names import (
     CONSUMER_LABEL,
     KEY_PARAMETER,
@@ -25,30 +25,30 @@ DELETED_AT_ONCE = 50
 
 
 class TimeRuns:
-    """The runs of time tables on a Prefect server."""
+    """The runs of timetables on a Prefect server."""
 
     def __init__(self, api: PrefectApi, runs: FlowRuns) -> None:
         self._api = api
         self._runs = runs
 
     async def create(self, consumer: Consumer, tick: Tick, automation: Automation | None) -> UUID:
-        """Create the run of a tick, or find the one that is there; its id.
+        """Create the run of a tick, or find the one that exists, and return its id.
 
         Raises:
-            PrefectUnreachable: unknown whether it was created; asking again is safe.
+            PrefectUnreachable: the run may have been created; a retry is safe.
             PrefectRefused: the deployment is gone, or cannot run as it is.
         """
         return await self._runs.make(consumer.deployment_id, time_run_request(consumer, tick), automation)
 
     async def withdraw(self, deployment_id: UUID, now: datetime) -> int:
-        """Delete the runs of later times that nobody has taken up; how many there were.
+        """Delete the runs of later times that no worker has taken, and return their number.
 
         Raises:
-            PrefectUnreachable, PrefectRefused: some may be left; asking again is safe.
+            PrefectUnreachable, PrefectRefused: some may be left; a retry is safe.
         """
         deleted = 0
         while True:
-            # Prefect looks for them and deletes them in one transaction: what a worker took up is left alone.
+            # Prefect finds and deletes them in one transaction, so that it does not delete a run that a worker took.
             answer = cast(Json, await self._api.post("/flow_runs/bulk_delete", _upcoming(deployment_id, now)))
             found = len(answer["deleted"])
             deleted += found
@@ -57,9 +57,9 @@ class TimeRuns:
 
 
 def time_run_request(consumer: Consumer, tick: Tick) -> dict[str, Any]:
-    """The body of create_flow_run for a tick."""
+    """Return the body of create_flow_run for a tick."""
     timetable = consumer.schedule.timetable
-    assert timetable is not None, "only consumers with a time table have ticks"
+    assert timetable is not None, "only consumers with a timetable have ticks"
     number, time = tick_id(consumer.deployment_id, tick.time), _text(tick.time)
     before = timetable.previous_before(tick.time)
     context = RunContext(
@@ -85,7 +85,7 @@ def time_run_request(consumer: Consumer, tick: Tick) -> dict[str, Any]:
     }
     if tick.partition_key is not None:
         labels[PARTITION_KEY_LABEL] = tick.partition_key
-        # A flow whose time table gives keys has this parameter; there a person reads the key, or gives another one.
+        # A flow whose timetable gives keys has this parameter, where a user sees the key, or gives another one.
         request["parameters"] = {KEY_PARAMETER: tick.partition_key}
     return request
 
@@ -95,7 +95,7 @@ def _upcoming(deployment_id: UUID, now: datetime) -> dict[str, Any]:
         "flow_runs": {
             "deployment_id": {"any_": [str(deployment_id)]},
             "tags": {"all_": [TIME_TAG]},
-            # By name: a run that waits for its retry is of the same type.
+            # Filter by name: a run that waits for its retry has the same type.
             "state": {"type": {"any_": ["SCHEDULED"]}, "name": {"any_": ["Scheduled"]}},
             "expected_start_time": {"after_": now.astimezone(UTC).isoformat()},
         },

@@ -1,9 +1,10 @@
-"""Schedules as Prefect's own triggers.
+"""Compile schedules to Prefect's own triggers.
 
-One pure function over the postfix form of a condition. It keeps two kinds of values while it goes up the tree: an OR of
-leaves and ANDs, and an AND of ORs. Nested gates of one kind melt into one, so the triggers are as deep as the condition
-alternates between AND and OR, and no deeper. A gate without members needs no case of its own: an AND of nothing is
-true, an OR of nothing is false (4.1).
+This is one pure function over the postfix form of a condition. On its way up the tree it keeps two kinds of values: an
+OR of leaves and ANDs, and an AND of ORs. It merges nested gates of one kind, so that the triggers are only as deep as
+the condition alternates between AND and OR. A gate without members needs no special case: an AND of nothing is true, an
+OR of nothing is false. A quorum, a count and a span are triggers of their own (`require`, `threshold`, `within`);
+Prefect has nothing for periods, so a `since` shows its condition only. Contract 4.1, 9.17.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from prefect.events.schemas.automations import CompoundTrigger, EventTrigger, Posture, TriggerTypes
 from prefect.events.schemas.deployment_triggers import (
@@ -22,49 +23,70 @@ from prefect.events.schemas.deployment_triggers import (
 from prefect.events.schemas.events import ResourceSpecification
 
 from assetflow.core.conditions import Condition, Gate, Leaf, Token, fold_condition
-from assetflow.core.schedules import to_schedule
-from assetflow.errors import InvalidSchedule
+from assetflow.core.schedules import ConsumerOptions, Schedule, ScheduleValue, to_schedule
+from assetflow.core.spans import LONGEST
+from assetflow.errors import InvalidSchedule, UnsupportedDelivery
+from assetflow.prefect_io.automation_text import short_sentence
 from assetflow.prefect_io.names import ALIAS_ROLE, ASSET_UPDATED, MATERIALIZATION_SUCCEEDED, alias_resource_id
-from assetflow.prefect_io.wording import short_sentence
 
 PrefectTrigger: TypeAlias = "EventTrigger | CompoundTrigger"
 
 UPDATES = frozenset({ASSET_UPDATED, MATERIALIZATION_SUCCEEDED})
-"""The Prefect events that are updates of an asset (2.6)."""
+"""The Prefect events that are updates of an asset. Contract 2.6."""
 
 MAX_DEPTH = 8
 """Deeper triggers block Prefect's server, which takes twice as long with each level (14: a second, 20: a minute)."""
 
 
-def deployment_triggers(schedule: object) -> list[DeploymentTriggerTypes | TriggerTypes]:
-    """A schedule as triggers for `flow.deploy(triggers=...)`, `flow.serve(triggers=...)` and `flow.to_deployment`.
+def deployment_triggers(schedule: ScheduleValue | None) -> list[DeploymentTriggerTypes | TriggerTypes]:
+    """Return a schedule as Prefect triggers, for `flow.deploy(triggers=...)`, `serve` and `to_deployment`.
 
-    Prefect decides then, not assetflow: it does so rightly for a single asset and for `a | b`. Other conditions show
-    what Prefect makes of them, and run too often or too rarely; give those to `@flow(schedule=...)`.
+    >>> from assetflow import Asset, deployment_triggers
+    >>> [trigger.name for trigger in deployment_triggers(Asset("s3://shop/orders") | Asset("s3://shop/customers"))]
+    ['runs when s3://…/orders OR s3://…/customers was updated']
+
+    With these triggers Prefect decides, not assetflow. It decides rightly for one asset and for `a | b`. With any other
+    condition it starts too many runs or too few; use `@flow(schedule=...)` for those. Contract 9.17.
 
     Parameters:
-        schedule: what `@flow(schedule=...)` takes. A time table is left out: Prefect has schedules for it.
+        schedule: what `@flow(schedule=...)` takes. Times are left out: Prefect has schedules for them.
 
     Returns:
-        One trigger, named in words; none if the schedule has no assets, or can never be satisfied.
+        One trigger, named after the condition; an empty list if the schedule has no assets or can never hold.
 
     Raises:
-        InvalidSchedule: it is no schedule, or alternates between AND and OR more often than Prefect can store.
+        InvalidSchedule: it is not a schedule, or alternates between AND and OR more often than Prefect can store.
+        UnsupportedDelivery: it has periods (`since`) or opening hours, which Prefect's triggers do not have.
     """
-    made = to_schedule(schedule)
-    if made.condition is None:
+    options = ConsumerOptions(to_schedule(schedule))
+    if options.schedule.condition is None:
         return []
-    return [_named(trigger, short_sentence(made)) for trigger in condition_triggers(made.condition, UPDATES)]
+    _refuse_periods_and_openings(options.schedule)
+    triggers = condition_triggers(options.schedule.condition, UPDATES)
+    return [_named(trigger, short_sentence(options)) for trigger in triggers]
+
+
+def _refuse_periods_and_openings(schedule: Schedule) -> None:
+    condition = schedule.condition
+    periods = condition is not None and any(
+        isinstance(node, Gate) and node.kind == "since" for node in condition.postfix
+    )
+    if periods or schedule.opening is not None:
+        raise UnsupportedDelivery(
+            f"Prefect's triggers have no {'periods' if periods else 'opening hours'}: {schedule.describe()}",
+            rule="9.17",
+            fix="Write @flow(schedule=...) and run the evaluator, or schedule on the condition alone",
+        )
 
 
 def _named(trigger: PrefectTrigger, name: str) -> DeploymentEventTrigger | DeploymentCompoundTrigger:
-    """The trigger as deployments want it: they read its name, which plain triggers lack."""
+    """Return the trigger as a deployment trigger, which has a name."""
     kind = DeploymentCompoundTrigger if isinstance(trigger, CompoundTrigger) else DeploymentEventTrigger
     return kind(name=name, **dict(trigger))
 
 
 def condition_triggers(condition: Condition, events: Collection[str]) -> list[PrefectTrigger]:
-    """A condition as one trigger on events of these names; none if no event can satisfy it.
+    """Return the condition as one trigger on events with these names, or an empty list if no event can satisfy it.
 
     Raises:
         InvalidSchedule: the triggers would be nested deeper than Prefect can store.
@@ -72,20 +94,20 @@ def condition_triggers(condition: Condition, events: Collection[str]) -> list[Pr
     compiler = _Compiler(frozenset(events))
     root = fold_condition(condition, compiler.leaf, compiler.gate)
     if root == _TRUE:
-        # True without any update of its own: any queued event makes the decision.
+        # The condition is true without any update of its own: any queued event makes the decision.
         root = _Or(tuple(dict.fromkeys(leaf.token for leaf in condition.leaves)))
     if root == _FALSE:
         return []
     if root.depth > MAX_DEPTH:
         raise InvalidSchedule(
-            f"the condition alternates {root.depth} times between AND and OR, Prefect's triggers can do {MAX_DEPTH}",
+            f"the condition alternates {root.depth} times between AND and OR, Prefect's triggers at most {MAX_DEPTH}",
             fix="Write it with fewer brackets",
         )
     return [compiler.trigger(root)]
 
 
 def escaped(text: str) -> str:
-    """A text that Prefect matches literally: its label patterns are those of `fnmatch`, `!` in front negates (1.8)."""
+    """Escape a text, so that Prefect's label patterns (`fnmatch`, and `!` in front negates) match it literally."""
     literal = "".join(f"[{sign}]" if sign in "*?[" else sign for sign in text)
     # `[!]` would be read as a negated set, and a set needs a second member: one that no URI can hold.
     return f"[¡!]{literal[1:]}" if literal.startswith("!") else literal
@@ -96,7 +118,7 @@ def event_trigger(
     match: dict[str, str | list[str]] | None = None,
     related: dict[str, str | list[str]] | None = None,
 ) -> EventTrigger:
-    """A trigger on each single event of these names, with every field that Prefect's API wants to be told."""
+    """Return a trigger on each single event with one of these names, with all fields that Prefect's API requires."""
     return EventTrigger(
         type="event",
         expect=set(events),
@@ -110,16 +132,14 @@ def event_trigger(
     )
 
 
-def compound_trigger(require: str, triggers: Iterable[PrefectTrigger]) -> CompoundTrigger:
-    """An AND (`all`) or OR (`any`) of triggers, without a limit of time."""
-    return CompoundTrigger(
-        type="compound", require="all" if require == "all" else "any", triggers=[*triggers], within=None
-    )
+def compound_trigger(require: Literal["all", "any"] | int, triggers: Iterable[PrefectTrigger]) -> CompoundTrigger:
+    """Return an AND (`all`), an OR (`any`) or a quorum (a number) of triggers, without a time limit."""
+    return CompoundTrigger(type="compound", require=require, triggers=[*triggers], within=None)
 
 
 @dataclass(frozen=True, eq=False)
 class _Gates:
-    """Compiled members of an OR that are no leaves; compared by identity, since they may be deep."""
+    """The compiled members of an OR that are not leaves; compared by identity, since they may be deep."""
 
     triggers: tuple[PrefectTrigger, ...] = ()
 
@@ -152,7 +172,19 @@ class _Compiler:
         return _Or((leaf.token,))
 
     def gate(self, gate: Gate, members: list[_Or | _And]) -> _Or | _And:
-        return self._all(members) if gate.kind == "all" else self._any(members)
+        match gate.kind, gate.argument:
+            case "at_least", int(needed):
+                return self._at_least(needed, members)
+            case "times", int(count) if count > 1:
+                return self._alone(_counted(self.trigger(members[0]), count), members[0])
+            case "within", timedelta() as span if members[0] not in (_TRUE, _FALSE):
+                return self._alone(_limited(self.trigger(members[0]), span), members[0])
+            case (("times" | "within" | "since"), _):
+                return members[0]
+            case "any", _:
+                return self._any(members)
+            case _:
+                return self._all(members)
 
     def trigger(self, value: _Or | _And) -> PrefectTrigger:
         triggers = (
@@ -190,8 +222,25 @@ class _Compiler:
             return _Or(tuple(tokens))
         return _Or(tuple(tokens), _Gates(tuple(gates)), 1 + max(member.depth for member in members))
 
+    def _at_least(self, needed: int, members: list[_Or | _And]) -> _Or | _And:
+        """Return a quorum. Members that are always true count at once, others that are never true never."""
+        needed -= members.count(_TRUE)
+        open_members = [member for member in members if member not in (_TRUE, _FALSE)]
+        if needed <= 0:
+            return _TRUE
+        if needed in (1, len(open_members)):
+            return self._any(open_members) if needed == 1 else self._all(open_members)
+        if needed > len(open_members):
+            return _FALSE
+        quorum = compound_trigger(needed, map(self.trigger, open_members))
+        return _Or((), _Gates((quorum,)), 1 + max(member.depth for member in open_members))
+
+    def _alone(self, trigger: PrefectTrigger, member: _Or | _And) -> _Or:
+        """Return a trigger that gates around it do not merge with their own."""
+        return _Or((), _Gates((trigger,)), member.depth)
+
     def _leaves(self, tokens: Iterable[Token]) -> list[PrefectTrigger]:
-        """One trigger for all assets, one for all references by name, one for all aliases: a list is an OR."""
+        """Return one trigger for all assets, one for all references by name, one for all aliases: a list is an OR."""
         found: dict[str, list[str]] = {}
         for token in tokens:
             found.setdefault(token.kind, []).append(token.value)
@@ -207,5 +256,16 @@ class _Compiler:
         return triggers
 
 
-def _kind(value: _Or | _And) -> str:
+def _counted(trigger: PrefectTrigger, count: int) -> PrefectTrigger:
+    """Return the trigger of one leaf, for so many events. Prefect counts within a span only: the longest there is."""
+    return trigger.model_copy(update={"threshold": count, "within": LONGEST})
+
+
+def _limited(trigger: PrefectTrigger, span: timedelta) -> PrefectTrigger:
+    """Return a trigger whose events have to come within a span; of two spans, the shorter counts."""
+    known = trigger.within or span
+    return trigger.model_copy(update={"within": min(known, span)})
+
+
+def _kind(value: _Or | _And) -> Literal["all", "any"]:
     return "all" if isinstance(value, _And) else "any"

@@ -1,8 +1,8 @@
-"""Prefect's events as they come, over `/events/out`.
+"""Subscribe to Prefect's events as they come, over `/events/out`.
 
-The server drops what a subscriber is more than 256 behind, and what is older than 15 minutes by the producer's clock:
-who listens here reads the event log as well. Prefect's own subscriber only passes events of the last minute on, and
-parses each into a model; this one hands over plain JSON.
+The server drops events when a subscriber is more than 256 behind, and events older than 15 minutes by the producer's
+clock: a subscriber has to read the event log as well. Prefect's own subscriber only passes on events of the last
+minute, and parses each into a model; this one returns plain JSON.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 from websockets.typing import Subprotocol
 
+from assetflow.core.redaction import without_passwords
 from assetflow.errors import PrefectUnreachable
 from assetflow.prefect_io.credentials import event_stream_token, request_headers
 from assetflow.prefect_io.rest import Json
@@ -33,10 +34,10 @@ _BACK = timedelta(days=7)
 async def subscribe(
     api_url: str, *, names: Sequence[str] = (), prefixes: Sequence[str] = ()
 ) -> AsyncGenerator[AsyncGenerator[Json]]:
-    """Events with one of these names or prefixes, from now on, until the connection ends.
+    """Open a stream of events with one of these names or prefixes, from now on, until the connection ends.
 
     Raises:
-        PrefectUnreachable: there is no connection, or it was lost; what happened meanwhile has to be read elsewhere.
+        PrefectUnreachable: the connection failed or was lost; read the events in between from the event log.
     """
     url = f"{api_url.replace('http', 'ws', 1)}/events/out"
     try:
@@ -56,7 +57,9 @@ async def subscribe(
         # It is a connection's error too, and says more.
         raise
     except (WebSocketException, OSError) as error:
-        raise PrefectUnreachable(f"the event stream was lost ({type(error).__name__})", where=url) from error
+        raise PrefectUnreachable(
+            f"the event stream was lost ({type(error).__name__})", where=without_passwords(url)
+        ) from error
 
 
 async def _introduce(socket: ClientConnection, url: str) -> None:
@@ -65,7 +68,7 @@ async def _introduce(socket: ClientConnection, url: str) -> None:
     if answer.get("type") != "auth_success":
         raise PrefectUnreachable(
             f"Prefect does not let us listen: {answer.get('reason', 'no reason given')}",
-            where=url,
+            where=without_passwords(url),
             fix="Check PREFECT_API_KEY, PREFECT_API_AUTH_STRING",
         )
 

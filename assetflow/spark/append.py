@@ -1,8 +1,8 @@
 """Add rows to a dataset so that a retry does not add them twice.
 
-An append is a new version too: the files of the current one (hard links, no copying) and the new ones. Every file that
-is published carries the task run and the attempt in its name. When an attempt appends, files of earlier attempts of
-the same task run are left out, wherever in the history they came in: also if others have appended in between.
+An append makes a new version too: the files of the current one (as hard links, without copying) and the new ones. Every
+published file has the task run and the attempt in its name. An attempt that appends leaves out the files of earlier
+attempts of the same task run, even if others have appended in between.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def mark_files(folder: Path, attempt: Attempt) -> None:
 
 
 def carry_over(current: Path, folder: Path, attempt: Attempt) -> None:
-    """Link the files of the current version into the new one, but for those of the task run's earlier attempts.
+    """Link the files of the current version into the new one, except those of the task run's earlier attempts.
 
     Parameters:
         current: the directory of the current version.
-        folder: the directory of the new one, its own files marked.
-        attempt: who appends.
+        folder: the directory of the new version, in which the new files are marked.
+        attempt: the attempt that appends.
     """
     for file in _data_files(current):
         name = file.name.removeprefix(".")
@@ -48,7 +48,7 @@ def _run_mark(attempt: Attempt) -> str:
 
 
 def _data_files(folder: Path) -> Iterator[Path]:
-    """The files with data and the checksums beside them, but not Spark's markers such as `_SUCCESS`."""
+    """Yield the data files and the checksums beside them, but not Spark's markers such as `_SUCCESS`."""
     for place, _, names in os.walk(folder):
         for name in names:
             if not name.removeprefix(".").startswith("_"):

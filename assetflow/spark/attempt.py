@@ -1,4 +1,4 @@
-"""Who publishes: a task run and which of its attempts."""
+"""The attempt of a task run that publishes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Attempt:
     """One attempt of a task run.
 
     Parameters:
-        task_run: the id of the task run; outside of any a fresh id, so that nothing is taken for a retry.
-        number: counts the attempts of the task run.
+        task_run: the id of the task run; outside of a task run a new id, so that nothing counts as a retry.
+        number: the number of the attempt.
     """
 
     task_run: str
@@ -24,10 +24,10 @@ class Attempt:
 
 
 def current_attempt() -> Attempt:
-    """The attempt that is at work here: of the task that records updates, else of Prefect's task run.
+    """Return the current attempt: of the task that records updates, else of Prefect's task run.
 
-    A plain task that runs inside a recording one counts as a part of it: its own task run would be a new one on a
-    retry, and its data would come twice.
+    A plain task inside a task that records updates counts as a part of it: on a retry it would get a new task run, and
+    its data would be appended twice.
     """
     recording = current_recording()
     if recording is not None and recording.task_run_id:

@@ -1,7 +1,7 @@
-"""Spark's own Connect server on this machine: one for each `ASSETFLOW_HOME`, started when first asked for.
+"""Spark's own Connect server on this machine: one for each `ASSETFLOW_HOME`, started when it is first needed.
 
-PySpark can start one too, through shell scripts of Spark's that do not stand a space in a path. Here the server is
-started by its arguments, in a session of its own: what ends a flow run does not end the server of all the others.
+PySpark can start one too, but through shell scripts that fail if a path has a space in it. This module starts the
+server by its arguments, in a process session of its own, so that the end of a flow run does not end the server.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from assetflow.errors import SparkUnreachable
+from assetflow.private import make_private_folder
 from assetflow.settings import get_settings
 
 if TYPE_CHECKING:
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 
 _SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
-# What would make the server take itself for a client.
+# The environment variables that would make the server take itself for a client.
 _CLIENT_VARIABLES = ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
-# The shell ends at once, so that the server is nobody's child; it tells the number of the process.
+# The shell prints the pid and ends at once, so that the server is not a child of this process.
 _IN_BACKGROUND = 'log=$1; shift; "$@" >>"$log" 2>&1 </dev/null & echo $!'
 
 _SECONDS_TO_START = 120.0
@@ -41,13 +42,13 @@ _POLL_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class LocalServer:
-    """A server that was started; kept in `discovery_file()`, which only its owner can read.
+    """A server that was started, as recorded in `discovery_file()`, which only its owner can read.
 
     Parameters:
-        pid: its process.
-        port: on 127.0.0.1.
-        token: what it asks of its clients.
-        version: of Spark.
+        pid: the id of its process.
+        port: its port on 127.0.0.1.
+        token: the token that clients have to send.
+        version: its version of Spark.
     """
 
     pid: int
@@ -57,7 +58,7 @@ class LocalServer:
 
     @classmethod
     def recorded(cls) -> LocalServer | None:
-        """The server that was started last here, whether or not it still runs."""
+        """Return the server that was started last here, whether or not it still runs, or `None`."""
         try:
             return cls(**json.loads(discovery_file().read_text()))
         except (OSError, ValueError, TypeError):
@@ -69,7 +70,7 @@ class LocalServer:
             json.dump(asdict(self), file)
 
     def runs(self) -> bool:
-        """Whether its process is there; the number may belong to somebody else by now."""
+        """Return True if a process has its pid, which may be another process by now."""
         command = ["ps", "-ww", "-p", str(self.pid), "-o", "stat=", "-o", "command="]
         shown = subprocess.run(command, capture_output=True, text=True, check=False).stdout
         return _SERVER_CLASS in shown and not shown.lstrip().startswith("Z")
@@ -80,7 +81,7 @@ class LocalServer:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def stop(self) -> bool:
-        """End it, and wait until nothing of it is left; whether it ran."""
+        """Stop the server, wait until it has ended, and return True if it was running."""
         ran = self.runs()
         for number in (signal.SIGTERM, signal.SIGKILL):
             deadline = monotonic() + _SECONDS_TO_STOP
@@ -93,17 +94,17 @@ class LocalServer:
 
 
 def discovery_file() -> Path:
-    """Where the Connect server of this `ASSETFLOW_HOME` is recorded: each home has a server of its own."""
+    """Return the file that records the Connect server of this `ASSETFLOW_HOME`: each home has a server of its own."""
     return get_settings().home / "spark" / "connect.json"
 
 
 def own_local_server(master: str, conf: Mapping[str, str]) -> str:
-    """The address of the Connect server of this `ASSETFLOW_HOME`; one is started if none runs, with this configuration.
+    """Return the address of the Connect server of this `ASSETFLOW_HOME`. Start it if none is running.
 
-    The token that it asks for is in the environment of this process then.
+    The token for the server is then in the environment of this process.
 
     Raises:
-        SparkUnreachable: it did not start.
+        SparkUnreachable: the server did not start.
     """
     from pyspark.version import __version__
 
@@ -116,12 +117,12 @@ def own_local_server(master: str, conf: Mapping[str, str]) -> str:
         else:
             _wait_until_ready(server)
     os.environ[_TOKEN] = server.token
-    # By this name: any other means TLS to a client that has a token.
+    # Use this name: with any other, a client that has a token uses TLS.
     return f"sc://localhost:{server.port}"
 
 
 def stop_recorded_server() -> bool:
-    """Stop the Connect server of this `ASSETFLOW_HOME`, if one runs; others are left alone."""
+    """Stop the Connect server of this `ASSETFLOW_HOME`, if one is running, and no other."""
     server = LocalServer.recorded()
     if server is None:
         return False
@@ -132,8 +133,9 @@ def stop_recorded_server() -> bool:
 
 @contextmanager
 def _alone() -> Generator[None]:
-    """One process at a time looks for the server and starts it; the others wait, and find it."""
-    discovery_file().parent.mkdir(parents=True, exist_ok=True)
+    """Let one process at a time look for the server and start it; the others wait, and then find it."""
+    make_private_folder(get_settings().home)
+    make_private_folder(discovery_file().parent)
     with discovery_file().with_suffix(".lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -143,7 +145,7 @@ def _start(master: str, conf: Mapping[str, str], version: str) -> LocalServer:
     token, port = token_hex(16), _free_port()
     with _properties(conf) as properties:
         server = LocalServer(_run(_command(master, port, properties), token), port, token, version)
-        # Before it is ready: who comes after a starter that was killed finds the server, and can stop it.
+        # Record the server before it is ready: if this process is killed, the next one finds it and can stop it.
         server.record()
         _wait_until_ready(server)
     return server
@@ -175,7 +177,7 @@ def _run(command: list[str], token: str) -> int:
     environment = {name: value for name, value in os.environ.items() if name not in _CLIENT_VARIABLES}
     started = subprocess.run(
         ["/bin/sh", "-c", _IN_BACKGROUND, "sh", str(_log_file()), *command],
-        # The server itself is no client of a Connect server. The token is in no list of processes.
+        # The server itself is not a client of a Connect server. The token must not show in a list of processes.
         env=environment | {"SPARK_CONNECT_MODE": "0", _TOKEN: token},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -188,7 +190,7 @@ def _run(command: list[str], token: str) -> int:
 
 @contextmanager
 def _properties(conf: Mapping[str, str]) -> Generator[str]:
-    """The configuration in a file that nobody else can read, for as long as the server starts."""
+    """Write the configuration to a file that only this user can read, and delete it when the server has started."""
     with NamedTemporaryFile("w", dir=discovery_file().parent, suffix=".properties") as file:
         for key, value in conf.items():
             escaped = value.replace("\\", "\\\\").replace("\n", "\\n")
@@ -210,16 +212,16 @@ def _log_file() -> Path:
 def _did_not_start() -> SparkUnreachable:
     lines = [line for line in _log_file().read_text(errors="replace").splitlines() if line.strip()]
     return SparkUnreachable(
-        f"Spark's local Connect server did not start: {lines[-1] if lines else 'it said nothing'}",
+        f"Spark's local Connect server did not start: {lines[-1] if lines else 'its log is empty'}",
         where=str(_log_file()),
-        fix="The log tells why; without ASSETFLOW_SPARK_REMOTE=local a classic session is used",
+        fix="Read its log, or unset ASSETFLOW_SPARK_REMOTE to use a classic session",
     )
 
 
 def give_up_early(session: SparkSession) -> None:
-    """Have a session retry for seconds: a local server that is gone does not come back.
+    """Limit a session's retries to seconds: a local server that is gone does not come back.
 
-    PySpark's own patience is ten minutes, also at the exit of a process that has long finished its work.
+    By default PySpark retries for ten minutes, also at the exit of a process that has finished its work.
     """
     from pyspark.sql.connect.client.retries import DefaultPolicy
 

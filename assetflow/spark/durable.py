@@ -1,4 +1,4 @@
-"""What was written survives a power failure."""
+"""Flush files to disk, so that they survive a power failure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ FLUSH_SECONDS = 0.5
 
 @contextmanager
 def flushed_meanwhile(folder: Path) -> Generator[None]:
-    """Have the disk take in the files of a folder while they are being written.
+    """Start to flush the files of a folder while they are being written.
 
-    It makes nothing certain, but `sync_tree` finds little left to wait for.
+    This guarantees nothing, but leaves `sync_tree` little to wait for.
     """
     done = Event()
     flushing = Thread(target=_flush, args=(folder, done), name="assetflow-flush", daemon=True)
@@ -31,13 +31,13 @@ def _flush(folder: Path, done: Event) -> None:
     while not done.wait(FLUSH_SECONDS):
         for place, _, files in os.walk(folder):
             for name in files:
-                # Spark moves its files while it works.
+                # Spark moves its files while it writes.
                 with suppress(OSError):
                     _sync(Path(place, name))
 
 
 def sync_tree(folder: Path) -> None:
-    """Have a folder with all that is in it survive a power failure."""
+    """Flush a folder with everything in it to disk."""
     for place, _, files in os.walk(folder):
         for name in files:
             _sync(Path(place, name))
@@ -45,7 +45,7 @@ def sync_tree(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names in a folder survive a power failure."""
+    """Flush the names in a folder to disk."""
     _sync(folder)
 
 

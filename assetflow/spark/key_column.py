@@ -1,4 +1,4 @@
-"""The column `key`: what tells the partition of a row in data that Spark writes and reads."""
+"""The column `key`, which holds the partition key of each row in data that Spark writes and reads."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ if TYPE_CHECKING:
 
 
 def check_columns(columns: Sequence[str], key: str | None, column: str | None) -> None:
-    """Refuse a frame that cannot get the column `key`.
+    """Check that a DataFrame can get the column `key`.
 
     Parameters:
-        key, column: the one key of all rows, or the column with the key of each.
+        columns: the columns of the DataFrame.
+        key: the one key of all rows.
+        column: the column with the key of each row.
 
     Raises:
         InvalidCall: both are given.
-        PublishFailed: the frame has no such column, or another one that is called `key`.
+        PublishFailed: the DataFrame does not have this column, or has another one that is called `key`.
     """
     if key is not None and column is not None:
-        raise InvalidCall("partition_key and partition_column exclude each other", fix="Give one of them")
+        raise InvalidCall("partition_key and partition_column cannot be given together", fix="Give one of them")
     names = [name.lower() for name in columns]
     if column is not None and column.lower() not in names:
         raise PublishFailed(
@@ -34,30 +36,28 @@ def check_columns(columns: Sequence[str], key: str | None, column: str | None) -
         )
     if KEY_COLUMN in names and (column or "").lower() != KEY_COLUMN:
         raise PublishFailed(
-            f"the data has a column {KEY_COLUMN!r}, which is what the partition's key is called for readers",
-            fix=f"Rename it, or drop it, or let it be the key: publish(..., partition_column={KEY_COLUMN!r})",
+            f"the data has a column {KEY_COLUMN!r}, which is the name of the column with the partition key",
+            fix=f"Rename it, drop it, or use it as the key: publish(..., partition_column={KEY_COLUMN!r})",
         )
 
 
 def with_key(df: DataFrame, key: str | None, column: str | None) -> DataFrame:
-    """The frame with the column `key`, a text."""
+    """Return the DataFrame with the column `key`, which holds text."""
     from pyspark.sql import functions as f
 
     return df.withColumn(KEY_COLUMN, f.lit(key) if column is None else f.col(column).cast("string"))
 
 
 def folders_by_key(folder: Path) -> dict[str, Path]:
-    """The directories of the partitions that Spark wrote, by key.
+    """Return the directories of the partitions that Spark wrote, by key.
 
     Raises:
-        PublishFailed: there are rows without a key.
-        InvalidEvent: a key that can be none (2.5).
+        PublishFailed: some rows have no key.
+        InvalidEvent: a key breaks contract 2.5.
     """
     names = sorted(each.name for each in folder.iterdir() if each.name.startswith(f"{KEY_COLUMN}="))
     if f"{KEY_COLUMN}={NO_VALUE}" in names:
-        raise PublishFailed(
-            "there are rows without a partition key", fix="Fill the column with keys, or drop these rows"
-        )
+        raise PublishFailed("some rows have no partition key", fix="Fill the column with keys, or drop these rows")
     return {check_key(key_of(name)): folder / name for name in names}
 
 
@@ -68,7 +68,7 @@ def rows_by_key(
     options: Mapping[str, str],
     column: str | None,
 ) -> dict[str, int]:
-    """How many rows of each key were written: counted in the files, so that `df` is computed once."""
+    """Return the number of rows written for each key, counted in the files, so that `df` is computed once."""
     if format == "parquet":
         return {key: parquet_rows(df.sparkSession, place) for key, place in folders_by_key(folder).items()}
     schema = with_key(df, None, column).schema
@@ -77,7 +77,7 @@ def rows_by_key(
 
 
 def with_text_keys(reader: DataFrameReader, locations: list[str]) -> DataFrame:
-    """The data at these places; the column `key`, if there is one, is a text and not what Spark takes it for."""
+    """Read the data at these places, with the column `key`, if there is one, as text: Spark would guess a type."""
     from pyspark.sql.types import StringType, StructField, StructType
 
     found = reader.load(locations)

@@ -1,11 +1,11 @@
-"""How a published dataset lies on disk, so that nobody ever sees half of it.
+"""The layout of a published dataset on disk, in which readers never see an incomplete version.
 
     /lake/orders                      a link to the current version: what readers read
     /lake/orders.versions/
         000007-<task run id>/         versions, whole from the moment they have this name; the last 3 are kept,
         000008-<task run id>/         the oldest of them until the next attempt begins
         .lock                         held for the moment of a swap, and while staging is set up or cleaned
-        .staging/<attempt>/           an attempt at work: `data`, and `lock`, held as long as its process lives
+        .staging/<attempt>/           a running attempt: `data`, and `lock`, held as long as its process lives
 
 A new version is written in staging, renamed to its final name, and becomes current by one rename of a link. A process
 may be killed at any line: until the last rename readers see the old version, afterwards the new one. What a dead
@@ -45,21 +45,21 @@ class Staging:
 
     @property
     def data(self) -> Path:
-        """Where Spark writes; it does not exist yet."""
+        """The directory for Spark to write, which does not exist yet."""
         return self.folder / "data"
 
     def bury(self, versions: Iterable[Path]) -> None:
-        """Take versions out of sight by a rename, so that a half-removed one never looks like a version."""
+        """Move versions into the staging folder by a rename, so that a half-deleted one never looks like a version."""
         for version in list(versions):
             version.rename(self.folder / version.name)
 
     def remove_buried(self) -> None:
-        """Give back the space of what is buried, before the new data needs it."""
+        """Delete the buried versions, before the new data needs their space."""
         for each in filter(_is_version, list(self.folder.iterdir())):
             shutil.rmtree(each, ignore_errors=True)
 
     def discard(self) -> None:
-        """Remove what is left of the attempt."""
+        """Delete the rest of the attempt."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.lock.close()
 
@@ -70,8 +70,8 @@ class DatasetLayout:
 
     Parameters:
         path: the absolute path of the dataset, the one that readers use.
-        store: where the versions lie; beside the path, unless given.
-        prefix: what the names of versions begin with.
+        store: the folder of the versions; by default beside the path.
+        prefix: the prefix of the versions' names.
     """
 
     path: Path
@@ -83,33 +83,33 @@ class DatasetLayout:
         return self.store or self.path.with_name(self.path.name + ".versions")
 
     def current(self) -> Path | None:
-        """The directory that the dataset is at this moment, or none if there is no dataset."""
+        """Return the directory of the current version, or `None` if the dataset does not exist."""
         return self.path.resolve() if self.path.exists() else None
 
     def _current_number(self) -> int:
-        """The number of the version that readers see; -1 where they see none, or partitions."""
+        """Return the number of the current version, or -1 if there is none, or if the dataset has partitions."""
         current = self.current()
         return -1 if current is None else _number(current)
 
     def versions(self) -> list[Path]:
-        """The versions that are kept, oldest first."""
+        """Return the versions on disk, oldest first."""
         if not self.versions_folder.is_dir():
             return []
         return sorted((each for each in self.versions_folder.iterdir() if _is_version(each)), key=_number)
 
     @contextmanager
     def stage(self, task_run: str, number: int) -> Generator[Staging]:
-        """A fresh place to write to; what dead attempts left is cleaned, and this one cleans up behind itself.
+        """Open a new staging folder, delete those of dead attempts, and delete this one at the end.
 
-        The version that the new one will push out goes now: the memory that it frees takes in what is written, and
-        the disk needs room for three versions, not for four.
+        The version that the new one replaces among the last three is deleted now, so that its page cache is free for
+        the new data, and the disk needs room for three versions, not for four.
 
         Parameters:
-            task_run: names the version; the versions of one task run replace each other in the count of those kept.
-            number: of the attempt, for people who look into the file system.
+            task_run: names the version; all versions of one task run count as one of the three that are kept.
+            number: the number of the attempt, for people who look at the file system.
 
         Raises:
-            PublishFailed: the dataset's path is taken by something that is no dataset.
+            PublishFailed: the dataset's path holds something that is not a dataset.
         """
         self._check_path()
         folder = self.versions_folder / ".staging" / f"{task_run}-{number}-{uuid4().hex[:8]}"
@@ -128,7 +128,7 @@ class DatasetLayout:
 
     @contextmanager
     def lock(self) -> Generator[None]:
-        """Keep every other publisher of this dataset, in this process and in others, out for a moment."""
+        """Hold the lock of the dataset, against other publishers in this process and in others."""
         self.versions_folder.mkdir(parents=True, exist_ok=True)
         with (self.versions_folder / ".lock").open("wb") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
@@ -159,7 +159,7 @@ class DatasetLayout:
         sync_folder(self.path.parent)
 
     def _target(self, version: Path) -> Path:
-        # Relative, so that a lake can be moved or mounted elsewhere as a whole.
+        # The link is relative, so that a lake can be moved or mounted elsewhere as a whole.
         return Path(os.path.relpath(version, self.path.parent))
 
     def _next_version(self, task_run: str) -> Path:
@@ -179,17 +179,17 @@ class DatasetLayout:
         staging.remove_buried()
 
     def _drop_unpublished(self, staging: Staging) -> None:
-        """Throw away what is newer than the current version: nobody has seen it, or somebody went back behind it."""
+        """Delete versions newer than the current one: readers never saw them, or a user went back to an older one."""
         current = self._current_number()
         if current >= 0:
             staging.bury(each for each in self.versions() if _number(each) > current)
 
     def _prune(self, staging: Staging) -> None:
-        """Keep the versions of the last task runs, for readers at work and for looking back.
+        """Keep the versions of the last task runs, for readers that still use them and for a look back.
 
-        What a retry replaced does not count, or three retries would push out all that is older; it stays until
-        another task run publishes, since a reader may be at it. What is newer than the current version counts for
-        nothing before the swap: nobody has seen it, or somebody went back behind it and may want it again.
+        Versions that a retry replaced do not count, or three retries would push out all older ones; they stay until
+        another task run publishes, since a reader may still use them. Versions newer than the current one do not count
+        before the swap: readers never saw them, or a user went back to an older version and may want them again.
         """
         current = self._current_number()
         seen = [each for each in self.versions()[::-1] if _number(each) <= current]
@@ -215,9 +215,9 @@ class DatasetLayout:
     def _adopt(self) -> None:
         """Turn data from before assetflow (a real directory) into the first version.
 
-        With Linux's exchange of names this is one step. Elsewhere it takes two renames, and between them the path
-        does not exist for some microseconds; if the process is killed just there, the data is whole in the versions
-        folder and the next publish puts it back.
+        On Linux this is one atomic exchange of names. Elsewhere it takes two renames, and the path does not exist for
+        some microseconds between them; if the process is killed there, the data is complete in the versions folder, and
+        the next publish puts it back.
         """
         if not self.path.exists():
             self._put_back()

@@ -1,4 +1,4 @@
-"""What a write amounted to, without a second pass over the data."""
+"""Measure a write without a second pass over the data."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def observe_rows(df: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
     """Have Spark count the rows of `df` while it writes them.
 
     Returns:
-        The DataFrame to write, once and as the last step, and a function that tells the rows. Call it only after the
-        write succeeded: it waits for the write.
+        The DataFrame to write, once and as the last step, and a function that returns the number of rows. Call it only
+        after the write succeeded: it waits for the write.
     """
     from pyspark.sql import Observation
     from pyspark.sql.functions import count, lit
@@ -32,8 +32,8 @@ class Written:
     """The data files under a directory.
 
     Parameters:
-        bytes: their size together.
-        files: their number.
+        bytes: the total size of the files.
+        files: the number of files.
     """
 
     bytes: int
@@ -41,13 +41,13 @@ class Written:
 
 
 def measure_folder(folder: Path) -> Written:
-    """Count the data files in a directory that Spark wrote; its markers and checksums do not count."""
+    """Measure the data files in a directory that Spark wrote, without its markers and checksums."""
     sizes = [file.stat().st_size for file in _data_files(folder)]
     return Written(bytes=sum(sizes), files=len(sizes))
 
 
 def parquet_rows(spark: SparkSession, folder: Path) -> int:
-    """The rows of the Parquet files in a directory that Spark wrote, as their footers tell."""
+    """Return the number of rows in the Parquet files of a directory that Spark wrote, from their footers."""
     import pyarrow.parquet as parquet  # pyright: ignore[reportMissingTypeStubs]
 
     footer = cast("Callable[[Path], Any]", parquet.read_metadata)  # pyright: ignore[reportUnknownMemberType]

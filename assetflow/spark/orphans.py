@@ -1,8 +1,8 @@
-"""What a flow run that was killed has left on a Connect server is ended by the process that runs it again.
+"""Interrupt what a killed process of a flow run has left on a Connect server, when the flow run is run again.
 
-The server keeps a session, and its jobs, whose client has vanished. So a flow run's session has an id that follows
-from the flow run: who comes later finds it and interrupts what is at work there. A session that was closed in order
-cannot be had again; then the next id counts.
+The server keeps a session and its jobs when the client vanishes. So the id of a flow run's session is derived from the
+flow run: a later process of the flow run finds the session and interrupts its jobs. A session that was closed properly
+cannot be opened again; then the process uses the next id.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _CLOSED = "INVALID_HANDLE.SESSION_CLOSED"
 
 
 def session_id(flow_run: UUID, number: int) -> UUID:
-    """The id of a flow run's Connect session; the number counts those that were closed before."""
+    """Return the id of a flow run's Connect session; `number` counts its sessions that were closed before."""
     return uuid5(NAMESPACE_URL, f"assetflow:flow-run:{flow_run}:{number}")
 
 
 def take_over_session(url: str) -> str:
-    """The address with the session of the flow run that runs here; what an earlier process of it left is interrupted.
+    """Return the address with the session of the current flow run, and interrupt what its earlier process left there.
 
-    Outside of a flow run, in a process that shares one with others, and with a session id of the user's own, the
-    address stays as it is.
+    The address does not change outside a flow run, in a process that shares a flow run with others, and if the user has
+    set a session id.
     """
     flow_run = _flow_run_of_process()
     if flow_run is None or ";session_id=" in url:
@@ -53,7 +53,7 @@ def _with_session(url: str, session: UUID) -> str:
 
 
 def _interrupt_all(url: str) -> bool:
-    """Interrupt all that is at work in a session; false if the session is closed."""
+    """Interrupt everything that runs in a session. Return False if the session is closed."""
     from pyspark.errors import PySparkException
     from pyspark.sql.connect.client import SparkConnectClient
 
@@ -63,7 +63,9 @@ def _interrupt_all(url: str) -> bool:
     except PySparkException as error:
         if _CLOSED in str(error):
             return False
-        logger.warning("What an earlier process of this flow run left in Spark was not looked for: %s", error)
+        logger.warning(
+            "Spark jobs of an earlier process of this flow run may still run; Spark could not be asked: %s", error
+        )
     else:
         if interrupted:
             logger.info("Interrupted %d Spark operations of an earlier process of this flow run", len(interrupted))

@@ -1,4 +1,4 @@
-"""How a dataset with partitions lies on disk: each partition is published on its own, as a dataset is.
+"""The layout of a dataset with partitions on disk: each partition is published on its own, like a dataset.
 
     /lake/weather                                 a link to the folder of partitions: what readers read
     /lake/weather.versions/
@@ -52,23 +52,23 @@ class PartitionedLayout:
 
     @property
     def is_there(self) -> bool:
-        """Whether the dataset has partitions."""
+        """True if the dataset has partitions."""
         return self.path.is_symlink() and self.path.readlink() == _target(self.path)
 
     def check(self) -> None:
-        """Refuse a path where something else is.
+        """Check that the path is free, or holds partitions.
 
         Raises:
-            PublishFailed: there is data already that is not in partitions.
+            PublishFailed: the path holds data that is not in partitions.
         """
         if not self.is_there and (self.path.is_symlink() or self.path.exists()):
             raise PublishFailed(
-                f"{self.path} holds data that is not in partitions, it cannot get the partition of a key",
+                f"{self.path} holds data that is not in partitions, so a partition cannot be added",
                 fix="Move it away, or give the asset a path of its own",
             )
 
     def show(self) -> None:
-        """Let readers find the partitions under the dataset's path, from the first one on. Raises as `check`."""
+        """Make the partitions visible under the dataset's path. Raises the same errors as `check`."""
         if self.is_there:
             return
         with DatasetLayout(self.path).lock():
@@ -79,10 +79,10 @@ class PartitionedLayout:
             sync_folder(self.path.parent)
 
     def of(self, key: str) -> DatasetLayout:
-        """The layout of one partition.
+        """Return the layout of one partition.
 
         Raises:
-            InvalidEvent: the text can be no partition key (2.5).
+            InvalidEvent: the text is not a valid partition key. Contract 2.5.
             PublishFailed: it does not fit into the name of a directory.
         """
         name = directory_of(key)
@@ -90,17 +90,17 @@ class PartitionedLayout:
         return DatasetLayout(self.partitions_folder / name, self.store / name, f"{VERSION_COLUMN}=")
 
     def keys(self) -> list[str]:
-        """The keys that have data now, sorted."""
+        """Return the keys that have data now, sorted."""
         with suppress(FileNotFoundError):
             names = [each.name for each in self.partitions_folder.iterdir()]
             return sorted(key_of(name) for name in names if name.startswith(f"{KEY_COLUMN}="))
         return []
 
     def current(self, keys: Collection[str]) -> list[Path]:
-        """The directories that these partitions are at this moment.
+        """Return the directories of the current versions of these partitions.
 
         Raises:
-            UnknownAsset: one has no data.
+            UnknownAsset: one of the partitions has no data.
         """
         found = {key: self.partitions_folder / directory_of(key) for key in keys}
         missing = [key for key, link in found.items() if not link.exists()]
@@ -114,7 +114,7 @@ class PartitionedLayout:
 
 
 def refuse_partitions(path: Path) -> None:
-    """Refuse to replace a dataset with partitions as a whole.
+    """Check that a dataset has no partitions, so that it can be replaced as a whole.
 
     Raises:
         PublishFailed: it has partitions.
@@ -127,10 +127,10 @@ def refuse_partitions(path: Path) -> None:
 
 
 def directory_of(key: str) -> str:
-    """The name of a partition's directory, as Hive and Spark write it.
+    """Return the name of a partition's directory, as Hive and Spark write it.
 
     Raises:
-        InvalidEvent: the text can be no partition key (2.5).
+        InvalidEvent: the text is not a valid partition key. Contract 2.5.
         PublishFailed: the name would be longer than file systems allow.
     """
     value = "".join(map(_escaped, check_key(key)))
@@ -147,7 +147,7 @@ def directory_of(key: str) -> str:
 
 
 def key_of(directory: str) -> str:
-    """The key of a partition's directory."""
+    """Return the key of a partition's directory."""
     return unquote(directory.partition("=")[2])
 
 

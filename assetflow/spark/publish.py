@@ -1,8 +1,8 @@
-"""Write a DataFrame as the new state of an asset: whole or not at all, measured, and safe to retry.
+"""Write a DataFrame as the new state of an asset: completely or not at all, measured, and safe to retry.
 
-Data on a local path (`file:`) is written as a new version beside the dataset and becomes visible by one rename of a
-link (`layout.py`), that of a partition key beside its partition (`partitioned.py`). Everything else is written by Spark
-straight to the URI: recorded and measured, not protected.
+On a local path (`file:`), the data is written as a new version beside the dataset (`layout.py`) or its partition
+(`partitioned.py`), and becomes visible by one rename of a link. Elsewhere Spark writes straight to the URI: the write
+is recorded and measured, but not protected.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Mode = Literal["overwrite", "append"]
 Metrics = dict[str, int | float]
-# Formats whose datasets are plain directories of files; those with a log of their own protect themselves.
+# Formats whose datasets are plain directories of files; formats with a log of their own protect themselves.
 _FILE_FORMATS = frozenset({"avro", "csv", "json", "orc", "parquet", "text", "xml"})
 
 # Hadoop has a checksum for every 512 bytes, and because of that Spark's files reach the kernel in pieces of 4 KB. With
@@ -45,12 +45,12 @@ _LARGE_WRITES = {"file.bytes-per-checksum": "65536", "fs.file.impl.disable.cache
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What has been published; small, and safe to return from a task.
+    """The result of `publish` or of a `spark_task`; small, and safe to return from a task.
 
-    Parameters:
+    Attributes:
         asset: the asset.
-        path: where readers find it: the local path, or the URI.
-        metrics: `rows` and `seconds` of this write; with a local path also `bytes` and `files`, of the files it wrote.
+        path: where readers find the data: the local path, or the URI.
+        metrics: `rows` and `seconds` of this write; on a local path also `bytes` and `files`.
         partitions: the metrics of each partition key that was written; empty for a dataset without partitions.
     """
 
@@ -75,12 +75,12 @@ class Write:
 
     @property
     def is_keyed(self) -> bool:
-        """Whether it is of partitions, and not of the whole dataset."""
+        """True if it writes partitions, and not the whole dataset."""
         return self.partition_key is not None or self.partition_column is not None
 
 
 def asset_path(asset: Asset) -> Path | None:
-    """The local path of an asset: of a `file:` URI (percent-decoded) or of an absolute path; none for other assets."""
+    """Return the local path of a `file:` URI (percent-decoded) or an absolute path, or `None` for other assets."""
     parts = urlsplit(asset.uri)
     if parts.scheme == "file" and parts.netloc in ("", "localhost"):
         return Path(unquote(parts.path))
@@ -100,43 +100,52 @@ def publish(
     partition_key: str | None = None,
     partition_column: str | None = None,
 ) -> Published:
-    """Write `df` as the new state of `asset`, or of the partition of a key.
+    """Write `df` as the new data of `asset`, or of one of its partitions.
 
-    On a local path (`file:///lake/orders`) readers see the old data until the new is complete, then the new; a failed
-    or killed task leaves the old data whole, and a retry of the task replaces what an earlier attempt published. The
-    path is a link to the current version; the last 3 are kept (the oldest makes room when the next task begins to
-    write, with `partition_column` when it swaps: a task that fails may leave 2), so a reader that began with an older
-    one can finish
-    (`assetflow.read` holds on to one version; a plain `spark.read` of the path that lists the files just before
-    a publish and opens them after it gets Spark's file-not-found error, never mixed data). A dataset that is there
-    already becomes the first version. `df` may read from the dataset that it replaces, in the current version or the
-    one before.
+    >>> from pathlib import Path
+    >>> from assetflow import Asset, publish, read
+    >>> orders = Asset(Path("lake/orders").absolute().as_uri())
+    >>> publish(spark.range(3), orders).metrics["rows"]
+    3
+    >>> read(orders, spark).count()
+    3
 
-    In a run with a partition key, or with one given here, `df` replaces the partition of that key and nothing else: a
-    directory `key=<key>` of the dataset (percent-escaped as Spark does), which readers see as the column `key`. Each
-    partition is swapped on its own as described above, so runs for several keys may work at the same time.
+    On a local path readers see the old data until the new data is complete. A failed or killed task leaves the old data
+    whole, and a retry replaces what an earlier attempt published. The path is a link to the current version. The last 3
+    versions are kept, so a reader that began with an older one can finish: `assetflow.read` keeps to one version, and a
+    plain `spark.read` may meet Spark's file-not-found error, but never mixed data. The oldest version is deleted when
+    the next task begins to write; with `partition_column`, when it swaps. Existing data becomes the first version.
+    `df` may read from the dataset that it replaces.
 
-    Inside a task with outlets, rows, bytes, files and seconds become the `metrics` of the asset's event, which has the
-    key of the partition that was written. Several keys give an event each.
+    In a run with a partition key, or with `partition_key`, `df` replaces that partition and nothing else: a directory
+    `key=<key>` of the dataset, which readers see as the column `key`. Each partition is swapped on its own, so runs for
+    several keys may work at the same time.
+
+    Inside a task with outlets, the numbers of rows, bytes, files and seconds become the `metrics` of the asset's event.
+    The event has the key of the partition that was written; several keys give an event each. Contract 2.5.
 
     Parameters:
         df: what to write. It is computed once, here.
-        asset: where to: a `file:` URI, an absolute path, or any URI that Spark can write to (not protected: a failed
-            overwrite there may leave nothing, a retried append may double; needs Spark's connector for the scheme).
-        mode: `overwrite` makes `df` the whole dataset; `append` adds it, on a local path once per task run however
-            often that is retried.
+        asset: where to write: a `file:` URI, an absolute path, or any URI for which Spark has a connector. Only local
+            paths are protected: elsewhere a failed overwrite may leave nothing, and a retried append may double.
+        mode: "overwrite" makes `df` the whole dataset; "append" adds it. On a local path, retries of one task run
+            append once.
         format: Spark's name of the format. Formats with a transaction log of their own (delta, iceberg) are written
             straight to the URI.
         partition_by: columns that become directories (below that of the key).
         options: options of Spark's writer for the format.
-        partition_key: the key of the partition that `df` is; that of the run if none is given.
-        partition_column: instead of one key: a column with the key of each row. The partitions of all keys that
-            occur are replaced, the others stay (dynamic overwrite).
+        partition_key: the key of the partition that `df` is; by default the key of the run.
+        partition_column: instead of one key, a column with the key of each row. The partitions of all keys in it are
+            replaced, the others stay.
+
+    Returns:
+        A `Published`: the asset, its path, and its metrics as a whole and by key.
 
     Raises:
-        InvalidEvent: a key that can be none (2.5).
-        PublishFailed: the data could not be written or not be made visible; the old data is whole. The cause is kept.
-        OutletError: the task that runs has outlets, and the asset is not one of them.
+        InvalidEvent: a key breaks contract 2.5.
+        PublishFailed: Spark could not write the data, or it could not be made visible. The old data is whole; the error
+            has the cause.
+        OutletError: the running task has outlets, and the asset is not one of them.
     """
     columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
     write = Write(df, asset, mode, format, columns, options or {}, partition_key, partition_column)
@@ -157,7 +166,7 @@ def publish_together(writes: Sequence[Write]) -> list[Published]:
     for write in writes:
         _check(write)
         if recording is not None:
-            # Refused before anything is written, not after.
+            # Refuse it before anything is written, not after.
             recording.measure(write.asset, {})
     with ExitStack() as stack:
         ready = [stack.enter_context(_written(write, attempt)) for write in writes]
@@ -176,7 +185,7 @@ def _of_run(write: Write) -> Write:
 def _check(write: Write) -> None:
     if write.mode not in ("overwrite", "append"):
         raise PublishFailed(
-            f"mode={write.mode!r} is no way to publish", where=write.asset.uri, fix='Use "overwrite" or "append"'
+            f"mode={write.mode!r} is not a mode of publishing", where=write.asset.uri, fix='Use "overwrite" or "append"'
         )
     path = asset_path(write.asset)
     if path is None and not urlsplit(write.asset.uri).scheme:
@@ -196,7 +205,7 @@ def _check(write: Write) -> None:
 
 @contextmanager
 def _written(write: Write, attempt: Attempt) -> Generator[Callable[[], Published]]:
-    """Write the data; the value makes it visible and tells what it was."""
+    """Write the data. The value is a function that makes the data visible and returns the result."""
     path = asset_path(write.asset)
     started = monotonic()
     if path is None or write.format not in _FILE_FORMATS:
@@ -228,14 +237,14 @@ def _write_directly(write: Write, path: Path | None, started: float) -> Callable
 
 
 def _stage(write: Write, staging: Staging, attempt: Attempt) -> int:
-    # To count rows on their way slows the writing down; the footers of Parquet files tell it for nothing.
+    # Counting rows during the write slows it down; the footers of Parquet files have the number.
     frame, rows = (write.df, None) if write.format == "parquet" else observe_rows(write.df)
     large = replace(write, options={**_LARGE_WRITES, **write.options})
     with flushed_meanwhile(staging.folder):
         _save(large, frame, f"file:{staging.data}", "error", key_in_data=write.partition_column is not None)
     if not staging.data.is_dir():
         raise PublishFailed(
-            f"Spark wrote {staging.data} on another machine, this process does not see it",
+            f"Spark wrote {staging.data} on another machine, where this process cannot see it",
             where=write.asset.uri,
             fix="Use a path that Spark and the flow share, or a URI such as s3a://bucket/key",
         )
@@ -252,7 +261,7 @@ def _save(write: Write, frame: DataFrame, target: str, mode: str, *, key_in_data
     if columns:
         writer = writer.partitionBy(*columns)
     if key_in_data:
-        # Only the partitions that are written are replaced, whatever the session's setting is.
+        # Replace only the partitions that are written, whatever the session's setting is.
         writer = writer.option("partitionOverwriteMode", "dynamic")
     writer.save(target)
 
@@ -308,10 +317,10 @@ def _clear_errors(write: Write) -> Generator[None]:
         raise error if error.where else error.at(write.asset.uri) from error
     except Exception as error:
         protected = asset_path(write.asset) is not None and write.format in _FILE_FORMATS
-        kept = "what was there before is whole" if protected else "what is there now is as Spark left it"
+        kept = "the old data is whole" if protected else "the data is as Spark left it"
         reason = str(error).strip().partition("\n")[0]
         raise PublishFailed(
             f"could not be published ({kept}): {type(error).__name__}: {reason}",
             where=write.asset.uri,
-            fix="The cause says what failed; a retry is safe" if protected else "The cause says what failed",
+            fix="Read the cause; a retry is safe" if protected else "Read the cause",
         ) from error

@@ -1,4 +1,4 @@
-"""Read the data of an asset, or of some of its partitions, holding on to one version of it."""
+"""Read the data of an asset, or of some of its partitions, in one version."""
 
 from __future__ import annotations
 
@@ -30,31 +30,39 @@ def read(
     partition_keys: Iterable[str] | None = None,
     all_partitions: bool = False,
 ) -> DataFrame:
-    """The data of `asset` as a DataFrame.
+    """Return the data of `asset` as a DataFrame.
 
-    A published dataset on a local path is read in the version that is current now, whatever is published while the
-    DataFrame is used (three versions are kept, of each partition: use it before the third publish from now begins).
+    >>> from pathlib import Path
+    >>> from assetflow import Asset, publish, read
+    >>> orders = Asset(Path("lake/orders").absolute().as_uri())
+    >>> published = publish(spark.range(2), orders, partition_key="2026-11-20")
+    >>> published = publish(spark.range(3), orders, partition_key="2026-11-21")
+    >>> read(orders, spark).count(), read(orders, spark, partition_keys=["2026-11-20"]).count()
+    (5, 2)
 
-    A dataset with partitions has the column `key`, always a text. In a run for a partition key it is read as far as
-    the run is about it: the partitions whose updates started the run; in a run that a person or a backfill started,
-    those that the flow's schedule maps to the run's key. An asset that the flow is not scheduled on is read whole, and
-    so is everything in other runs.
+    For a dataset that `publish` wrote to a local path, the DataFrame reads the version that is current now, whatever is
+    published while it is used. Three versions are kept of each partition: use the DataFrame before the third publish
+    from now.
+
+    A dataset with partitions has the column `key`, always a text. A run for a partition key reads the partitions that
+    the run is about: those whose updates started it, or, if a user or a backfill started it, those that the flow's
+    schedule maps to its key. It reads assets that the flow is not scheduled on as a whole. Other runs read everything.
 
     Parameters:
         asset: what to read.
-        spark: the session; that of this process if none is given.
+        spark: the session; by default the session of this process.
         format: Spark's name of the format.
         options: options of Spark's reader for the format.
-        partition_keys: only the partitions of these keys, instead of those that the run is about.
-        all_partitions: all that there are, also in a run for a key.
+        partition_keys: read the partitions of these keys, whatever the run is about.
+        all_partitions: True to read all partitions, also in a run for a key.
 
     Raises:
-        UnknownAsset: there is no data on the asset's local path, or none for one of the keys.
-        InvalidCall: keys are asked for, and the dataset has none; or both keys and all.
+        UnknownAsset: there is no data at the asset's local path, or none for one of the keys.
+        InvalidCall: the dataset has no partitions and `partition_keys` is given; or `all_partitions` is given too.
     """
     if partition_keys is not None and (all_partitions or isinstance(partition_keys, str)):
         raise InvalidCall(
-            f"partition_keys={partition_keys!r} is no list of keys, or stands beside all_partitions",
+            f"partition_keys={partition_keys!r} is not a list of keys, or is given with all_partitions",
             where=asset.uri,
             fix='Give partition_keys=["2026-11-20"], or all_partitions=True',
         )
@@ -69,7 +77,7 @@ def read(
         try:
             return _local(asset, reader, path, wanted, all_partitions)
         except PySparkException:
-            # The version that was current may be gone by the time that Spark lists it, if others publish very often.
+            # If others publish very often, the version may be deleted before Spark lists its files.
             return _local(asset, reader, path, wanted, all_partitions)
     except AssetflowError as error:
         raise error if error.where else error.at(asset.uri) from error

@@ -1,8 +1,8 @@
 """The Spark session of a process: one, shared by all tasks, in one of two modes.
 
-Classic (the default) runs Spark in this process's own JVM, where everything that Spark has works. Connect talks to
-a server: Spark's own local one, which all flow runs of a project share so that only the first pays for a JVM, or any
-`sc://` address. A process is in one mode for its life; that is Spark's rule.
+Classic (the default) runs Spark in a JVM of this process, where every feature of Spark works. Connect talks to a
+server: Spark's own local one, which all flow runs of a project share, so that only the first has to start a JVM, or one
+at any `sc://` address. Spark allows a process only one mode for its life.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from assetflow.settings import Settings, get_settings, spark_text
 from assetflow.spark.connect import give_up_early, own_local_server, stop_recorded_server
 from assetflow.spark.java import use_java
 from assetflow.spark.orphans import take_over_session
-from assetflow.spark.reach import probe_connect, probe_master
+from assetflow.spark.probe import probe_connect, probe_master
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +32,7 @@ Mode = Literal["classic", "connect"]
 
 @dataclass(frozen=True, slots=True)
 class SparkProfile:
-    """Which Spark a task wants.
+    """The Spark that a task asks for.
 
     Parameters:
         master: the master of a classic session, or of Spark's local Connect server.
@@ -46,14 +46,14 @@ class SparkProfile:
 
     @classmethod
     def from_settings(cls, settings: Settings | None = None) -> SparkProfile:
-        """The profile that the environment asks for (`ASSETFLOW_SPARK_MASTER`, `_REMOTE`, `_CONF`)."""
+        """Return the profile in the settings (`ASSETFLOW_SPARK_MASTER`, `_REMOTE`, `_CONF`)."""
         given = settings or get_settings()
         return cls(given.spark_master, given.spark_remote, given.spark_conf)
 
     def override(
         self, *, master: str | None = None, remote: str | None = None, conf: Mapping[str, object] | None = None
     ) -> SparkProfile:
-        """This profile with some parts replaced: `conf` key by key; `remote=""` asks for a classic session."""
+        """Return this profile with some parts replaced: `conf` key by key; `remote=""` asks for a classic session."""
         merged = {**self.conf, **{key: spark_text(value) for key, value in (conf or {}).items()}}
         return replace(
             self,
@@ -69,23 +69,23 @@ class SparkProfile:
 
     @property
     def is_local(self) -> bool:
-        """Whether Spark runs on this machine and is ours to tune."""
+        """True if Spark runs on this machine, so that assetflow chooses its configuration."""
         return self.remote in ("", "local") and self.master.partition("[")[0] in ("local", "local-cluster")
 
     def full_conf(self) -> dict[str, str]:
-        """`conf` on top of what suits a Spark on this machine."""
+        """`conf` on top of assetflow's own configuration for this machine."""
         return {**(_local_conf() if self.is_local else {}), **self.conf}
 
 
 def _local_conf() -> dict[str, str]:
     return {
-        # Spark's 200 doubles the time of small jobs.
+        # Spark's default of 200 doubles the time of small jobs.
         "spark.sql.shuffle.partitions": str(max(2, min(4, os.cpu_count() or 2))),
         "spark.sql.warehouse.dir": str(get_settings().home / "spark" / "warehouse"),
-        # Never by the machine's name, which need not resolve, and never open to the network.
+        # Not the machine's name, which may not resolve, and not open to the network.
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        # Any number of flow runs side by side: Spark gives up after 16 taken ports.
+        # Allow any number of flow runs side by side: by default Spark gives up after 16 taken ports.
         "spark.ui.port": "0",
         "spark.ui.showConsoleProgress": "false",
     }
@@ -93,27 +93,27 @@ def _local_conf() -> dict[str, str]:
 
 @dataclass(slots=True)
 class _Process:
-    """What this process has settled on; guarded by `lock`."""
+    """The session and the profile of this process, guarded by `lock`."""
 
     lock: Lock = field(default_factory=Lock)
     session: SparkSession | None = None
     profile: SparkProfile | None = None
-    asked: dict[str, str] = field(default_factory=dict[str, str])
+    conf: dict[str, str] = field(default_factory=dict[str, str])
 
 
 _process = _Process()
 
 
 def get_session(profile: SparkProfile | None = None) -> SparkSession:
-    """The session of this process; the first call starts it or connects. Never `stop()` it: others use it.
+    """Return the session of this process. The first call starts it or connects. Do not `stop()` it: other tasks use it.
 
     Parameters:
-        profile: what is wanted; the settings' profile if none is given. Configuration that a live session can change
-            is changed for the whole process; what it cannot change is reported in the log.
+        profile: the profile that the caller needs; by default that of the settings. Configuration that a live session
+            can change is changed for the whole process; a warning in the log names the rest.
 
     Raises:
         SparkNotInstalled: PySpark is missing.
-        JavaNotFound: there is no Java to run Spark on.
+        JavaNotFound: no Java that Spark can run on was found.
         SparkUnreachable: the master or the Connect server does not answer within 5 seconds.
         SparkSettingsConflict: the process is in the other mode, or connected to another server.
     """
@@ -125,21 +125,21 @@ def get_session(profile: SparkProfile | None = None) -> SparkSession:
         if session is None or _is_stopped(session):
             session = _process.session = _start(wanted)
             _process.profile = wanted
-            _process.asked = wanted.full_conf()
-        elif wanted != _process.profile or wanted.full_conf() != _process.asked:
+            _process.conf = wanted.full_conf()
+        elif wanted != _process.profile or wanted.full_conf() != _process.conf:
             _adapt(session, wanted)
         return session
 
 
 def current_profile() -> SparkProfile | None:
-    """The profile that this process's session was started with, if there is one."""
+    """Return the profile with which this process's session was started, or `None`."""
     return _process.profile
 
 
 def start_local_server() -> None:
-    """Start Spark's local Connect server of this `ASSETFLOW_HOME`, unless it runs, and give it a first query.
+    """Start Spark's local Connect server of this `ASSETFLOW_HOME`, unless it is running, and send it a first query.
 
-    Starting a JVM and its first query take seconds, which no flow run has to wait for then.
+    A JVM and its first query take seconds, for which no flow run then has to wait.
 
     Raises:
         SparkNotInstalled, JavaNotFound, SparkUnreachable, SparkSettingsConflict: as `get_session`.
@@ -149,12 +149,12 @@ def start_local_server() -> None:
 
 
 def stop_local_server() -> bool:
-    """Stop Spark's local Connect server of this `ASSETFLOW_HOME`, if one runs; others are left alone.
+    """Stop Spark's local Connect server of this `ASSETFLOW_HOME`, if one is running, and no other.
 
-    A session that this process has on it is closed first, since PySpark would look for the server for minutes at exit.
+    This closes the session of this process first, since PySpark would otherwise wait for minutes at exit.
 
     Returns:
-        Whether a server was stopped.
+        True if a server was stopped.
     """
     with _process.lock:
         if _process.session is not None and _process.profile is not None and _process.profile.remote == "local":
@@ -175,20 +175,22 @@ def _check_mode(wanted: SparkProfile) -> None:
     live = _process.profile
     live_mode = live.mode if live else _mode_of_foreign_session()
     if live_mode is not None and live_mode != wanted.mode:
-        raise _conflict(f"this process has a {live_mode} Spark session, and a {wanted.mode} one is asked for")
+        raise _conflict(f"this process has a {live_mode} Spark session, and this call asks for a {wanted.mode} one")
     if live is not None and live.remote != wanted.remote:
-        raise _conflict(f"this process is connected to Spark at {live.remote!r}, and {wanted.remote!r} is asked for")
+        raise _conflict(
+            f"this process is connected to Spark at {live.remote!r}, and this call asks for {wanted.remote!r}"
+        )
 
 
 def _conflict(message: str) -> SparkSettingsConflict:
     return SparkSettingsConflict(
         message,
-        fix="A process has one: give all tasks of a flow the same remote=, or run them in flows of their own",
+        fix="Give all tasks of a flow the same remote=, or run them in separate flows",
     )
 
 
 def _mode_of_foreign_session() -> Mode | None:
-    """The mode that the user's own code has put this process in, before the first call here."""
+    """Return the mode of a session that the user's own code started before the first call here, or `None`."""
     from pyspark import SparkContext
     from pyspark.sql.utils import is_remote
 
@@ -230,7 +232,7 @@ def _on_local_server(builder: SparkSession.Builder, wanted: SparkProfile) -> Spa
     use_java()
     conf = wanted.full_conf()
     session = builder.remote(take_over_session(own_local_server(wanted.master, conf))).getOrCreate()
-    # A server that runs already refuses what it can take at its start only, and PySpark warns of each.
+    # A running server refuses settings that it takes only at its start, and PySpark warns about each.
     for key, value in conf.items():
         if session.conf.isModifiable(key):
             session.conf.set(key, value)
@@ -239,13 +241,13 @@ def _on_local_server(builder: SparkSession.Builder, wanted: SparkProfile) -> Spa
 
 
 def _adapt(session: SparkSession, wanted: SparkProfile) -> None:
-    """Give the live session the configuration that can change, and say what cannot."""
-    changed = {key: value for key, value in wanted.conf.items() if _process.asked.get(key) != value}
+    """Change the configuration of the live session where that is possible, and log the rest."""
+    changed = {key: value for key, value in wanted.conf.items() if _process.conf.get(key) != value}
     for key, value in changed.items():
         if session.conf.isModifiable(key):
             logger.info("Spark setting %s is now %s, for all tasks of this process", key, value)
             session.conf.set(key, value)
-            _process.asked[key] = value
+            _process.conf[key] = value
     _warn_of_differences(session, replace(wanted, conf=changed))
 
 
@@ -257,8 +259,8 @@ def _warn_of_differences(session: SparkSession, wanted: SparkProfile) -> None:
         live = session.conf.get(key, None)
         if live != value:
             logger.warning(
-                "Spark runs with %s=%s, a task asks for %s: this cannot change while it runs, the task gets what is "
-                "there",
+                "Spark runs with %s=%s, and a task asks for %s. This setting cannot change while Spark runs: the task "
+                "gets the current value",
                 key,
                 live,
                 value,

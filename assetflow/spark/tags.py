@@ -1,4 +1,4 @@
-"""Mark a task's Spark jobs, so that they can be told from other tasks' jobs in the same session, and be stopped."""
+"""Tag a task's Spark jobs, to distinguish them from other tasks' jobs in the same session, and to stop them."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 
 
 def job_tag(task_run_id: str) -> str:
-    """The tag on all Spark jobs of a task run, by which `stop_jobs` finds them."""
+    """Return the tag for all Spark jobs of a task run, by which `stop_jobs` finds them."""
     return f"assetflow-task-run-{task_run_id}"
 
 
 def current_tag() -> str | None:
-    """The tag of the task run that is at work here; none outside of Prefect."""
+    """Return the tag of the current task run, or `None` outside of one."""
     context = TaskRunContext.get()
     return None if context is None else job_tag(str(context.task_run.id))
 
 
 @contextmanager
 def tagged(session: SparkSession, tag: str | None) -> Generator[None]:
-    """Tag the jobs that this thread starts meanwhile."""
+    """Tag the jobs that this thread starts in the block."""
     if tag is None:
         yield
         return
-    # In classic mode a session's own tags can be interrupted in the thread that set them only; the context's by all.
+    # In classic mode only the thread that set a session's tag can interrupt it; any thread can interrupt a context's.
     add, remove = (session.addTag, session.removeTag) if _is_remote() else _context_tags(session)
     add(tag)
     try:
@@ -45,7 +45,7 @@ def tagged(session: SparkSession, tag: str | None) -> Generator[None]:
 
 
 def stop_jobs(session: SparkSession, tag: str) -> None:
-    """Cancel the jobs that run under a tag now, whoever started them."""
+    """Cancel the jobs that now run under a tag, in whatever thread they were started."""
     if _is_remote():
         session.interruptTag(tag)
     else:
@@ -64,9 +64,9 @@ def _context_tags(session: SparkSession) -> tuple[Callable[[str], None], Callabl
 
 
 def _leave_call(session: SparkSession) -> None:
-    """Give up this thread's line to the JVM: a time limit or a signal may have ended a call that waits for its answer.
+    """Close this thread's connection to the JVM, on which a time limit or a signal may have interrupted a call.
 
-    The answer comes later, and the next call would take it for its own. A new call gets a new line.
+    The answer to that call comes later, and the next call would take it for its own. A new call opens a new connection.
     """
     if _is_remote():
         return
@@ -78,9 +78,9 @@ def _leave_call(session: SparkSession) -> None:
 
 @coroutine
 def run_tagged(steps: Coroutine[Any, Any, Any], session: SparkSession, tag: str | None) -> Generator[Any, Any, Any]:
-    """Await `steps` with the tag set whenever it is really at work.
+    """Await `steps`, with the tag set only while it runs, not while it waits.
 
-    Tags belong to a thread, and while a coroutine waits other tasks run in its thread.
+    Tags belong to a thread, and other tasks run in the thread while a coroutine waits.
     """
     step = partial(steps.send, None)
     while True:

@@ -1,4 +1,4 @@
-"""`spark_task`: a Prefect task that is given a Spark session, and whose DataFrames become its outlets' data."""
+"""`spark_task`: a Prefect task that gets a Spark session, and publishes the DataFrames it returns to its outlets."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, update_wrapper
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeGuard, cast, overload
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from prefect.context import FlowRunContext
 from prefect.task_runners import ProcessPoolTaskRunner
 
-from assetflow.authoring.metadata import to_outlets
+from assetflow.authoring.metadata import OutletValues, to_outlets
 from assetflow.authoring.recording import current_recording
 from assetflow.authoring.signature import PublicSignature
-from assetflow.authoring.tasks import AssetTask, task
+from assetflow.authoring.tasks import task
 from assetflow.core.assets import Asset, AssetAlias, Outlet
 from assetflow.errors import InvalidFlow, OutletError, SparkSettingsConflict
 from assetflow.spark.publish import Write, publish_together
+from assetflow.spark.result_types import SparkTaskDecorator
 from assetflow.spark.session import SparkProfile, get_session
 from assetflow.spark.tags import current_tag, run_tagged, tagged
 from assetflow.spark.watch import watched
@@ -26,58 +27,59 @@ from assetflow.spark.watch import watched
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-P = ParamSpec("P")
+
+def _typed(decorator: Callable[..., Any]) -> SparkTaskDecorator:
+    return decorator
 
 
-@overload
-def spark_task(fn: Callable[Concatenate[Any, P], Any], /) -> AssetTask[P, Any]: ...
-@overload
-def spark_task(
-    *,
-    inlets: object = (),
-    outlets: object = (),
-    master: str | None = None,
-    remote: str | None = None,
-    conf: Mapping[str, object] | None = None,
-    **task_options: Any,
-) -> Callable[[Callable[Concatenate[Any, P], Any]], AssetTask[P, Any]]: ...
+@_typed
 def spark_task(
     fn: Callable[..., Any] | None = None,
     /,
     *,
-    inlets: object = (),
-    outlets: object = (),
+    inlets: OutletValues = (),
+    outlets: OutletValues = (),
     master: str | None = None,
     remote: str | None = None,
     conf: Mapping[str, object] | None = None,
     **task_options: Any,
 ) -> Any:
-    """Make a function a Prefect task with a `SparkSession` as its first argument, which callers leave out.
+    """Make a function a Prefect task that gets a `SparkSession` as its first argument. Callers leave it out.
 
-        @spark_task(outlets=[orders])
-        def produce_orders(spark, day): ...
-            return spark.read.json(f"s3a://inbox/{day}")
+    >>> from pathlib import Path
+    >>> from assetflow import Asset, flow, spark_task
+    >>> orders = Asset(Path("lake/orders").absolute().as_uri(), name="orders")
+    >>> @spark_task(outlets=[orders])
+    ... def produce_orders(spark, day: str):
+    ...     return spark.createDataFrame([(day, 120.0), (day, 40.0)], "day STRING, total DOUBLE")
+    >>> @flow
+    ... def produce():
+    ...     return produce_orders("2026-11-20").metrics["rows"]
 
-        produce_orders("2026-11-20")
+    A DataFrame that the function returns becomes the data of its only outlet. With `{asset: DataFrame}` the data of
+    several assets becomes visible at once; it may leave out outlets. Callers then get a `Published`, or `{asset:
+    Published}`: never a DataFrame, which could not leave the process. Callers get any other result unchanged. The
+    function may also call `publish`, or write data itself; then the update is recorded, and the data is not protected.
 
-    The function may return a DataFrame (it becomes the data of the only outlet), `{asset: DataFrame}` (all become
-    visible together), or anything else; it may call `publish` itself, or write as it likes (then the update is
-    recorded, but the data is not protected). Callers get a `Published` for a DataFrame, `{asset: Published}` for
-    several, and any other result as it is: never a DataFrame, which could not leave the process. A dict of
-    DataFrames need not name every outlet. Generators and coroutines work too; an async generator calls `publish`.
+    Generators and coroutines work as in `task`; an async generator calls `publish`. Contract 2.1.
 
     Parameters:
-        fn: the function.
-        inlets: an asset, reference or alias that the task reads, or a list of them.
-        outlets: the same for what it updates; each asset gets an event when the task completes (contract 2.1).
-        master: instead of `ASSETFLOW_SPARK_MASTER`.
-        remote: instead of `ASSETFLOW_SPARK_REMOTE`; `""` asks for a classic session.
-        conf: on top of `ASSETFLOW_SPARK_CONF`.
-        **task_options: whatever Prefect's `task` takes.
+        fn: the function, if the decorator has no options.
+        inlets: what the task reads: an asset, reference or alias, or a list or set of them.
+        outlets: what the task updates; each asset gets an event when the task completes.
+        master: the Spark master, instead of `ASSETFLOW_SPARK_MASTER`.
+        remote: the Spark Connect address, instead of `ASSETFLOW_SPARK_REMOTE`; `""` asks for a classic session.
+        conf: Spark settings on top of `ASSETFLOW_SPARK_CONF`.
+        task_options: everything that Prefect's `task` takes.
+
+    Returns:
+        An `AssetTask`, with the signature of the function without the session.
 
     Raises:
         InvalidFlow: the function has no first parameter for the session.
-        OutletError: when it runs, it returns a DataFrame that no outlet fits.
+        OutletError: raised by the run: the function returns a DataFrame that does not belong to one of its outlets.
+        SparkNotInstalled, JavaNotFound, SparkUnreachable, SparkSettingsConflict: raised by the run: there is no Spark
+            session with these settings.
     """
     if fn is None:
         decorate: Any = spark_task
@@ -90,7 +92,7 @@ def spark_task(
 
 @dataclass(frozen=True, slots=True)
 class _SparkBody:
-    """What runs inside the task around the user's function."""
+    """The body of the task, which calls the user's function with a session and publishes its result."""
 
     fn: Callable[..., Any]
     outlets: tuple[Outlet, ...]
@@ -99,7 +101,7 @@ class _SparkBody:
     conf: Mapping[str, object]
 
     def as_function(self) -> Callable[..., Any]:
-        """A function of the same kind and signature as the user's, but for the session."""
+        """Return a function of the same kind and signature as the user's, without the session."""
         signature = _without_session(self.fn)
         if inspect.isasyncgenfunction(self.fn):
             function = self._async_generator()
@@ -110,7 +112,7 @@ class _SparkBody:
         else:
             function = self._plain()
         update_wrapper(function, self.fn)
-        # Without it Prefect would ask the caller for the session.
+        # Without this signature, Prefect would ask the caller for the session.
         function.__signature__ = signature  # type: ignore[attr-defined]
         return function
 
@@ -120,7 +122,7 @@ class _SparkBody:
         return get_session(profile)
 
     def finish(self, result: object, session: SparkSession, tag: str | None) -> object:
-        """Publish the DataFrames that the function returned; what the task returns instead."""
+        """Publish the DataFrames that the function returned, and return the result for the caller."""
         if isinstance(result, Mapping):
             frames = cast("Mapping[object, object]", result)
             if not any(_is_frame(each) for each in frames.values()):
@@ -187,11 +189,11 @@ class _SparkBody:
             raise self._error(f"returned {asset}: {type(df).__name__} among DataFrames", "Return {asset: DataFrame}")
         if not isinstance(asset, Asset):
             raise self._error(
-                f"returned a DataFrame under {asset!r}, which is no asset", "Use the Asset itself as the key"
+                f"returned a DataFrame under {asset!r}, which is not an asset", "Use the Asset itself as the key"
             )
         if asset not in self._assets() and not any(isinstance(each, AssetAlias) for each in self._outlets()):
             raise self._error(
-                f"returned a DataFrame for {asset}, which is none of its outlets",
+                f"returned a DataFrame for {asset}, which is not one of its outlets",
                 f"Add it: @spark_task(outlets=[..., Asset({asset.uri!r})])",
             )
         return Write(df, asset)
@@ -206,24 +208,24 @@ class _SparkBody:
                 "Name one, @spark_task(outlets=[Asset(...)]), or return something small, such as df.count()",
             )
         raise self._error(
-            f"returned one DataFrame for the outlets {', '.join(map(repr, outlets))}: whose data is it?",
+            f"returned a DataFrame without its asset, for the outlets {', '.join(map(repr, outlets))}",
             "Return {asset: DataFrame}, or call publish(df, asset)",
         )
 
     def _outlets(self) -> tuple[Outlet, ...]:
-        """Those of the task that runs, which `with_options` may have changed; called as a function, those declared."""
+        """Return the outlets of the running task, which `with_options` may have changed, else the declared ones."""
         recording = current_recording()
         return self.outlets if recording is None else recording.outlets
 
     def _assets(self) -> list[Asset]:
-        """The outlets that say which asset they are; one that is named twice counts once."""
+        """Return the outlets that are assets, each once."""
         named = [Asset(each.uri) for each in self._outlets() if not isinstance(each, AssetAlias) and each.uri]
         return list(dict.fromkeys(named))
 
     def _refuse_hidden_frames(self, result: object) -> None:
         if isinstance(result, list | tuple) and any(_is_frame(each) for each in cast("Sequence[object]", result)):
             raise self._error(
-                "returned several DataFrames without saying whose data they are",
+                "returned several DataFrames without their assets",
                 "Return {asset: DataFrame}",
             )
 

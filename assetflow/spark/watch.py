@@ -1,8 +1,8 @@
-"""Stops the Spark work of a task that Prefect has given up: its time is over, or its flow run is cancelled.
+"""Stop the Spark work of a task that has timed out, or whose flow run is cancelled.
 
-A call of Spark's cannot be interrupted from Python, and Spark goes on with what a thread or a process has left. So a
-thread of this process watches its tasks as long as any is at work, and interrupts their jobs by tag. The call then
-fails, and the task with it.
+Python cannot interrupt a call to Spark, and Spark continues the jobs of a thread or a process that has ended. So a
+thread of this process watches the running tasks, and interrupts their jobs by tag. The call then fails, and with it the
+task.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Work:
     """The Spark work of one attempt of a task.
 
     Attributes:
-        flow_runs: those it belongs to; if one is cancelled, the work is.
-        deadline: when its time is over, by the monotonic clock.
-        is_cancelled: its flow run is.
+        flow_runs: the flow runs that it belongs to; if one of them is cancelled, the work has to stop.
+        deadline: the time at which the task times out, by the monotonic clock.
+        is_cancelled: True if one of its flow runs is cancelled.
     """
 
     session: SparkSession
@@ -57,7 +57,7 @@ class Work:
 
     @classmethod
     def of_task(cls, session: SparkSession) -> Work | None:
-        """That of the task that runs here; none outside of Prefect."""
+        """Return the work of the current task, or `None` outside of one."""
         context = TaskRunContext.get()
         if context is None:
             return None
@@ -75,7 +75,7 @@ class Work:
         return self.is_cancelled or (self.deadline is not None and now >= self.deadline)
 
     def stop(self) -> None:
-        """Interrupt its jobs that run now."""
+        """Interrupt the jobs that run now."""
         try:
             stop_jobs(self.session, self.tag)
         except Exception as error:
@@ -84,10 +84,10 @@ class Work:
 
 @dataclass
 class Watch:
-    """Watches the work of this process; its thread lives as long as there is any.
+    """The watch over the Spark work of this process, by a thread that runs while there is any work.
 
     Parameters:
-        ask: which of these flow runs are cancelled.
+        ask: returns those of the given flow runs that are cancelled.
     """
 
     ask: AskCancelled
@@ -97,10 +97,10 @@ class Watch:
 
     @contextmanager
     def over(self, work: Work) -> Generator[None]:
-        """Stop this work when it has to, and what is left of it when the block fails.
+        """Stop the work when it has to stop, and its remaining jobs if the block fails.
 
         Raises:
-            SparkStopped: its flow run was cancelled meanwhile.
+            SparkStopped: the flow run was cancelled.
         """
         self._begin(work)
         try:
@@ -119,7 +119,7 @@ class Watch:
         with self._changed:
             self._work.add(work)
             if self._thread is None:
-                # Prefect's settings belong to a context.
+                # Prefect's settings are context variables, which the thread needs.
                 self._thread = Thread(target=copy_context().run, args=(self._run,), name="assetflow-watch", daemon=True)
                 self._thread.start()
 
@@ -140,11 +140,11 @@ class Watch:
             for each in work:
                 if each.has_to_stop(now) and now >= each.stop_again:
                     each.stop()
-                    # What runs the job may begin another one.
+                    # Stop it again next time: the thread that ran the job may start another one.
                     each.stop_again = now + AGAIN_SECONDS
 
     def _wait(self) -> list[Work]:
-        """Wait a moment; the work that is there then. Without any, the thread ends."""
+        """Wait a moment and return the current work. If there is none, the thread ends."""
         with self._changed:
             if self._work:
                 self._changed.wait(LOOK_SECONDS)
@@ -154,7 +154,7 @@ class Watch:
 
 
 def _stop_in_time(work: Work) -> None:
-    """Stop the work, but do not wait long for a Spark that does not answer."""
+    """Stop the work, but do not wait long if Spark does not answer."""
     thread = Thread(target=work.stop, daemon=True)
     thread.start()
     thread.join(PATIENCE_SECONDS)
@@ -165,7 +165,7 @@ def _stopped() -> SparkStopped:
 
 
 def ask_prefect(flow_runs: Iterable[UUID]) -> set[UUID]:
-    """Those of the flow runs that are cancelled, or about to be; none if Prefect does not say."""
+    """Return the flow runs that are cancelled or being cancelled; an empty set if Prefect does not answer."""
     found: set[UUID] = set()
     with suppress(AssetflowError), TaskApi.connect(patience=ASK_SECONDS) as api:
         for run in flow_runs:
@@ -180,7 +180,7 @@ _watch = Watch(ask_prefect)
 
 @contextmanager
 def watched(session: SparkSession) -> Generator[None]:
-    """Stop what the task that runs here does with Spark, when its time is over or its flow run is cancelled.
+    """Stop the Spark work of the current task if it times out, or if its flow run is cancelled.
 
     Raises:
         SparkStopped: the flow run was cancelled.

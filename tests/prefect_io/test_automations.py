@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -10,15 +10,24 @@ import pytest
 from prefect.events.schemas.automations import CompoundTrigger, EventTrigger
 
 from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.conditions import AssetAll, AssetAny, Condition
-from assetflow.core.schedules import AssetOrTimeSchedule, ConsumerOptions, PartitionedAssetTimetable, to_schedule
+from assetflow.core.conditions import AssetAll, AssetAny, AtLeast, Condition
+from assetflow.core.schedules import (
+    AssetAndTimeSchedule,
+    AssetOrTimeSchedule,
+    ConsumerOptions,
+    PartitionedAssetTimetable,
+    to_schedule,
+)
+from assetflow.core.time.timetables import CronTriggerTimetable
+from assetflow.core.timing import Deadline, Intake
 from assetflow.errors import UnsupportedDelivery
+from assetflow.prefect_io.automation_text import automation_description, automation_name
 from assetflow.prefect_io.automations import Automations, automation_for, in_step, to_shown
 from assetflow.prefect_io.names import CONDITION_SHOWN, SCHEDULE_SATISFIED
-from assetflow.prefect_io.wording import automation_description, automation_name
 
 DEPLOYMENT = UUID(int=7)
 A, B, C = (Asset(f"s3://lake/raw/{letter}") for letter in "abc")
+HOUR = timedelta(hours=1)
 
 
 def options(schedule: object, **given: Any) -> ConsumerOptions:
@@ -101,6 +110,14 @@ def test_prefect_may_deliver_single_assets_and_flat_ors(schedule: object) -> Non
         (options(AssetOrTimeSchedule(timetable="0 0 * * *", assets=A)), "02:30"),
         (options(A, coalesce=True), "coalesce"),
         (options(A, while_paused="keep"), "while_paused"),
+        (options(A, intake=Intake(cooldown=HOUR)), "for a cooldown"),
+        (options(A, intake=Intake(max_events=1)), "starts a run at once"),
+        (options(A, deadline=Deadline(HOUR)), "when a deadline is missed"),
+        (options(AssetAndTimeSchedule(timetable="@daily", assets=A)), "before the opening"),
+        (options(A.times(2)), "and a third one start none"),
+        (options(AtLeast(2, A, B, C)), "a redeploy and b start none"),
+        (options((A & B).within(HOUR)), "when Prefect saw an update"),
+        (options((A & B).since("@daily")), "yesterday"),
     ],
 )
 def test_prefect_may_not_deliver_the_rest_and_the_error_has_the_example(refused: ConsumerOptions, example: str) -> None:
@@ -126,24 +143,73 @@ def test_prefect_may_not_deliver_the_rest_and_the_error_has_the_example(refused:
         (Asset("postgres://h/db/public/t"), "runs when postgres://…/t was updated"),
         (PartitionedAssetTimetable(assets=A), "runs for each partition key when s3://…/a was updated"),
         ([], "never runs by itself: its list of assets is empty"),
+        ((A & B).within(6 * HOUR), "runs when (s3://…/a AND s3://…/b) within 6 h of each other were updated"),
+        (
+            (A & B).since("@daily", timezone="Europe/Berlin"),
+            "runs when (s3://…/a AND s3://…/b) since 00:00 (Europe/Berlin) were updated",
+        ),
+        (AtLeast(2, A, B | C, [A]), "runs when 2 of: s3://…/a, (s3://…/b OR s3://…/c), s3://…/a were updated"),
+        (A.times(3), "runs when s3://…/a 3 times was updated"),
     ],
 )
 def test_its_name_says_when_the_deployment_runs(schedule: object, words: str) -> None:
-    assert automation_name("report/daily", to_schedule(schedule)) == f"report/daily {words}"
+    assert automation_name("report/daily", options(schedule)) == f"report/daily {words}"
+
+
+BERLIN = CronTriggerTimetable("0 6 * * *", timezone="Europe/Berlin")
+OPENED = AssetAndTimeSchedule(timetable=BERLIN, assets=A & B, until="0 22 * * *")
+EIGHT = CronTriggerTimetable("0 8 * * *", timezone="Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            options(OPENED, deadline=Deadline(at=EIGHT, then="run")),
+            "runs from 06:00 to 22:00 (Europe/Berlin) when s3://…/a AND s3://…/b were updated; "
+            "at 08:00 with what is there",
+        ),
+        (
+            options(PartitionedAssetTimetable(assets=A), deadline=Deadline(2 * HOUR, then="skip")),
+            "runs for each partition key when s3://…/a was updated; after 2 h it skips what is there",
+        ),
+        (
+            options(A, intake=Intake(debounce=HOUR / 6, max_wait=HOUR)),
+            "runs when s3://…/a was updated; debounce 10 min, max_wait 1 h",
+        ),
+        (
+            options(A, intake=Intake(min_events=2, max_events=3, cooldown=HOUR), deadline=Deadline(HOUR)),
+            "runs when s3://…/a was updated; min_events 2, max_events 3, cooldown 1 h; alert after 1 h",
+        ),
+    ],
+)
+def test_openings_intake_and_deadlines_stand_in_its_name_and_description(given: ConsumerOptions, words: str) -> None:
+    automation = automation_for(DEPLOYMENT, "report/daily", given)
+    assert automation.name == f"report/daily {words}"
+    assert words[1:].replace("s3://…/", "s3://lake/raw/") in automation.description
+    plain = options(A if given.schedule.condition == A else A & B)
+    assert automation.trigger == automation_for(DEPLOYMENT, "report/daily", plain).trigger
+
+
+def test_a_long_name_leaves_them_out_and_the_description_has_them() -> None:
+    given = options([Asset(f"s3://lake/raw/table-{n}") for n in range(100)], intake=Intake(cooldown=HOUR))
+    automation = automation_for(DEPLOYMENT, "report/daily", given)
+    assert automation.name.endswith(" …, of 100 assets, were updated")
+    assert "…; cooldown 1 h. The evaluator" in automation.description
 
 
 def test_a_long_name_is_cut_between_words_and_says_how_much_is_missing() -> None:
-    name = automation_name("report/daily", to_schedule([Asset(f"s3://lake/raw/table-{n}") for n in range(100)]))
+    name = automation_name("report/daily", options([Asset(f"s3://lake/raw/table-{n}") for n in range(100)]))
     assert len(name) <= 160
     assert name.startswith("report/daily runs when s3://…/table-0 AND s3://…/table-1")
     assert name.endswith(" …, of 100 assets, were updated")
 
 
 def test_the_description_has_every_uri() -> None:
-    text = automation_description(to_schedule(Asset("s3://lake/raw/x", name="orders") & A), who_decides="Prefect")
+    text = automation_description(options(Asset("s3://lake/raw/x", name="orders") & A), who_decides="Prefect")
     assert text.startswith("Runs when s3://lake/raw/x AND s3://lake/raw/a were updated. Prefect decides this.")
 
 
 def test_what_cannot_be_seen_does_not_get_into_names() -> None:
-    name = automation_name("report/daily", to_schedule(Asset("s3://lake/x", name="or\u202ed\ners\x1b[31m")))
+    name = automation_name("report/daily", options(Asset("s3://lake/x", name="or\u202ed\ners\x1b[31m")))
     assert name == "report/daily runs when or d ers [31m was updated"

@@ -65,8 +65,12 @@ async def test_the_evaluator_reads_and_starts_runs_in_its_workspace() -> None:
     deployment, run = uuid4(), uuid4()
     # The link of a page names the host as Cloud sees it.
     following = f"{WORKSPACE}/events/filter/next?page-token=abc"
-    respx.post(f"{WORKSPACE}/events/filter").respond(json={"events": [{"id": "1"}], "next_page": following})
-    respx.get(f"{WORKSPACE}/events/filter/next").respond(json={"events": [{"id": "2"}], "next_page": None})
+    respx.post(f"{WORKSPACE}/events/filter").respond(
+        json={"events": [{"id": "1", "occurred": NOW.isoformat()}], "next_page": following}
+    )
+    respx.get(f"{WORKSPACE}/events/filter/next").respond(
+        json={"events": [{"id": "2", "occurred": NOW.isoformat()}], "next_page": None}
+    )
     respx.post(f"{WORKSPACE}/artifacts/filter").respond(json=[])
     answer = {"id": str(run), "deployment_id": str(deployment)}
     respx.post(f"{WORKSPACE}/deployments/{deployment}/create_flow_run").respond(201, json=answer)

@@ -15,8 +15,8 @@ from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.partitions import RollupMapper, StartOfDayMapper, WeekWindow
 from assetflow.core.schedules import ConsumerOptions, PartitionedAssetTimetable, to_schedule
 from assetflow.errors import InvalidSchedule, PrefectUnreachable
+from assetflow.prefect_io.change_feed import FIRST_PAGE, LOOKS_UNTIL_ALL, PAGE
 from assetflow.prefect_io.deployments import Deployments, declaration_of, to_deployed
-from assetflow.prefect_io.latest import FIRST_PAGE, LOOKS_UNTIL_ALL, PAGE
 from assetflow.prefect_io.names import EVENTS_PARAMETER, OFF_TAG, SCHEMA_EXTENSION
 
 ORDERS = Asset("s3://shop/orders")

@@ -17,10 +17,10 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from assetflow.core.assets import Asset
 from assetflow.core.codec import RunContext
-from assetflow.core.consumers import Decision
+from assetflow.core.consumers import Automation, Decision
 from assetflow.core.events import AssetEvent, Origin
-from assetflow.errors import PrefectRefused, PrefectUnreachable
-from assetflow.prefect_io.flow_runs import Automation, FlowRuns, run_name, run_request
+from assetflow.errors import PrefectRefused, PrefectUnreachable, Unsendable
+from assetflow.prefect_io.flow_runs import FlowRuns, ended_run, run_request
 from assetflow.prefect_io.rest import prefect_api
 
 URL = "http://prefect.test/api"
@@ -59,25 +59,27 @@ def answer(**changed: Any) -> dict[str, Any]:
 
 def test_the_request_of_a_plain_decision() -> None:
     made = decision()
+    # What a user said is one text for Prefect.
+    events = [
+        {
+            "id": str(EVENT),
+            "uri": "s3://shop/orders.parquet",
+            "extra": {"__prefect_kind": "jinja", "template": "{{ 1 / 0 }}"},
+            "occurred": "2026-11-20T12:00:00Z",
+            "origin": {"kind": "prefect"},
+            "sequence": 7,
+            "recorded": "2026-11-20T12:00:00Z",
+        }
+    ]
     assert run_request(made, context(made)) == {
         "name": "orders.parquet-000000",
         "idempotency_key": str(DECISION),
         "context": {
             "assetflow": {
-                "version": 1,
+                "version": 2,
                 "consumer": "report/daily",
                 "decision": str(DECISION),
-                "events": [
-                    {
-                        "id": str(EVENT),
-                        "uri": "s3://shop/orders.parquet",
-                        "extra": {"__prefect_kind": "jinja", "template": "{{ 1 / 0 }}"},
-                        "occurred": "2026-11-20T12:00:00Z",
-                        "origin": {"kind": "prefect"},
-                        "sequence": 7,
-                        "recorded": "2026-11-20T12:00:00Z",
-                    }
-                ],
+                "events": json.dumps(events, separators=(",", ":")),
             }
         },
         "labels": {"assetflow.decision": str(DECISION), "assetflow.consumer": "report/daily"},
@@ -109,7 +111,8 @@ def test_a_name_shows_three_assets() -> None:
     events = tuple(
         AssetEvent(UUID(int=n), Asset(f"s3://b/{n}", name=f"asset {n}"), NOON, Origin("task")) for n in range(5)
     )
-    assert run_name(Decision(DECISION, 1, DEPLOYMENT, None, events, NOON)) == "asset 0-asset 1-asset 2-more-000000"
+    made = Decision(DECISION, 1, DEPLOYMENT, None, events, NOON)
+    assert run_request(made, context(made))["name"] == "asset 0-asset 1-asset 2-more-000000"
 
 
 async def test_parameters_stay_the_deployments_and_the_automation_is_named(runs: FlowRuns) -> None:
@@ -128,6 +131,14 @@ async def test_an_older_run_of_this_decision_is_the_run(runs: FlowRuns) -> None:
     assert await runs.create(made, context(made), None) == RUN
 
 
+async def test_a_key_that_belongs_to_another_deployment_is_refused_for_good(runs: FlowRuns) -> None:
+    made = decision()
+    taken = answer(idempotency_key=str(made.id), deployment_id=str(UUID(int=99)))
+    respx.post(f"{URL}{CREATE}").respond(200, json=taken)
+    with pytest.raises(PrefectRefused, match="of another deployment"):
+        await runs.create(made, context(made), None)
+
+
 async def test_an_answer_with_another_run_is_asked_for_again(runs: FlowRuns) -> None:
     respx.post(f"{URL}{CREATE}").respond(200, json=answer(idempotency_key="of-another-decision"))
     made = decision()
@@ -135,29 +146,98 @@ async def test_an_answer_with_another_run_is_asked_for_again(runs: FlowRuns) -> 
         await runs.create(made, context(made), None)
 
 
-async def test_a_run_of_another_deployment_is_none(runs: FlowRuns) -> None:
-    other = "00000000-0000-4000-8000-00000000000f"
-    respx.post(f"{URL}{CREATE}").respond(200, json=answer(deployment_id=other))
+@pytest.mark.parametrize(
+    "said",
+    [
+        {},
+        [],
+        None,
+        "created",
+        {"id": "x"},
+        {"id": str(RUN)},
+        {"id": str(RUN), "deployment_id": None},
+        answer(deployment_id="00000000-0000-4000-8000-00000000000f"),
+    ],
+    ids=str,
+)
+async def test_an_answer_without_the_run_says_nothing_about_it(runs: FlowRuns, said: Any) -> None:
+    respx.post(f"{URL}{CREATE}").respond(200, json=said)
     made = decision()
-    with pytest.raises(PrefectRefused, match=f"another deployment \\({other}\\)"):
+    with pytest.raises(PrefectUnreachable):
         await runs.create(made, context(made), None)
 
 
+def prefect_says(*, deployment: httpx.Response, health: httpx.Response, version: httpx.Response) -> None:
+    respx.get(f"{URL}/deployments/{DEPLOYMENT}").mock(return_value=deployment)
+    respx.get(f"{URL}/health").mock(return_value=health)
+    respx.get(f"{URL}/admin/version").mock(return_value=version)
+
+
+NO_PATH = httpx.Response(404, json={"detail": "Not Found"})
+NO_DEPLOYMENT = httpx.Response(404, json={"detail": "Deployment not found"})
+THERE = httpx.Response(200, json={"id": str(DEPLOYMENT)})
+WELL = httpx.Response(200, json=True)
+VERSION = httpx.Response(200, json="3.8.8")
+
+
 @pytest.mark.parametrize(
-    ("status", "detail"),
+    ("status", "detail", "deployment"),
     [
-        (404, "Deployment not found"),
-        (409, "Error creating flow run: 'day' is a required property"),
-        (422, "Invalid schema"),
-        (400, "Error hydrating flow run parameters"),
+        (404, "Deployment not found", NO_DEPLOYMENT),
+        (409, "Error creating flow run: 'day' is a required property", THERE),
+        (422, "Invalid schema", THERE),
+        (400, "Error hydrating flow run parameters", THERE),
     ],
 )
-async def test_what_prefect_refuses_for_good(runs: FlowRuns, status: int, detail: str) -> None:
+@pytest.mark.parametrize(("health", "version"), [(WELL, NO_PATH), (NO_PATH, VERSION)])
+async def test_what_prefect_refuses_for_good(
+    runs: FlowRuns,
+    status: int,
+    detail: str,
+    deployment: httpx.Response,
+    health: httpx.Response,
+    version: httpx.Response,
+) -> None:
     route = respx.post(f"{URL}{CREATE}").respond(status, json={"detail": detail})
+    prefect_says(deployment=deployment, health=health, version=version)
     made = decision()
     with pytest.raises(PrefectRefused, match=f"{status}.*{detail}"):
         await runs.create(made, context(made), None)
     assert route.call_count == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "detail", "deployment", "health"),
+    [
+        (404, "Deployment not found", THERE, WELL),
+        (404, "Deployment not found", NO_PATH, WELL),
+        (404, "Deployment not found", NO_DEPLOYMENT, NO_PATH),
+        (404, "Deployment not found", NO_DEPLOYMENT, httpx.Response(200, text="<html>")),
+        (404, "Deployment not found", NO_DEPLOYMENT, httpx.Response(200, json={"status": "ok"})),
+        (404, "no such page", httpx.Response(404, text="<html>"), WELL),
+        (404, "Deployment not found", httpx.Response(503, json={}), WELL),
+        (404, "Deployment not found", httpx.Response(200, json={}), WELL),
+        (409, "Conflict", NO_DEPLOYMENT, WELL),
+        (422, "Unprocessable", NO_PATH, WELL),
+        (400, "Bad Request", httpx.Response(200, json=[]), WELL),
+    ],
+)
+async def test_a_refusal_that_prefect_does_not_confirm_is_none(
+    runs: FlowRuns, status: int, detail: str, deployment: httpx.Response, health: httpx.Response
+) -> None:
+    respx.post(f"{URL}{CREATE}").respond(status, json={"detail": detail})
+    prefect_says(deployment=deployment, health=health, version=NO_PATH)
+    made = decision()
+    with pytest.raises(PrefectUnreachable):
+        await runs.create(made, context(made), None)
+
+
+@pytest.mark.parametrize("extra", [{"f": "\udce9"}, {"r": float("nan")}, {"x": object()}])
+async def test_what_cannot_be_written_is_not_sent(runs: FlowRuns, extra: dict[str, object]) -> None:
+    route = respx.post(f"{URL}{CREATE}").respond(201, json=answer())
+    with pytest.raises(Unsendable, match=r"create_flow_run cannot be sent"):
+        await runs.make(DEPLOYMENT, {"context": extra}, None)
+    assert not route.called
 
 
 @pytest.mark.parametrize(
@@ -170,10 +250,15 @@ async def test_what_prefect_refuses_for_good(runs: FlowRuns, status: int, detail
         httpx.Response(401, json={"exception_message": "Unauthorized"}),
         httpx.Response(403, json={"detail": "Forbidden"}),
         httpx.Response(404, text="<html>a proxy's own page</html>"),
+        NO_PATH,
+        httpx.Response(405, json={"detail": "Method Not Allowed"}),
+        httpx.Response(407, json={"detail": "Proxy Authentication Required"}),
+        httpx.Response(421, json={"detail": "Misdirected Request"}),
         httpx.Response(200, text="<html>"),
         httpx.ReadTimeout("slow"),
         httpx.ConnectError("refused"),
         httpx.RemoteProtocolError("the answer was lost"),
+        httpx.DecodingError("cut off"),
     ],
     ids=str,
 )
@@ -195,3 +280,16 @@ async def test_which_runs_have_ended(runs: FlowRuns) -> None:
     respx.get(f"{URL}/flow_runs/{gone}").respond(404, json={"detail": "Flow run not found"})
     respx.get(f"{URL}/flow_runs/{unseen}").respond(json={"id": str(unseen)})
     assert await runs.ended([going, done, gone, unseen]) == {done: "Skipped", gone: "Deleted"}
+
+
+def state_event(resource: str, kind: str, name: str) -> dict[str, Any]:
+    labels = {"prefect.state-type": kind, "prefect.state-name": name}
+    return {"event": f"prefect.{resource}.{name}", "resource": {"prefect.resource.id": f"prefect.{resource}", **labels}}
+
+
+def test_an_event_of_a_final_state_ends_its_run() -> None:
+    run = f"flow-run.{RUN}"
+    assert ended_run(state_event(run, "COMPLETED", "Skipped")) == (RUN, "Skipped")
+    assert ended_run(state_event(run, "RUNNING", "Running")) is None
+    assert ended_run(state_event(f"task-run.{RUN}", "COMPLETED", "Completed")) is None
+    assert ended_run({}) is None

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -13,6 +14,7 @@ import respx
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from assetflow.errors import PrefectUnreachable
+from assetflow.patience import AskAgain
 from assetflow.prefect_io import rest
 from assetflow.prefect_io.artifact_log import ArtifactLog
 from assetflow.prefect_io.event_log import EventLog
@@ -20,53 +22,134 @@ from assetflow.prefect_io.rest import PrefectApi, prefect_api
 
 URL = "http://prefect.test/api"
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
-PAGES = 40
 
 
 @pytest.fixture
 async def api(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PrefectApi]:
-    monkeypatch.setattr(rest, "PAUSES_WHEN_BUSY", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(rest, "WHEN_BUSY", AskAgain(times=3, first_pause=0.0))
     with temporary_settings(updates={PREFECT_API_URL: URL}), respx.mock:
         respx.get(f"{URL}/csrf-token").respond(422, json={"detail": "CSRF protection is disabled."})
         async with prefect_api() as api:
             yield api
 
 
-def busy_each_third_time(answer: Any) -> Any:
+def busy_after_the_first(answer: Any) -> Any:
     asked = 0
 
     def respond(request: httpx.Request) -> httpx.Response:
         nonlocal asked
         asked += 1
-        return httpx.Response(503) if asked % 3 == 0 else httpx.Response(200, json=answer(request))
+        return httpx.Response(503) if asked % 3 == 0 else answer(request)
 
     return respond
 
 
-def page_of_events(request: httpx.Request) -> dict[str, Any]:
-    number = int(request.url.params.get("page-token", 0))
-    link = f"http://elsewhere/api/events/filter/next?page-token={number + 1}"
-    return {"events": [{"number": number}], "next_page": link if number + 1 < PAGES else None}
+class Artifacts:
+    """Prefect's list of artifacts, one a second; so many more are made before each answer.
+
+    Attributes:
+        known: their numbers, oldest first.
+    """
+
+    def __init__(self, number: int, more: int = 0) -> None:
+        self.known = list(range(number))
+        self.asked = 0
+        self._more = more
+
+    def page(self, request: httpx.Request) -> list[dict[str, Any]]:
+        body = json.loads(request.content)
+        assert body["sort"] == "UPDATED_DESC"
+        self.asked += 1
+        found = self.known[::-1][body["offset"] : body["offset"] + body["limit"]]
+        self.known += range(len(self.known), len(self.known) + self._more)
+        return [{"id": str(number), "created": at(number), "updated": at(number)} for number in found]
 
 
-def page_of_artifacts(request: httpx.Request) -> list[dict[str, Any]]:
-    offset = json.loads(request.content)["offset"]
-    moments = [NOON - timedelta(seconds=offset + place) for place in range(100)]
-    return [{"created": moment.isoformat()} for moment in moments]
+def at(number: int) -> str:
+    return (NOON + timedelta(seconds=number)).isoformat()
+
+
+class Events:
+    """Prefect's list of events, with these seconds as the times at which they occurred."""
+
+    def __init__(self, *occurred: int) -> None:
+        self.events = [{"id": str(number), "occurred": at(second)} for number, second in enumerate(occurred)]
+        self.farthest = 0
+
+    def first(self, request: httpx.Request) -> httpx.Response:
+        occurred = json.loads(request.content)["filter"]["occurred"]
+        return self._page(occurred["since"], occurred["until"], 0)
+
+    def following(self, request: httpx.Request) -> httpx.Response:
+        since, until, offset = request.url.params["page-token"].split("|")
+        return self._page(since, until, int(offset))
+
+    def _page(self, since: str, until: str, offset: int) -> httpx.Response:
+        self.farthest = max(self.farthest, offset)
+        found = [event for event in self.events if since <= event["occurred"] <= until]
+        token = quote(f"{since}|{until}|{offset + 50}")
+        link = f"http://elsewhere/api/events/filter/next?page-token={token}" if offset + 50 < len(found) else None
+        return httpx.Response(200, json={"events": found[offset : offset + 50], "next_page": link})
 
 
 async def test_the_event_log_is_read_to_its_end_though_prefect_is_busy_now_and_then(api: PrefectApi) -> None:
-    respond = busy_each_third_time(page_of_events)
-    respx.post(f"{URL}/events/filter").mock(side_effect=respond)
-    respx.get(f"{URL}/events/filter/next").mock(side_effect=respond)
-    found = [event["number"] async for event in EventLog(api).between(NOON, NOON, ["a"])]
-    assert found == list(range(PAGES))
+    events = Events(*range(2_000))
+    respx.post(f"{URL}/events/filter").mock(side_effect=busy_after_the_first(events.first))
+    respx.get(f"{URL}/events/filter/next").mock(side_effect=busy_after_the_first(events.following))
+    found = [event["id"] async for event in EventLog(api).between(NOON, NOON + timedelta(days=1), ["a"])]
+    assert found == [event["id"] for event in events.events]
 
 
 async def test_the_artifacts_are_read_to_their_end_though_prefect_is_busy_now_and_then(api: PrefectApi) -> None:
-    respx.post(f"{URL}/artifacts/filter").mock(side_effect=busy_each_third_time(page_of_artifacts))
-    found = [each async for each in ArtifactLog(api).updates_since(NOON - timedelta(seconds=100 * PAGES - 1))]
-    assert len(found) == 100 * PAGES
+    respx.post(f"{URL}/artifacts/filter").mock(side_effect=busy_after_the_first(answering(Artifacts(2_000))))
+    assert await read(api, since=1) == list(range(1, 2_000))
+
+
+async def read(api: PrefectApi, since: int) -> list[int]:
+    """The numbers of the artifacts, in the order in which they are read."""
+    moment = NOON + timedelta(seconds=since)
+    return [int(each["id"]) async for each in ArtifactLog(api).updates_since(moment)]
+
+
+@pytest.mark.parametrize(("number", "since"), [(0, 0), (1, 0), (199, 0), (200, 0), (201, 0), (1_000, 0), (1_000, 990)])
+async def test_artifacts_are_read_oldest_first(api: PrefectApi, number: int, since: int) -> None:
+    respx.post(f"{URL}/artifacts/filter").mock(side_effect=answering(Artifacts(number)))
+    assert await read(api, since) == list(range(since, number))
+
+
+@pytest.mark.parametrize("more", [1, 19, 30, 90])
+async def test_artifacts_that_are_made_meanwhile_move_none_out_of_sight(api: PrefectApi, more: int) -> None:
+    artifacts = Artifacts(1_000, more)
+    respx.post(f"{URL}/artifacts/filter").mock(side_effect=answering(artifacts))
+    found = await read(api, since=3)
+    assert found == list(range(3, found[-1] + 1))
+    assert found[-1] >= 999
+
+
+async def test_looking_for_new_artifacts_is_one_request_however_many_there_are(api: PrefectApi) -> None:
+    artifacts = Artifacts(100_000)
+    respx.post(f"{URL}/artifacts/filter").mock(side_effect=answering(artifacts))
+    assert await read(api, since=99_990) == list(range(99_990, 100_000))
+    assert artifacts.asked == 1
+
+
+def answering(artifacts: Artifacts) -> Any:
+    return lambda request: httpx.Response(200, json=artifacts.page(request))
+
+
+@pytest.mark.parametrize(
+    "occurred",
+    [range(5_000), [*range(1_500), *[1_500] * 2_500, *range(1_500, 2_000)], [7] * 3_000],
+    ids=["one a second", "many at a moment", "all at a moment"],
+)
+async def test_a_long_list_of_events_is_read_in_parts_each_once(api: PrefectApi, occurred: list[int]) -> None:
+    events = Events(*occurred)
+    respx.post(f"{URL}/events/filter").mock(side_effect=events.first)
+    respx.get(f"{URL}/events/filter/next").mock(side_effect=events.following)
+    found = [event["id"] async for event in EventLog(api).between(NOON, NOON + timedelta(days=1), ["a"])]
+    assert found == [event["id"] for event in events.events]
+    if len(set(occurred)) == len(occurred):
+        assert events.farthest < 1_000, "Prefect counts the way to a page from the first one"
 
 
 async def test_a_prefect_that_stays_away_is_told_of_at_once_or_in_a_moment(api: PrefectApi) -> None:
@@ -74,7 +157,9 @@ async def test_a_prefect_that_stays_away_is_told_of_at_once_or_in_a_moment(api: 
     with pytest.raises(PrefectUnreachable):
         _ = [event async for event in EventLog(api).between(NOON, NOON, ["a"])]
     assert first.call_count == 1
-    respx.post(f"{URL}/events/filter").respond(200, json=page_of_events(httpx.Request("GET", URL)))
+    respx.post(f"{URL}/events/filter").respond(
+        200, json={"events": [], "next_page": "http://elsewhere/next?page-token=1"}
+    )
     following = respx.get(f"{URL}/events/filter/next").respond(503)
     with pytest.raises(PrefectUnreachable):
         _ = [event async for event in EventLog(api).between(NOON, NOON, ["a"])]

@@ -9,10 +9,10 @@ from uuid import UUID, uuid4
 import respx
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from assetflow.core.adoption import Decided
 from assetflow.core.assets import Asset
 from assetflow.core.codec import RunContext, event_to_json, run_context_to_json
 from assetflow.core.events import AssetEvent, Origin
+from assetflow.core.rules.adoption import Decided
 from assetflow.prefect_io.names import DECISION_LABEL
 from assetflow.prefect_io.past_runs import past_decisions
 from assetflow.prefect_io.rest import prefect_api
@@ -49,7 +49,7 @@ async def test_decisions_are_read_with_what_they_consumed() -> None:
     respx.get(f"{URL}/csrf-token").respond(422, json={"detail": "CSRF protection is disabled."})
     with temporary_settings(updates={PREFECT_API_URL: URL}):
         async with prefect_api() as api:
-            assert await past_decisions(api) == [
+            assert [each async for each in past_decisions(api, NOON)] == [
                 Decided(small, DEPLOYMENT, "monday", frozenset([orders.id]), NOON),
                 Decided(large, DEPLOYMENT, None, frozenset([orders.id]), NOON),
             ]

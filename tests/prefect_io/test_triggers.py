@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -22,15 +22,20 @@ from prefect.server.events.schemas.automations import EventTrigger as ServerEven
 from prefect.server.events.schemas.events import ReceivedEvent, Resource, matches
 
 from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.conditions import AssetAll, AssetAny, Condition
-from assetflow.core.schedules import AssetOrTimeSchedule, PartitionedAssetTimetable
-from assetflow.errors import InvalidSchedule
+from assetflow.core.conditions import AssetAll, AssetAny, AtLeast, Condition
+from assetflow.core.schedules import (
+    AssetAndTimeSchedule,
+    AssetOrTimeSchedule,
+    PartitionedAssetTimetable,
+    ScheduleValue,
+)
+from assetflow.errors import InvalidSchedule, UnsupportedDelivery
 from assetflow.prefect_io.triggers import MAX_DEPTH, condition_triggers, deployment_triggers, escaped
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "triggers"
 
 A, B, C, D = (Asset(f"s3://lake/raw/{letter}") for letter in "abcd")
-CASES: dict[str, object] = {
+CASES: dict[str, ScheduleValue] = {
     "asset": A,
     "asset_with_wildcards": Asset("x-files:[a]/*/b?c"),
     "asset_with_exclamation_mark": Asset("!important"),
@@ -50,15 +55,27 @@ CASES: dict[str, object] = {
     "true_by_itself": AssetAny(A, AssetAll()),
     "nothing": [],
     "never": AssetAll(A, AssetAny()),
+    "quorum": AtLeast(2, A, B, C),
+    "quorum_of_conditions": AtLeast(2, A & B, A | C, A, A),
+    "quorum_of_one": AtLeast(1, A, B),
+    "quorum_of_all": AtLeast(2, A, B),
+    "quorum_with_true": AtLeast(2, A, B, AssetAll(), AssetAny()),
+    "times": A.times(3),
+    "times_and": A.times(3) & B & C,
+    "times_one": A.times(1),
+    "within": (A & B).within(timedelta(hours=6)),
+    "within_and": (A & B).within(timedelta(hours=6)) & (C & D),
+    "within_within": ((A & B).within(timedelta(hours=6)) & C).within(timedelta(hours=2)),
+    "times_within": A.times(3).within(timedelta(hours=6)),
 }
 
 
-def as_json(schedule: object) -> list[dict[str, Any]]:
+def as_json(schedule: ScheduleValue) -> list[dict[str, Any]]:
     """The triggers of the automation that a deployment makes of them."""
     return [_sorted(each.trigger.model_dump(mode="json")) for each in automations(schedule)]
 
 
-def automations(schedule: object) -> list[AutomationCore]:
+def automations(schedule: ScheduleValue) -> list[AutomationCore]:
     triggers = deployment_triggers(schedule)
     for trigger in triggers:
         trigger.set_deployment_id(uuid4())
@@ -156,8 +173,20 @@ def test_what_would_block_prefects_server_is_refused() -> None:
         condition_triggers(alternating(MAX_DEPTH + 1), {"x"})
 
 
+def test_a_period_shows_its_condition() -> None:
+    assert condition_triggers((A & B).since("@daily") & C, {"x"}) == condition_triggers(A & B & C, {"x"})
+
+
+@pytest.mark.parametrize(
+    "schedule", [(A & B).since("@daily"), AssetAndTimeSchedule(timetable="@daily", assets=A, until="0 6 * * *")]
+)
+def test_what_prefect_has_no_trigger_for_is_refused(schedule: Any) -> None:
+    with pytest.raises(UnsupportedDelivery, match=r"Prefect's triggers have no (periods|opening hours)"):
+        deployment_triggers(schedule)
+
+
 @pytest.mark.parametrize("schedule", ["s3://lake/raw/a", 7])
-def test_what_is_no_schedule_is_refused(schedule: object) -> None:
+def test_what_is_no_schedule_is_refused(schedule: Any) -> None:
     with pytest.raises(InvalidSchedule):
         deployment_triggers(schedule)
 

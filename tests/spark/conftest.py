@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ import pytest
 
 from assetflow.core.assets import Asset
 from assetflow.spark.attempt import Attempt
-from assetflow.spark.session import SparkProfile, get_session
 
 FOLDER = Path(__file__).parent
 
@@ -25,16 +24,6 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name)
     monkeypatch.setenv("ASSETFLOW_HOME", str(tmp_path / "a home"))
     return tmp_path / "a home"
-
-
-@pytest.fixture(scope="session")
-def shared_spark(tmp_path_factory: pytest.TempPathFactory) -> Generator[Any]:
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("ASSETFLOW_HOME", str(tmp_path_factory.mktemp("spark-home")))
-        session = get_session(SparkProfile(master="local[2]"))
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
 
 
 @pytest.fixture

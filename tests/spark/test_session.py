@@ -16,7 +16,7 @@ import pytest
 
 from assetflow.errors import SparkNotInstalled, SparkSettingsConflict, SparkUnreachable
 from assetflow.spark.connect import discovery_file, stop_recorded_server
-from assetflow.spark.reach import probe_connect, probe_master
+from assetflow.spark.probe import probe_connect, probe_master
 from assetflow.spark.session import SparkProfile, get_session
 
 
@@ -128,7 +128,7 @@ class TestClassic:
     def test_what_cannot_change_is_said_loudly(self, spark: Any, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.WARNING, "assetflow.spark"):
             assert get_session(SparkProfile(master="local[7]", conf={"spark.driver.memory": "9g"})) is spark
-        assert "spark.master=local[2], a task asks for local[7]" in caplog.text
+        assert "spark.master=local[2], and a task asks for local[7]" in caplog.text
         assert "asks for 9g" in caplog.text
 
     def test_a_session_that_somebody_stopped_is_started_again(self, child: Callable[..., Any]) -> None:

@@ -223,7 +223,7 @@ class TestMismatch:
         def produce(spark: Any) -> Any:
             return spark.range(1)
 
-        with pytest.raises(OutletError, match="whose data"):
+        with pytest.raises(OutletError, match="without its asset"):
             run(produce)
 
     def test_an_asset_that_is_no_outlet(self, orders: Asset, customers: Asset) -> None:
@@ -231,7 +231,7 @@ class TestMismatch:
         def produce(spark: Any) -> Any:
             return {orders: spark.range(1), customers: spark.range(1)}
 
-        with pytest.raises(OutletError, match="none of its outlets"):
+        with pytest.raises(OutletError, match="not one of its outlets"):
             run(produce)
         assert not Path(str(asset_path(orders))).exists()
 

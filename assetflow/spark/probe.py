@@ -1,7 +1,7 @@
-"""Is a Spark there at all?
+"""Check that a Spark server answers at an address.
 
-PySpark waits for minutes for a server that is not there, and as long for one that expects no TLS. So an address is
-tried first, for a few seconds.
+PySpark waits for minutes for a server that is not there, or that does not expect TLS. So assetflow first tries the
+address for a few seconds.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _SECONDS_FOR_CHANNEL = 2.5
 
 
 def probe_master(url: str) -> None:
-    """Find out whether a master listens at `spark://host:port[,host:port]`; the first that does counts.
+    """Check that at least one master listens at `spark://host:port[,host:port]`.
 
     Raises:
-        SparkUnreachable: none listens.
+        SparkUnreachable: no master listens.
     """
     problems: list[str] = []
     for place in url.removeprefix("spark://").split(","):
@@ -43,12 +43,12 @@ def probe_master(url: str) -> None:
 
 
 def probe_connect(url: str) -> None:
-    """Find out within 5 seconds whether a Connect server answers at `sc://host:port`.
+    """Check within 5 seconds that a Connect server answers at `sc://host:port`.
 
     Raises:
-        SparkUnreachable: nothing listens there, the name is unknown, or what listens is no Connect server.
+        SparkUnreachable: nothing listens there, the name is unknown, or the server there is not a Connect server.
     """
-    # Not a part of the time that a server has to answer: the first import takes seconds on a busy machine.
+    # Import it before the time limit begins: on a busy machine the first import takes seconds.
     import_module("pyspark.sql.connect.client")
     address = urlsplit(url)
     host, port = address.hostname or "", address.port or CONNECT_PORT
@@ -84,7 +84,7 @@ def _open_channel(url: str) -> None:
 
 
 def _in_time(attempt: Callable[[], None], seconds: float) -> str:
-    """Run a step that may block in the resolver or the network; what went wrong, or nothing."""
+    """Run a step that may block in the resolver or the network. Return the problem, or an empty text."""
     problems: list[str] = ["no answer in time"]
 
     def run() -> None:

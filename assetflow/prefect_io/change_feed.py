@@ -1,4 +1,4 @@
-"""What changed among many things of a Prefect server since the last look, without reading them all."""
+"""Find what changed among many objects of a Prefect server since the last call, without reading them all."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ PAGE = 200
 LOOKS_UNTIL_ALL = 120
 
 
-class Changing(Protocol):
-    """Something with an id that Prefect stamps whenever it changes."""
+class Changeable(Protocol):
+    """An object with an id, and the time of its last change in Prefect."""
 
     @property
     def id(self) -> UUID: ...
@@ -24,12 +24,12 @@ class Changing(Protocol):
     def updated(self) -> datetime | None: ...
 
 
-T = TypeVar("T", bound=Changing)
+T = TypeVar("T", bound=Changeable)
 
 
 @dataclass(frozen=True)
 class Changes(Generic[T]):
-    """What a look brought: things that are new or changed, the oldest change first, and ids that are gone."""
+    """The changes that one call found: new and changed objects, oldest change first, and the ids of deleted ones."""
 
     changed: Sequence[T] = ()
     gone: Sequence[UUID] = ()
@@ -38,33 +38,34 @@ class Changes(Generic[T]):
         return bool(self.changed or self.gone)
 
 
-class Latest(Generic[T]):
-    """Looks at the things below one path of the API, the latest changes first.
+class ChangeFeed(Generic[T]):
+    """Reads the objects below one path of the API, latest changes first.
 
-    A look at which nothing changed costs two small requests: the first page, and how many there are. Now and then it
-    reads everything, should two changes have become visible in the wrong order.
+    If nothing has changed, a call costs two small requests: the first page, and the number of objects. Now and then a
+    call reads everything, in case two changes became visible in the wrong order.
 
     Parameters:
-        path: `/deployments`; `/filter` and `/count` are below it.
-        read: makes a thing from its JSON.
-        chosen: the filter that chooses the things, in the words of the API.
+        api: Prefect's API.
+        path: the path above `/filter` and `/count`, such as `/deployments`.
+        read: makes an object from its JSON.
+        chosen: the API's filter for the objects.
     """
 
     def __init__(self, api: PrefectApi, path: str, read: Callable[[Json], T], chosen: Json | None = None) -> None:
         self._api = api
         self._path = path
-        self._to_thing = read
+        self._parse = read
         self._chosen = dict(chosen or {})
         self._stamps: dict[UUID, datetime | None] = {}
         self._looks = 0
 
     async def changes(self) -> Changes[T]:
-        """What changed since the last call; everything at the first.
+        """Return the changes since the last call; the first call returns everything.
 
-        A thing is gone only when Prefect says so for its own id: a list that lacks it may have been cut short.
+        An object counts as deleted only when Prefect says so for its id: a list without it may have been cut short.
 
         Raises:
-            PrefectUnreachable, PrefectRefused: nothing is lost, the next call tells it.
+            PrefectUnreachable, PrefectRefused: no change is lost, the next call returns it.
         """
         everything = not self._stamps or self._looks >= LOOKS_UNTIL_ALL
         found, complete = await self._read(everything)
@@ -73,15 +74,15 @@ class Latest(Generic[T]):
         gone: list[UUID] = []
         if complete:
             for each in sorted(self._stamps.keys() - found.keys()):
-                thing = await self.find(each)
-                if thing is None:
+                entry = await self.find(each)
+                if entry is None:
                     gone.append(each)
                 else:
-                    found[each] = thing
+                    found[each] = entry
         return self._take(found, gone, complete)
 
     async def changed_since(self, moment: datetime) -> list[T]:
-        """Those that changed after a time, the latest change first; `changes` tells them too.
+        """Return the objects that changed after `moment`, latest change first. `changes` returns them too.
 
         Raises:
             PrefectUnreachable, PrefectRefused
@@ -95,38 +96,38 @@ class Latest(Generic[T]):
                 return [each for each in found if each.updated is None or each.updated >= moment]
 
     async def find(self, number: UUID) -> T | None:
-        """The thing with this id; none if Prefect has no such thing."""
+        """Return the object with this id, or `None` if Prefect does not know it."""
         row = await self._api.get(f"{self._path}/{number}")
-        return None if row is None else self._to_thing(row)
+        return None if row is None else self._parse(row)
 
     def _take(self, found: dict[UUID, T], gone: list[UUID], complete: bool) -> Changes[T]:
-        changed = [thing for thing in found.values() if self._is_news(thing)]
-        self._stamps.update({thing.id: thing.updated for thing in changed})
+        changed = [entry for entry in found.values() if self._is_changed(entry)]
+        self._stamps.update({entry.id: entry.updated for entry in changed})
         for each in gone:
             self._stamps.pop(each, None)
         self._looks = 0 if complete else self._looks + 1
-        # The latest change was read first.
+        # The changes were read latest first.
         return Changes(changed[::-1], gone)
 
-    def _is_news(self, thing: T) -> bool:
-        return thing.id not in self._stamps or self._stamps[thing.id] != thing.updated
+    def _is_changed(self, entry: T) -> bool:
+        return entry.id not in self._stamps or self._stamps[entry.id] != entry.updated
 
     async def _read(self, everything: bool) -> tuple[dict[UUID, T], bool]:
-        """The latest things by id, back to where nothing is news; whether that is all there are."""
+        """Return the latest objects by id, back to the last known change, and True if these are all objects."""
         found: dict[UUID, T] = {}
         while True:
             limit = PAGE if everything or found else FIRST_PAGE
             page = await self._page(limit, len(found))
-            found.update({thing.id: thing for thing in page if thing.id not in found})
+            found.update({entry.id: entry for entry in page if entry.id not in found})
             if len(page) < limit:
                 return found, True
-            if not everything and not any(map(self._is_news, page)):
+            if not everything and not any(map(self._is_changed, page)):
                 return found, False
 
     async def _page(self, limit: int, offset: int) -> list[T]:
         body = {"sort": "UPDATED_DESC", "limit": limit, "offset": offset, **self._chosen}
         rows = cast("list[Json]", await self._api.post(f"{self._path}/filter", body) or [])
-        return [self._to_thing(row) for row in rows]
+        return [self._parse(row) for row in rows]
 
     async def _count(self) -> int:
         return cast(int, await self._api.post(f"{self._path}/count", self._chosen))

@@ -1,4 +1,4 @@
-"""A schedule in the words of an automation: a name that says it all in a line, a description with every URI."""
+"""The texts of an automation: a name that tells the schedule in one line, and a description with every URI."""
 
 from __future__ import annotations
 
@@ -7,52 +7,60 @@ from collections import Counter
 from collections.abc import Callable
 
 from assetflow.core.assets import Asset
-from assetflow.core.conditions import Condition, Gate, Leaf, fold_condition
-from assetflow.core.schedules import Schedule
+from assetflow.core.conditions import Condition, Gate, Leaf, fold_condition, join_gate
+from assetflow.core.schedules import ConsumerOptions, Schedule
 
 NAME_LENGTH = 160
 DESCRIPTION_LENGTH = 2000
 
-# Line breaks, control characters, and those that turn the direction of text.
+# Line breaks, control characters, and characters that change the direction of text.
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
 _URI = re.compile(r"([a-z][a-z0-9+.-]*://)(.*)/([^/]+)/?")
 
 
-def automation_name(consumer: str, schedule: Schedule) -> str:
-    """`report/daily runs when s3://…/orders AND s3://…/customers were updated`: unique, as the consumer's name is."""
-    return f"{printable(consumer)} {short_sentence(schedule, NAME_LENGTH - len(consumer) - 1)}"
+def automation_name(consumer: str, options: ConsumerOptions) -> str:
+    """Return a name such as `report/daily runs when s3://…/orders was updated`, unique like the consumer's name."""
+    return f"{printable(consumer)} {short_sentence(options, NAME_LENGTH - len(consumer) - 1)}"
 
 
-def short_sentence(schedule: Schedule, length: int = NAME_LENGTH) -> str:
-    """`runs when s3://…/orders was updated`, shortened to about that many characters."""
+def short_sentence(options: ConsumerOptions, length: int = NAME_LENGTH) -> str:
+    """Return `runs when s3://…/orders was updated`, shortened to about `length` characters.
+
+    Intake and deadline are the first to be left out; `automation_description` has them.
+    """
+    schedule = options.schedule
     text = printable(_sentence(schedule, _short_labels(schedule)))
+    full = f"{text}{_timing(options)}"
+    if len(full) <= length:
+        return full
     if len(text) <= length:
         return text
     if schedule.condition is None:
         return f"{text[: length - 1]}…"
     end = f"…, of {len(schedule.tokens)} assets, {_verb(schedule)} updated"
     words = _words(schedule, _short_labels(schedule))[: max(length - len(f"{_when(schedule)}  {end}"), 20)]
-    # A last word that was cut through is left out.
+    # Drop a last word that was cut.
     condition = re.sub(r" (AND|OR|\S*)$", "", words)
     return printable(f"{_when(schedule)} {condition} {end}")
 
 
-def automation_description(schedule: Schedule, *, who_decides: str) -> str:
-    """The whole sentence, with full URIs, who decides, and what the switch does."""
-    sentence = printable(_sentence(schedule, _full_label))
+def automation_description(options: ConsumerOptions, *, who_decides: str) -> str:
+    """Return the whole sentence, with full URIs, who decides, and what the switch does."""
+    sentence = printable(_sentence(options.schedule, _full_label))
     if len(sentence) > DESCRIPTION_LENGTH:
         sentence = f"{sentence[:DESCRIPTION_LENGTH]}…"
+    sentence += _timing(options)
     switch = "Switch it off to pause the schedule, on to resume it."
     return f"{sentence[0].upper()}{sentence[1:]}. {who_decides} decides this. {switch}"
 
 
 def printable(text: str) -> str:
-    """The text on one line, without characters that are not seen or that change how others are seen."""
+    """Return the text on one line, without invisible characters and those that change how others look."""
     return _UNPRINTABLE.sub(" ", text).strip()
 
 
 def short_uri(uri: str) -> str:
-    """`s3://bucket/raw/orders` as `s3://…/orders`."""
+    """Shorten `s3://bucket/raw/orders` to `s3://…/orders`."""
     match = _URI.fullmatch(uri)
     return f"{match[1]}…/{match[3]}" if match else uri
 
@@ -65,13 +73,24 @@ def _sentence(schedule: Schedule, label: Callable[[Leaf], str]) -> str:
     return f"{updates}, and {times}" if times else updates
 
 
+def _timing(options: ConsumerOptions) -> str:
+    """Return intake and deadline as the end of the sentence: "; debounce 10 min; at 08:00 with what is there"."""
+    return "".join(f"; {part}" for part in options.timing_in_words)
+
+
 def _when(schedule: Schedule) -> str:
-    return "runs for each partition key when" if schedule.is_partitioned else "runs when"
+    runs = "runs for each partition key" if schedule.is_partitioned else "runs"
+    return f"{runs} when" if schedule.opening is None else f"{runs} {schedule.opening.describe()} when"
 
 
 def _verb(schedule: Schedule) -> str:
-    root = _condition(schedule).postfix[-1]
-    return "were" if isinstance(root, Gate) and root.kind == "all" and root.arity > 1 else "was"
+    root = next((node for node in reversed(_condition(schedule).postfix) if not _is_window(node)), None)
+    several = isinstance(root, Gate) and (root.kind == "at_least" or (root.kind == "all" and root.arity > 1))
+    return "were" if several else "was"
+
+
+def _is_window(node: Leaf | Gate) -> bool:
+    return isinstance(node, Gate) and node.is_window
 
 
 def _words(schedule: Schedule, label: Callable[[Leaf], str]) -> str:
@@ -84,15 +103,15 @@ def _condition(schedule: Schedule) -> Condition:
 
 
 def _join(gate: Gate, parts: list[str]) -> str:
+    """Return a gate over its members in words. Of AND and OR, members without assets are left out."""
+    if gate.kind not in ("all", "any"):
+        return join_gate(gate, [part or "nothing" for part in parts])
     parts = [part for part in parts if part]
-    word = " AND " if gate.kind == "all" else " OR "
-    if len(parts) < 2:
-        return "".join(parts)
-    return word.join(f"({part})" if " AND " in part or " OR " in part else part for part in parts)
+    return join_gate(gate, parts) if parts else ""
 
 
 def _short_labels(schedule: Schedule) -> Callable[[Leaf], str]:
-    """Leaves in short; those that would look the same in short stay long."""
+    """Return a function that shortens leaves, except those that would look the same."""
     leaves = {} if schedule.condition is None else {leaf.token: leaf for leaf in schedule.condition.leaves}
     shared = Counter(map(_short_label, leaves.values()))
     return lambda leaf: _short_label(leaf) if shared[_short_label(leaf)] == 1 else _full_label(leaf)

@@ -1,0 +1,104 @@
+"""What an answer of Prefect's API means, the same for every client.
+
+A proxy or a router may answer in Prefect's place for a while. Only an answer that Prefect itself can have given counts
+as a refusal. After every other answer, the same request may succeed later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, cast
+
+import httpx
+
+from assetflow.errors import PrefectNotFound, PrefectRefused, PrefectUnauthorized, PrefectUnreachable
+
+_UNAUTHORIZED = frozenset({401, 403})
+# The statuses with which Prefect's API refuses a request; any other comes from a proxy.
+_REFUSALS = frozenset({400, 404, 409, 413, 422})
+# FastAPI's answer for an unknown path. For an unknown object, Prefect answers "… not found".
+_NO_SUCH_PATH = "Not Found"
+_DETAILS = ("detail", "exception_detail", "exception_message")
+_SHOWN = 500
+
+
+def read_answer(response: httpx.Response, request: str, address: str) -> Any:
+    """Return the JSON of an answer, or `None` if the answer is empty.
+
+    Parameters:
+        response: the answer, read to its end.
+        request: the request for messages, as in `POST /artifacts/`.
+        address: the address of the API for messages, without a password.
+
+    Raises:
+        PrefectNotFound: Prefect does not know the object that the request names.
+        PrefectRefused: Prefect refuses the request, and will refuse it again.
+        PrefectUnauthorized: the key or the password is wrong or missing (401, 403).
+        PrefectUnreachable: any other answer: a busy server, an error without a detail, a success that is not JSON.
+            The same request may succeed later, after `retry_after` seconds if the server names a time.
+    """
+    if not response.is_success:
+        raise _failure(response, request, address)
+    try:
+        return response.json() if response.content else None
+    except ValueError as error:
+        raise _not_prefect(response, request, address) from error
+
+
+def no_answer(error: Exception, address: str) -> PrefectUnreachable:
+    """Return the error for a request that got no answer: the connection was refused, was lost or timed out."""
+    return PrefectUnreachable(
+        f"Prefect does not answer: {str(error) or type(error).__name__}",
+        where=address,
+        fix="Check that the Prefect server is running (`prefect server start`) and that PREFECT_API_URL is its address",
+    )
+
+
+def _failure(response: httpx.Response, request: str, address: str) -> PrefectRefused | PrefectUnreachable:
+    status, detail = response.status_code, _detail(response)
+    if status in _UNAUTHORIZED:
+        return PrefectUnauthorized(
+            f"Prefect does not let us in ({status} for {request})",
+            where=address,
+            fix="Check PREFECT_API_KEY and PREFECT_API_AUTH_STRING",
+        )
+    if status in _REFUSALS and detail == _NO_SUCH_PATH:
+        return _not_prefect(response, request, address)
+    problem = f"Prefect answers {status} to {request}: {detail or _text(response)}"
+    if status not in _REFUSALS or detail is None:
+        failure = PrefectUnreachable(problem, where=address)
+        failure.retry_after = _retry_after(response)
+        return failure
+    return PrefectNotFound(problem) if status == HTTPStatus.NOT_FOUND else PrefectRefused(problem)
+
+
+def _not_prefect(response: httpx.Response, request: str, address: str) -> PrefectUnreachable:
+    return PrefectUnreachable(
+        f"something that is not Prefect's API answers {response.status_code} to {request}: {_text(response)}",
+        where=address,
+        fix="Check that PREFECT_API_URL is the address of the API, as in http://127.0.0.1:4200/api, "
+        "and what is between here and the Prefect server",
+    )
+
+
+def _detail(response: httpx.Response) -> str | None:
+    """Return what Prefect says about an error, or `None` if the answer is not Prefect's."""
+    try:
+        data = response.json()
+    except ValueError:
+        return None
+    if not isinstance(data, Mapping):
+        return None
+    answer = cast("Mapping[str, object]", data)
+    found = next((answer[name] for name in _DETAILS if answer.get(name) is not None), None)
+    return None if found is None else str(found)[: 2 * _SHOWN]
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    text = response.headers.get("Retry-After", "")
+    return float(text) if text.replace(".", "", 1).isdigit() else None
+
+
+def _text(response: httpx.Response) -> str:
+    return " ".join(response.text.split())[:_SHOWN] or "empty"

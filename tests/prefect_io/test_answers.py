@@ -1,0 +1,190 @@
+"""What an answer of Prefect's API means: the same for tasks and for the evaluator."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+import respx
+from prefect.settings import PREFECT_API_URL, temporary_settings
+
+from assetflow.errors import PrefectNotFound, PrefectRefused, PrefectUnauthorized, PrefectUnreachable
+from assetflow.prefect_io import rest
+from assetflow.prefect_io.rest import patiently, prefect_api
+from assetflow.prefect_io.task_api import TaskApi
+
+URL = "http://prefect.test/api"
+PAGE = "<html>Sign in</html>"
+# Sends a POST for at most so many seconds, and returns what the answer says.
+Send = Callable[[float], Awaitable[object]]
+
+
+class Pauses:
+    """A clock that only pausing moves; it stands in for the clients' clocks."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    def __call__(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+
+    async def later(self, seconds: float) -> None:
+        self(seconds)
+
+    @property
+    def now(self) -> float:
+        return sum(self.seconds)
+
+
+@pytest.fixture
+def pauses() -> Pauses:
+    return Pauses()
+
+
+@pytest.fixture(params=["tasks", "evaluator"])
+def send(request: pytest.FixtureRequest, pauses: Pauses, monkeypatch: pytest.MonkeyPatch) -> Iterator[Send]:
+    """Each of the two clients."""
+
+    async def of_tasks(seconds: float) -> object:
+        with TaskApi(URL, patience=seconds, sleep=pauses, clock=lambda: pauses.now) as api:
+            return api.post("/things", {})
+
+    async def of_evaluator(seconds: float) -> object:
+        async with prefect_api() as api:
+            return await patiently(lambda: api.post("/things", {}), within=seconds)
+
+    with temporary_settings(updates={PREFECT_API_URL: URL}), respx.mock:
+        # Prefect's client asks for a token before its first change.
+        respx.get(f"{URL}/csrf-token").respond(422, json={"detail": "CSRF protection is disabled."})
+        # Only this module's pauses: Prefect's own tasks pause beside it.
+        monkeypatch.setattr(rest, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": pauses.later}))
+        yield of_tasks if request.param == "tasks" else of_evaluator
+
+
+def prefect_answers(*answers: httpx.Response | Exception) -> respx.Route:
+    return respx.post(f"{URL}/things").mock(side_effect=answers)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [(httpx.Response(201, json={"id": 1}), {"id": 1}), (httpx.Response(204), None), (httpx.Response(200, text="1"), 1)],
+)
+async def test_a_success_is_its_json(send: Send, answer: httpx.Response, said: object) -> None:
+    prefect_answers(answer)
+    assert await send(30) == said
+
+
+@pytest.mark.parametrize("body", [{"json": {"detail": "Invalid key"}}, {"json": {}}, {"text": PAGE}], ids=str)
+@pytest.mark.parametrize("status", [401, 403])
+async def test_who_is_not_let_in_is_told_at_once(send: Send, pauses: Pauses, status: int, body: dict[str, Any]) -> None:
+    route = prefect_answers(httpx.Response(status, **body))
+    with pytest.raises(PrefectUnauthorized) as told:
+        await send(30)
+    assert str(told.value) == (
+        f"{URL}: Prefect does not let us in ({status} for POST /things). "
+        "Check PREFECT_API_KEY and PREFECT_API_AUTH_STRING"
+    )
+    assert (route.call_count, pauses.seconds) == (1, [])
+
+
+@pytest.mark.parametrize("name", ["detail", "exception_detail", "exception_message"])
+@pytest.mark.parametrize("status", [400, 409, 413, 422])
+async def test_what_prefect_itself_refuses_is_refused_for_good(
+    send: Send, pauses: Pauses, status: int, name: str
+) -> None:
+    route = prefect_answers(httpx.Response(status, json={name: "it is taken"}))
+    with pytest.raises(PrefectRefused, match=f"^Prefect answers {status} to POST /things: it is taken$") as told:
+        await send(30)
+    assert not isinstance(told.value, PrefectNotFound)
+    assert (route.call_count, pauses.seconds) == (1, [])
+
+
+async def test_what_prefect_does_not_know_is_missing(send: Send) -> None:
+    prefect_answers(httpx.Response(404, json={"detail": "Flow run not found"}))
+    with pytest.raises(PrefectNotFound, match="404 to POST /things: Flow run not found"):
+        await send(30)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        httpx.Response(404, text=PAGE),
+        httpx.Response(404, json={"detail": "Not Found"}),
+        httpx.Response(409, json={}),
+        httpx.Response(422, json=["x"]),
+        httpx.Response(405, json={"detail": "Method Not Allowed"}),
+        httpx.Response(408),
+        httpx.Response(429),
+        httpx.Response(500, json={"exception_message": "Internal Server Error"}),
+        httpx.Response(502, text=PAGE),
+        httpx.Response(503),
+        httpx.Response(504),
+        httpx.Response(200, text=PAGE),
+        httpx.ReadTimeout("slow"),
+        httpx.ConnectError("refused"),
+        httpx.RemoteProtocolError("the answer was lost"),
+        httpx.DecodingError("cut off"),
+    ],
+    ids=str,
+)
+async def test_every_other_answer_may_be_another_one_later(
+    send: Send, pauses: Pauses, answer: httpx.Response | Exception
+) -> None:
+    route = prefect_answers(answer, answer, httpx.Response(201, json={"id": 1}))
+    assert await send(30) == {"id": 1}
+    assert route.call_count == 3
+    assert 0 < pauses.seconds[0] < pauses.seconds[1]
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_the_pause_that_prefect_asks_for_is_kept(send: Send, pauses: Pauses, status: int) -> None:
+    prefect_answers(httpx.Response(status, headers={"Retry-After": "7"}), httpx.Response(204))
+    assert await send(30) is None
+    assert pauses.seconds == [7.0]
+
+
+async def test_a_pause_that_is_longer_than_the_time_left_is_not_waited_for(send: Send, pauses: Pauses) -> None:
+    route = prefect_answers(httpx.Response(429, headers={"Retry-After": "600"}))
+    with pytest.raises(PrefectUnreachable, match="429"):
+        await send(30)
+    assert (route.call_count, pauses.seconds) == (1, [])
+
+
+@pytest.mark.parametrize("said", ["soon", "Wed, 21 Oct 2026 07:28:00 GMT", "-1", ""])
+async def test_a_pause_that_cannot_be_read_is_one_of_ours(send: Send, pauses: Pauses, said: str) -> None:
+    prefect_answers(httpx.Response(503, headers={"Retry-After": said}), httpx.Response(204))
+    await send(30)
+    assert 0 < pauses.seconds[0] < 1
+
+
+@pytest.mark.parametrize("answer", [httpx.Response(200, text=PAGE), httpx.Response(404, json={"detail": "Not Found"})])
+async def test_another_server_at_the_address_is_named(send: Send, answer: httpx.Response) -> None:
+    prefect_answers(answer)
+    with pytest.raises(PrefectUnreachable, match=r"is not Prefect's API answers (200|404).*PREFECT_API_URL"):
+        await send(0)
+
+
+@pytest.mark.parametrize(
+    ("failure", "named"), [(httpx.ConnectError("refused"), "refused"), (httpx.ReadTimeout(""), "ReadTimeout")], ids=str
+)
+async def test_a_server_that_is_away_is_named(send: Send, failure: Exception, named: str) -> None:
+    prefect_answers(failure)
+    with pytest.raises(PrefectUnreachable, match=rf"^{URL}: Prefect does not answer: {named}.*PREFECT_API_URL"):
+        await send(0)
+
+
+async def test_the_evaluator_waits_for_no_pause_of_minutes(monkeypatch: pytest.MonkeyPatch, pauses: Pauses) -> None:
+    monkeypatch.setattr(rest.asyncio, "sleep", pauses.later)
+    answer = PrefectUnreachable("busy")
+    answer.retry_after = 600.0
+
+    async def ask() -> None:
+        raise answer
+
+    with pytest.raises(PrefectUnreachable):
+        await patiently(ask)
+    assert pauses.seconds == []

@@ -1,0 +1,118 @@
+"""A password in PREFECT_API_URL is used for every connection, and is in no message."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+import pytest
+import respx
+from prefect.settings import PREFECT_API_URL, temporary_settings
+from websockets.asyncio.server import ServerConnection, serve
+
+from assetflow.authoring.remote import RemoteApi
+from assetflow.errors import ApiRefused, AssetflowError, PrefectUnreachable
+from assetflow.evaluator.process.status import installation_status
+from assetflow.ledger import Ledger, Reader
+from assetflow.prefect_io.rest import check_address, prefect_api
+from assetflow.prefect_io.task_api import TaskApi
+from assetflow.prefect_io.websocket import subscribe
+from assetflow.web.prefect_links import PrefectLinks
+
+WITH_PASSWORD = "http://alice:secretpw@prefect.internal:4200/api"
+SHOWN = "http://prefect.internal:4200/api"
+BASIC = "Basic " + b64encode(b"alice:secretpw").decode()
+
+
+@pytest.fixture(autouse=True)
+def _address() -> Iterator[None]:
+    with temporary_settings(updates={PREFECT_API_URL: WITH_PASSWORD}):
+        yield
+
+
+def told(error: BaseException | None) -> str:
+    """All that an error and its causes say."""
+    return "" if error is None else f"{error!r} {error} {told(error.__cause__)}"
+
+
+@respx.mock
+async def test_the_evaluators_requests() -> None:
+    respx.get(path="/api/ok").respond(200, json={"id": 1})
+    respx.get(path="/api/html").respond(200, text="<html>")
+    respx.get(path="/api/away").mock(side_effect=httpx.ConnectError("refused"))
+    async with prefect_api() as api:
+        assert await api.get("/ok") == {"id": 1}
+        assert api.url == SHOWN
+        for path in ("/html", "/away"):
+            with pytest.raises(PrefectUnreachable) as refused:
+                await api.get(path)
+            assert "secretpw" not in told(refused.value)
+            assert SHOWN in refused.value.where
+    assert {call.request.headers["authorization"] for call in respx.calls} == {BASIC}
+
+
+@respx.mock
+async def test_the_status(tmp_path: Path) -> None:
+    respx.route().mock(side_effect=httpx.ConnectError("refused"))
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        condition = await installation_status(ledger.reader, datetime.now(UTC))
+    assert condition.prefect == SHOWN
+    assert SHOWN in condition.trouble
+    assert "secretpw" not in repr(condition)
+
+
+@respx.mock
+def test_a_tasks_requests() -> None:
+    route = respx.post(path="/api/artifacts/").respond(503)
+    with TaskApi.connect(patience=0) as api, pytest.raises(PrefectUnreachable) as refused:
+        api.post("/artifacts/", {})
+    assert route.calls[0].request.headers["authorization"] == BASIC
+    assert refused.value.where == SHOWN
+    assert "secretpw" not in told(refused.value)
+
+
+@respx.mock
+def test_requests_to_another_assetflow() -> None:
+    route = respx.get(path="/api/v1/assets").respond(401, json={})
+    with RemoteApi("https://alice:secretpw@flows.example.org") as api, pytest.raises(ApiRefused) as refused:
+        api.get("/api/v1/assets")
+    assert route.calls[0].request.headers["authorization"] == BASIC
+    assert refused.value.where == "GET https://flows.example.org/api/v1/assets"
+
+
+async def test_the_event_stream() -> None:
+    shown: list[str] = []
+
+    async def refuse(socket: ServerConnection) -> None:
+        assert socket.request is not None
+        shown.append(socket.request.headers["authorization"])
+        await socket.recv()
+        await socket.send(json.dumps({"type": "auth_failure", "reason": "wrong"}))
+
+    async with serve(refuse, "127.0.0.1", 0, subprotocols=["prefect"]) as server:  # pyright: ignore
+        port = next(iter(server.sockets)).getsockname()[1]
+        with pytest.raises(PrefectUnreachable) as refused:
+            async with subscribe(f"http://alice:secretpw@127.0.0.1:{port}/api", names=["x"]):
+                pass
+    assert shown == [BASIC]
+    assert refused.value.where == f"ws://127.0.0.1:{port}/api/events/out"
+
+
+@pytest.mark.parametrize("address", ["alice:secretpw@host/api", "http://alice:secret/pw@host/api"])
+def test_an_address_that_cannot_be_read(address: str) -> None:
+    with temporary_settings(updates={PREFECT_API_URL: address}), pytest.raises(AssetflowError) as refused:
+        check_address()
+    assert "secret" not in told(refused.value)
+
+
+def test_ledger_and_links(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        ledger.writer.set_prefect_api_url(WITH_PASSWORD)
+    with Reader.open(tmp_path / "ledger.db") as reader:
+        assert reader.prefect_api_url() == SHOWN
+        assert PrefectLinks.of(reader).base == "http://prefect.internal:4200"
+    assert b"secretpw" not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
