@@ -5,19 +5,35 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial, update_wrapper
 from inspect import Parameter, Signature
-from typing import Any, Literal, ParamSpec, TypeVar, cast, overload
+from types import EllipsisType
+from typing import Any, ParamSpec, TypeVar, Unpack, cast
 
 from assetflow.authoring.attempts import FILLED
 from assetflow.authoring.flows import AssetFlow, flow
-from assetflow.authoring.metadata import to_outlets
+from assetflow.authoring.metadata import OutletValues, to_outlets
+from assetflow.authoring.past_events.sources import resolve_name
+from assetflow.authoring.prefect_schedules import FlowSchedule
+from assetflow.authoring.result_types import AssetDecorator
 from assetflow.authoring.signature import PublicSignature
-from assetflow.authoring.sources import resolve_name
 from assetflow.authoring.tasks import AssetTask, task
+from assetflow.authoring.timing_options import FlowKeywords, UnnamedFlowKeywords
 from assetflow.core.assets import Asset, AssetRef, Outlet
 from assetflow.core.codec.schedules import FlowDeclaration
-from assetflow.core.conditions import AssetAll, AssetAny, Condition
+from assetflow.core.conditions import (
+    AssetAll,
+    AssetAny,
+    Condition,
+    ConditionValue,
+    Since,
+    Times,
+    Within,
+    to_condition,
+)
+from assetflow.core.schedules import WhilePaused
+from assetflow.core.time.timetables import Timetable
 from assetflow.errors import InvalidAsset, InvalidFlow, UnknownAsset
 from assetflow.prefect_io.names import KEY_PARAMETER
 
@@ -28,150 +44,193 @@ SPARK = "spark"
 
 
 class AssetDefinition(AssetFlow[P, R]):
-    """A flow that makes assets. In schedules, inlets and outlets it stands for them: for several, for all (AND)."""
+    """A flow that makes assets; what `@asset` returns. In schedules, inlets and outlets it stands for these assets.
+
+    If the flow makes several assets, the definition stands for all of them (AND).
+    """
 
     outlets: tuple[Outlet, ...]
-    """What the flow makes."""
+    """The assets, references and aliases that the flow updates."""
 
     @property
     def declaration(self) -> FlowDeclaration:
-        """How the flow is scheduled, and what its one task makes and reads; other definitions that its code names are
-        not run by it."""
-        return FlowDeclaration(self._told.options, self.outlets, self.reads)
+        """The flow's schedule, and what its one task updates and reads.
+
+        Other definitions that its code names do not count: this flow does not run them.
+        """
+        return FlowDeclaration(self._flow_options.consumer, self.outlets, self.reads)
 
     @property
     def asset(self) -> Asset:
         """The asset that the flow makes.
 
         Raises:
-            InvalidFlow: it makes several, or only an alias or a reference.
+            InvalidFlow: the flow makes several assets, or only an alias or a reference.
         """
         if len(self.outlets) == 1 and isinstance(self.outlets[0], Asset):
             return self.outlets[0]
-        raise InvalidFlow(f"{self.name!r} does not make just one asset", fix="Look into its `outlets`")
+        raise InvalidFlow(f"{self.name!r} does not make just one asset", fix="Use its `outlets`")
 
     def as_condition(self) -> Condition:
-        """What it stands for in a schedule."""
+        """Return the condition that the definition stands for in a schedule."""
         return self.outlets[0] if len(self.outlets) == 1 else AssetAll(*self.outlets)
 
-    def with_options(self, **options: Any) -> AssetDefinition[P, R]:
-        """As `AssetFlow.with_options`."""
-        return _as_definition(super().with_options(**options), self.outlets)
+    def with_options(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self,
+        *,
+        schedule: FlowSchedule | EllipsisType = ...,
+        coalesce: bool | None = None,
+        while_paused: WhilePaused | None = None,
+        reads: OutletValues | EllipsisType = ...,
+        **options: Unpack[FlowKeywords],
+    ) -> AssetDefinition[P, R]:
+        """Return a copy with other options, as `AssetFlow.with_options` does. The outlets stay."""
+        changed = super().with_options(
+            schedule=schedule, coalesce=coalesce, while_paused=while_paused, reads=reads, **options
+        )
+        return _as_definition(changed, self.outlets)
 
-    def __and__(self, other: object) -> AssetAll:
+    def __and__(self, other: ConditionValue) -> AssetAll:
         return self.as_condition() & other
 
-    def __or__(self, other: object) -> AssetAny:
+    def __or__(self, other: ConditionValue) -> AssetAny:
         return self.as_condition() | other
 
-    def __rand__(self, other: object) -> AssetAll:
-        return other & self.as_condition()
+    def __rand__(self, other: ConditionValue) -> AssetAll:
+        return to_condition(other) & self.as_condition()
 
-    def __ror__(self, other: object) -> AssetAny:
-        return other | self.as_condition()
+    def __ror__(self, other: ConditionValue) -> AssetAny:
+        return to_condition(other) | self.as_condition()
+
+    def times(self, n: int) -> Times:
+        """Return the condition that at least `n` updates of the asset are queued, as `Asset.times` does."""
+        return Times(self.as_condition(), n)
+
+    def within(self, span: timedelta) -> Within:
+        """Return the condition that all assets were updated within a span, as `Condition.within` does."""
+        return self.as_condition().within(span)
+
+    def since(self, timetable: str | Timetable, *, timezone: str = "UTC") -> Since:
+        """Return the condition that all assets were updated in one period, as `Condition.since` does."""
+        return self.as_condition().since(timetable, timezone=timezone)
 
 
 class _AssetDecorator:
-    @overload
-    def __call__(self, fn: Callable[P, R], /) -> AssetDefinition[..., R]: ...
-    @overload
-    def __call__(
-        self,
-        /,
-        *,
-        schedule: object = None,
-        uri: str | None = None,
-        name: str | None = None,
-        group: str = "",
-        extra: Mapping[str, object] | None = None,
-        spark: bool | Mapping[str, Any] | None = None,
-        coalesce: bool = False,
-        while_paused: Literal["drop", "keep"] = "drop",
-        **options: Any,
-    ) -> Callable[[Callable[P, R]], AssetDefinition[..., R]]: ...
+    """Make a function a flow with one task, whose outlet is the asset that the function makes.
+
+    >>> from assetflow import Asset, asset
+    >>> inbox = Asset("s3://shop/inbox", name="inbox")
+    >>> @asset(uri="s3://lake/orders", schedule=inbox)
+    ... def orders(spark, inbox):
+    ...     return spark.read.json(inbox.uri)
+    >>> orders.asset
+    Asset('s3://lake/orders', name='orders')
+
+    A parameter without a default is an inlet: it is named like an asset, and its value is that `Asset`. A parameter
+    with a default is a parameter of the flow. With a first parameter `spark`, the task is a `spark_task`, and the
+    DataFrame that the function returns becomes the asset's data. The function may also have the parameters
+    `outlet_events`, `inlet_events`, `triggering_asset_events` and `partition_key`. `asset.multi` makes several assets.
+
+    Parameters:
+        fn: the function, if the decorator has no options.
+        schedule: as in `flow`.
+        uri: the asset's URI; by default its name.
+        name: the asset's name; by default the function's.
+        group: as in `Asset`.
+        extra: as in `Asset`.
+        spark: True if the first parameter is a Spark session, or the session's `master`, `remote` and `conf`. By
+            default the name of the first parameter decides.
+        coalesce: as in `flow`.
+        while_paused: as in `flow`.
+        options: `debounce` to `on_deadline` as in `flow`, and everything that Prefect's `flow` takes, except the name.
+
+    Returns:
+        An `AssetDefinition`.
+
+    Raises:
+        InvalidAsset: the URI, the name, or the name of a parameter breaks contract 1.4 or 1.5.
+        InvalidSchedule: as in `flow`.
+        InvalidFlow: the function has a parameter without a name (`*args`), or it is not a function.
+    """
+
     def __call__(
         self,
         fn: Callable[..., Any] | None = None,
         /,
         *,
-        schedule: object = None,
+        schedule: FlowSchedule = None,
         uri: str | None = None,
         name: str | None = None,
         group: str = "",
         extra: Mapping[str, object] | None = None,
         spark: bool | Mapping[str, Any] | None = None,
         coalesce: bool = False,
-        while_paused: Literal["drop", "keep"] = "drop",
-        **options: Any,
+        while_paused: WhilePaused = "drop",
+        **options: Unpack[UnnamedFlowKeywords],
     ) -> Any:
-        """A function that makes an asset, named like the function: a flow with one task and one outlet.
-
-            @asset(uri="s3://lake/orders", schedule=CronTriggerTimetable("0 6 * * *"))
-            def orders(spark, inbox): ...
-
-        A parameter without a default is named like an asset: an inlet, whose value is that `Asset` (read it with
-        `assetflow.read`). A parameter with a default is a parameter of the flow. A first parameter `spark` makes the
-        task a `spark_task`: the DataFrame that it returns becomes the asset's data. The function may have the
-        parameters of a task, `outlet_events`, `inlet_events` and `triggering_asset_events`, and `partition_key`.
-
-        Parameters:
-            schedule: as in `flow`.
-            uri: the asset's URI; its name if none is given.
-            name: the asset's name; the function's if none is given.
-            group, extra: as in `Asset`.
-            spark: whether the first parameter is a Spark session, or the session's `master`, `remote` and `conf`.
-            coalesce, while_paused: as in `flow`.
-            options: everything that Prefect's `flow` takes.
-
-        Raises:
-            InvalidAsset: URI or name, or the name of a parameter, breaks chapter 1: `self` and `context` among them.
-            InvalidSchedule: as in `flow`.
-            InvalidFlow: the function has parameters without names.
-        """
+        """Decorate a function, or return a decorator with these options."""
 
         def decorate(function: Callable[..., Any]) -> AssetDefinition[..., Any]:
             _check_is_function(function)
             called = name or function.__name__
             made = Asset(uri=uri or called, name=called, group=group, extra=extra)
-            asked = {"schedule": schedule, "coalesce": coalesce, "while_paused": while_paused, **options}
-            return _define(function, (made,), spark, asked)
+            flow_options = {"schedule": schedule, "coalesce": coalesce, "while_paused": while_paused, **options}
+            return _define(function, (made,), spark, flow_options)
 
         return decorate if fn is None else decorate(fn)
 
     def multi(
         self,
         *,
-        outlets: object,
-        schedule: object = None,
+        outlets: OutletValues,
+        schedule: FlowSchedule = None,
         spark: bool | Mapping[str, Any] | None = None,
-        **options: Any,
+        coalesce: bool = False,
+        while_paused: WhilePaused = "drop",
+        **options: Unpack[FlowKeywords],
     ) -> Callable[[Callable[..., R]], AssetDefinition[..., R]]:
-        """A function that makes several assets: a flow with one task and these outlets.
+        """Make a function a flow with one task that makes several assets.
+
+        >>> from assetflow import Asset, asset
+        >>> good, bad = Asset("s3://lake/good"), Asset("s3://lake/bad")
+        >>> @asset.multi(outlets=[good, bad], schedule="@daily")
+        ... def split(): ...
+        >>> split.outlets
+        (Asset('s3://lake/good'), Asset('s3://lake/bad'))
 
         Parameters:
             outlets: assets, references or aliases, in a list.
-            schedule, spark, options: as in `asset`; `name` is the flow's.
+            schedule: as in `flow`.
+            spark: as in `asset`.
+            coalesce: as in `flow`.
+            while_paused: as in `flow`.
+            options: `debounce` to `on_deadline` as in `flow`, and everything that Prefect's `flow` takes.
+
+        Returns:
+            An `AssetDefinition`.
 
         Raises:
-            InvalidFlow: as in `asset`; or there are no outlets.
+            InvalidFlow: as in `asset`, or there are no outlets.
+            InvalidSchedule: as in `flow`.
         """
         made = to_outlets(outlets, "outlets")
         if not made:
-            raise InvalidFlow("an asset.multi makes no asset", fix='Write outlets=[Asset("..."), Asset("...")]')
+            raise InvalidFlow("the asset.multi has no outlets", fix='Write outlets=[Asset("..."), Asset("...")]')
 
         def decorate(function: Callable[..., Any]) -> AssetDefinition[..., Any]:
             _check_is_function(function)
-            return _define(function, made, spark, {"schedule": schedule, **options})
+            flow_options = {"schedule": schedule, "coalesce": coalesce, "while_paused": while_paused, **options}
+            return _define(function, made, spark, flow_options)
 
         return decorate
 
 
-asset = _AssetDecorator()
+asset: AssetDecorator = cast(Any, _AssetDecorator())
 
 
 @dataclass(frozen=True)
 class _Parameters:
-    """The parameters of an asset's function, by what becomes of them."""
+    """The parameters of an asset's function: those that are inlets, by name, and those of the flow."""
 
     inlets: Mapping[str, Asset | AssetRef]
     of_flow: tuple[Parameter, ...]
@@ -185,7 +244,7 @@ def _define(
 ) -> AssetDefinition[..., Any]:
     own = list(PublicSignature(function).signature.parameters.values())
     with_spark = (bool(own) and own[0].name == SPARK) if spark is None else spark is not False
-    parameters = _sorted_out(function, own[1:] if with_spark else own)
+    parameters = _parameters_of(function, own[1:] if with_spark else own)
     inlets = tuple(parameters.inlets.values())
     made = _task(function, with_spark, spark if isinstance(spark, Mapping) else {}, inlets, outlets)
     body = _flow_body(function, made, parameters)
@@ -201,15 +260,15 @@ def _task(
 ) -> AssetTask[..., Any]:
     if not with_spark:
         return task(inlets=inlets, outlets=outlets)(function)
-    # What stands on top of this module; and who has no Spark has no use for it.
+    # The Spark modules import this one, and flows without Spark need not have it installed.
     from assetflow.spark.task import spark_task
 
     return spark_task(inlets=inlets, outlets=outlets, **profile)(function)
 
 
 def _flow_body(function: Callable[..., Any], made: AssetTask[..., Any], parameters: _Parameters) -> Callable[..., Any]:
-    """The flow's function: it looks up the inlets and runs the task."""
-    look_up = partial(_assets, function, parameters.inlets)
+    """Return the flow's function, which looks up the inlets and runs the task."""
+    look_up = partial(_inlet_assets, function, parameters.inlets)
 
     def run(**given: Any) -> Any:
         return made(**look_up(), **given)
@@ -223,7 +282,8 @@ def _flow_body(function: Callable[..., Any], made: AssetTask[..., Any], paramete
     return body
 
 
-def _sorted_out(function: Callable[..., Any], own: Iterable[Parameter]) -> _Parameters:
+def _parameters_of(function: Callable[..., Any], own: Iterable[Parameter]) -> _Parameters:
+    """Tell inlets from parameters of the flow, and leave out what assetflow fills in."""
     inlets: dict[str, Asset | AssetRef] = {}
     of_flow: list[Parameter] = []
     where = f"asset {function.__qualname__}"
@@ -231,25 +291,25 @@ def _sorted_out(function: Callable[..., Any], own: Iterable[Parameter]) -> _Para
         name = parameter.name
         if parameter.kind not in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY):
             raise InvalidFlow(
-                f"the parameter {parameter} has no name that callers use", where=where, fix="Name each parameter"
+                f"the parameter {parameter} cannot be passed by name", where=where, fix="Name each parameter"
             )
         if name == KEY_PARAMETER or (parameter.default is not Parameter.empty and name not in FILLED):
             default = None if parameter.default is Parameter.empty else parameter.default
             of_flow.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, default=default))
         elif name not in FILLED:
             try:
-                known = _defined(function, name)
+                known = _asset_in_module(function, name)
                 inlets[name] = Asset.ref(name=name) if known is None else known
             except InvalidAsset as error:
                 raise error.at(f"{where}, parameter {name!r}") from error
     return _Parameters(inlets, tuple(of_flow))
 
 
-def _assets(function: Callable[..., Any], inlets: Mapping[str, Asset | AssetRef]) -> dict[str, Asset]:
-    """The assets that parameters are named like; one that was defined below the function is found when it runs."""
+def _inlet_assets(function: Callable[..., Any], inlets: Mapping[str, Asset | AssetRef]) -> dict[str, Asset]:
+    """Return the asset of each inlet. An asset that is defined below the function is found only now, in the run."""
     found: dict[str, Asset] = {}
     for name, inlet in inlets.items():
-        known = inlet if isinstance(inlet, Asset) else _defined(function, name)
+        known = inlet if isinstance(inlet, Asset) else _asset_in_module(function, name)
         if known is None:
             uri = resolve_name(name)
             if uri is None:
@@ -264,8 +324,8 @@ def _assets(function: Callable[..., Any], inlets: Mapping[str, Asset | AssetRef]
     return found
 
 
-def _defined(function: Callable[..., Any], name: str) -> Asset | None:
-    """The asset of this name in the function's module: made by `@asset`, or an `Asset`."""
+def _asset_in_module(function: Callable[..., Any], name: str) -> Asset | None:
+    """Return the asset that a global name of the function's module holds: an `Asset`, or one made by `@asset`."""
     value = inspect.unwrap(function).__globals__.get(name)
     if isinstance(value, AssetDefinition):
         value = cast("AssetDefinition[..., Any]", value).asset
@@ -281,4 +341,4 @@ def _as_definition(made: AssetFlow[..., Any], outlets: tuple[Outlet, ...]) -> As
 
 def _check_is_function(function: object) -> None:
     if not inspect.isroutine(function):
-        raise InvalidFlow(f"{function!r} is no function", fix="Put @asset above a def")
+        raise InvalidFlow(f"{function!r} is not a function", fix="Put @asset above a def")

@@ -1,6 +1,6 @@
-"""The function that Prefect runs for a task: the user's, and as its last act the recording (2.1, 2.3).
+"""The function that Prefect runs for a task: it runs the user's function and then records the updates.
 
-Sync, async, generator and async generator functions differ only in how they are run to their end.
+Sync, async, generator and async generator functions differ only in how they are run to their end. Contract 2.1, 2.3.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from assetflow.authoring.delivery import deliver, run_logger
 from assetflow.authoring.metadata import Metadata, Skip
 from assetflow.authoring.origin import is_deployed
 from assetflow.authoring.outlet_events import OutletEvents
-from assetflow.authoring.reading import InletEvents
+from assetflow.authoring.past_events.reading import InletEvents, reading
+from assetflow.authoring.past_events.sources import newest_sequences, open_source, resolve_name
 from assetflow.authoring.recording import TaskRecording
 from assetflow.authoring.signature import PublicSignature
-from assetflow.authoring.sources import newest_sequences, open_source, resolve_name
 from assetflow.authoring.triggering import triggering_asset_events
 from assetflow.core.assets import Outlet
 from assetflow.core.events import Recording
@@ -33,29 +33,29 @@ from assetflow.prefect_io.internals import ends_completed, in_user_transaction, 
 from assetflow.prefect_io.names import EVENTS_PARAMETER
 from assetflow.settings import get_settings
 
-DECLARED = "__assetflow_task__"
+DECLARATION = "__assetflow_task__"
 FILLED = ("outlet_events", "inlet_events", EVENTS_PARAMETER)
 
 
 @dataclass(frozen=True)
 class TaskDeclaration:
-    """What a task says about assets, kept on the function that Prefect runs."""
+    """The inlets and outlets of a task. They are an attribute of the function that Prefect runs."""
 
     outlets: tuple[Outlet, ...] = ()
     inlets: tuple[Outlet, ...] = ()
 
 
 def task_function(fn: Callable[..., Any], declaration: TaskDeclaration) -> Callable[..., Any]:
-    """The function of the Prefect task for the user's function.
+    """Return the function of the Prefect task for the user's function.
 
-    A generator function with outlets becomes an ordinary one that is run to its end.
+    A generator function with outlets becomes an ordinary function that runs the generator to its end.
     """
     public = PublicSignature(fn, filled=FILLED)
     start = _Start(fn, declaration, public)
     wrapper = _wrapper(fn, start, records=bool(declaration.outlets))
     start.wrapper = wrapper
     wrapper.__signature__ = public.signature
-    setattr(wrapper, DECLARED, declaration)
+    setattr(wrapper, DECLARATION, declaration)
     return wrapper
 
 
@@ -91,14 +91,14 @@ def _generator_to_its_end(fn: Callable[..., Any], start: _Start) -> Callable[...
     @wraps(fn)
     def run(*args: Any, **kwargs: Any) -> Any:
         with start(args, kwargs) as attempt, closing(fn(*attempt.args, **attempt.kwargs)) as items:
-            attempt.result = _told(items, attempt)
+            attempt.result = _run_to_end(items, attempt)
         return attempt.finish()
 
     return run
 
 
-def _told(items: Generator[Any, None, Any], attempt: Attempt) -> Any:
-    """What a generator returns, after all that it yields was taken."""
+def _run_to_end(items: Generator[Any, None, Any], attempt: Attempt) -> Any:
+    """Pass everything that a generator yields to the attempt, and return what the generator returns."""
     while True:
         try:
             item = next(items)
@@ -140,7 +140,7 @@ def _async_generator(fn: Callable[..., Any], start: _Start) -> Callable[..., Any
 
 
 class Attempt:
-    """One attempt of a task: its arguments, what it said, and how it ended."""
+    """One attempt of a task: its arguments, its recording, and its result."""
 
     def __init__(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], recording: TaskRecording, *, in_run: bool
@@ -152,7 +152,11 @@ class Attempt:
         self._in_run = in_run
 
     def tell(self, item: object) -> None:
-        """Take what a task yielded."""
+        """Add the metadata that the task yielded to the recording.
+
+        Raises:
+            InvalidEvent: the task yielded something else. Contract 2.3.
+        """
         if not isinstance(item, Metadata):
             raise InvalidEvent(
                 f"a task with outlets yielded {item!r}",
@@ -162,14 +166,14 @@ class Attempt:
         item.tell(self._recording.outcome)
 
     def finish(self) -> Any:
-        """Record, if the attempt completed; the task's result."""
+        """Record the updates if the attempt completed, and return the task's result."""
         if not self._recording.outlets or not ends_completed(self.result):
             return self.result
         recording = self._recording.complete()
         reach("between-publish-and-record")
         if not self._in_run or not recording.events:
             return self.result
-        if not _is_wanted():
+        if not _emits():
             run_logger().info("ASSETFLOW_EMIT=%s: the update is not recorded", get_settings().emit)
         elif in_user_transaction():
             on_commit_of_task(_delivery_of(recording))
@@ -179,31 +183,36 @@ class Attempt:
 
 
 class _Start:
-    """Begins an attempt each time the task's function is called."""
+    """A context manager that begins an attempt each time Prefect or a user calls the task's function."""
 
     def __init__(self, fn: Callable[..., Any], declaration: TaskDeclaration, public: PublicSignature) -> None:
         self._where = f"task {getattr(fn, '__qualname__', fn)}"
         self._declaration = declaration
         self._public = public
+        # The caller runs such a generator, so a context variable that is set here would leak into the caller.
+        generates = inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn)
+        self._is_lazy = generates and not declaration.outlets
         self.wrapper: object = None
 
     @contextmanager
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Generator[Attempt]:
         context = TaskRunContext.get()
-        # Called as a plain function, in a unit test or by another task, it makes no events.
+        # A task that is called as a plain function, in a unit test or by another task, makes no events.
         in_run = context is not None and context.task.fn is self.wrapper
         task_run, number = (str(context.task_run.id), context.task_run.run_count) if in_run and context else ("", 1)
         recording = self._recording(task_run, number, in_run=in_run)
         inlets = InletEvents(self._declaration.inlets, open_source)
         attempt = Attempt(*self._public.arguments(args, kwargs), recording, in_run=in_run)
         self._fill(attempt.kwargs, recording, inlets)
-        with recording.active() if recording.outlets else nullcontext():
+        outlets = recording.active() if recording.outlets else nullcontext()
+        inlets_read = nullcontext() if self._is_lazy else reading(self._declaration.inlets)
+        with outlets, inlets_read:
             try:
                 yield attempt
             except Skip as skip:
                 attempt.result = Completed(name="Skipped", message=skip.reason or None)
             except AssetflowError as error:
-                # The same error with its place, and not a second time without it.
+                # Replace the error by one that names the task; chaining would show the same error twice.
                 raise error.at(self._where).with_traceback(error.__traceback__) from error.__cause__
 
     def _recording(self, task_run: str, number: int, *, in_run: bool) -> TaskRecording:
@@ -219,12 +228,12 @@ class _Start:
             "inlet_events": lambda: inlets,
             EVENTS_PARAMETER: triggering_asset_events,
         }
-        for name in self._public.wanted:
+        for name in self._public.declared:
             if kwargs.get(name) is None:
                 kwargs[name] = values[name]()
 
 
-def _is_wanted() -> bool:
+def _emits() -> bool:
     emit = get_settings().emit
     return emit == "always" or (emit == "deployed" and is_deployed())
 

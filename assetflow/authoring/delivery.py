@@ -1,4 +1,4 @@
-"""The way of a recording to Prefect: first the artifact, which is durable, then the events, which are fast."""
+"""Send a recording to Prefect: first the artifact, which is durable, then the events, which are fast."""
 
 from __future__ import annotations
 
@@ -10,13 +10,9 @@ from prefect.logging import get_logger, get_run_logger
 from assetflow.core.events import Recording
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, RecordingFailed
-from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
+from assetflow.prefect_io import sending
 from assetflow.prefect_io.task_api import TaskApi
 from assetflow.settings import get_settings
-
-# The artifact has everything: a server too busy for the events only makes the update known later.
-SECONDS_FOR_EVENTS = 5.0
-_EVENTS_A_POST = 100
 
 
 def deliver(recording: Recording) -> None:
@@ -35,38 +31,36 @@ def deliver(recording: Recording) -> None:
     except AssetflowError as error:
         raise _failed(recording, error) from error
     with api:
-        _write_artifact(api, recording)
+        stored = _write_artifact(api, recording)
         reach("between-record-and-event")
-        _announce(api, recording)
+        _announce(api, stored)
 
 
 class Logger(Protocol):
-    """What is used of a logger."""
+    """The methods that are used of a logger."""
 
     def info(self, msg: object, *args: object) -> None: ...
     def warning(self, msg: object, *args: object) -> None: ...
 
 
 def run_logger() -> Logger:
-    """The logger of the run around this code, whose lines show in Prefect; outside of one, assetflow's own."""
+    """Return the logger of the current run, whose lines show in Prefect, or assetflow's own outside of a run."""
     try:
         return get_run_logger()
     except MissingContextError:
         return get_logger("assetflow")
 
 
-def _write_artifact(api: TaskApi, recording: Recording) -> None:
+def _write_artifact(api: TaskApi, recording: Recording) -> Recording:
     try:
-        api.post("/artifacts/", recording_to_artifact(recording))
+        return sending.keep(api, recording)
     except AssetflowError as error:
         raise _failed(recording, error) from error
 
 
 def _announce(api: TaskApi, recording: Recording) -> None:
-    events = recording_to_prefect_events(recording)
     try:
-        for start in range(0, len(events), _EVENTS_A_POST):
-            api.post("/events", events[start : start + _EVENTS_A_POST], patience=SECONDS_FOR_EVENTS)
+        sending.announce(api, recording)
     except AssetflowError as error:
         run_logger().warning(
             "The update is recorded, but could not be announced; flows that wait for it start "

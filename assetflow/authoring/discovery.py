@@ -1,7 +1,7 @@
-"""Which assets a flow's tasks update and read: found through the names in its code.
+"""Find out from a flow's code which assets its tasks update and read.
 
-Only what the code names is seen: tasks and flows in globals, closures, modules and plain containers, and those that
-functions of the same package name in turn. `@flow(produces=…, reads=…)` adds the rest, and recorded events complete it.
+The search follows the names in the code: to tasks and flows in globals, closures, modules and plain containers, and
+through functions of the same package. `@flow(produces=…, reads=…)` adds what no name leads to.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class Found:
 
 
 def discover(fn: Callable[..., object]) -> Found:
-    """What the tasks update and read that a function's code names."""
+    """Return what the tasks that a function's code names update and read."""
     found = Found()
     root = cast(object, inspect.unwrap(fn))
     package = (getattr(root, "__module__", None) or "").partition(".")[0]
     seen: set[int] = set()
-    # A stack that is worked off in the order of the code.
+    # A stack; its top is the name that comes next in the code.
     waiting: list[object] = [root]
     while waiting:
         item = waiting.pop()
@@ -42,10 +42,10 @@ def discover(fn: Callable[..., object]) -> Found:
         seen.add(id(item))
         if isinstance(item, Task | Flow):
             made = cast("Task[..., Any] | Flow[..., Any]", item)
-            # A flow's own `inlets` are what is discovered here, and may lead back to the flow.
+            # Not a flow's `inlets`: they are computed by this function.
             names = ("outlets", "inlets") if isinstance(item, Task) else ("produces", "reads")
-            found.produces.update(dict.fromkeys(_told(made, names[0])))
-            found.reads.update(dict.fromkeys(_told(made, names[1])))
+            found.produces.update(dict.fromkeys(_declared(made, names[0])))
+            found.reads.update(dict.fromkeys(_declared(made, names[1])))
             waiting.append(inspect.unwrap(made.fn))
         elif isinstance(item, FunctionType) and (item.__module__ or "").partition(".")[0] == package:
             waiting.extend(reversed(list(_named(item))))
@@ -54,19 +54,19 @@ def discover(fn: Callable[..., object]) -> Found:
     return found
 
 
-def _told(made: object, attribute: str) -> Iterable[Outlet]:
-    """The outlets or inlets that a task, or the options of a flow, tell; those of Prefect's own tell none."""
+def _declared(made: object, attribute: str) -> Iterable[Outlet]:
+    """Return the outlets or inlets of a task or a flow; none for a task or a flow of Prefect's own."""
     return cast("tuple[Outlet, ...]", getattr(made, attribute, None) or ())
 
 
 def _named(fn: FunctionType) -> Iterator[object]:
-    """The objects that the names in a function's code stand for, in order."""
+    """Yield the objects that the names in a function's code stand for, in order."""
     names = list(_names(fn.__code__))
     closure = _closure(fn)
     for name in names:
         value = closure[name] if name in closure else fn.__globals__.get(name)
         if isinstance(value, ModuleType):
-            # `tasks.ingest()` names the module and the attribute apart.
+            # In `tasks.ingest()`, the module and the attribute are two names.
             attributes = (getattr(value, each, None) for each in names)
             yield from (each for each in attributes if isinstance(each, Task | Flow))
         elif value is not None:

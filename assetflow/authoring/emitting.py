@@ -1,7 +1,8 @@
-"""`emit`: an update that no task makes (2.6)."""
+"""`emit`: record an update that no task makes."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
@@ -11,56 +12,85 @@ from assetflow.authoring.metadata import to_outlet
 from assetflow.authoring.origin import current_origin
 from assetflow.authoring.remote import RemoteApi
 from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.events import AssetEvent, Recording, check_extra
-from assetflow.core.partitions import check_key
-from assetflow.errors import InvalidEvent
+from assetflow.core.by_hand import event_by_hand
+from assetflow.core.conditions import ConditionLike
+from assetflow.core.events import AssetEvent, Recording
+from assetflow.errors import InvalidCall, InvalidEvent, places
 
 
 def emit(
-    asset: Asset | str,
+    asset: Asset | ConditionLike | str,
     extra: Mapping[str, object] | None = None,
     *,
     partition_key: str | None = None,
     aliases: Iterable[AssetAlias | str] = (),
     id: UUID | str | None = None,  # noqa: A002 (the event's word for it)
     to: str | None = None,
-    key: str = "",
+    api_key: str = "",
+    key: str | None = None,
 ) -> AssetEvent:
     """Record that an asset was updated, from anywhere: a script, a notebook, a service.
 
-    It is recorded durably when this returns. In a task rather use `outlets=`: its updates count only if it completes.
+    >>> from assetflow import emit
+    >>> event = emit("s3://shop/orders", {"rows": 12}, partition_key="2026-11-20")
+    >>> event.uri, event.partition_key
+    ('s3://shop/orders', '2026-11-20')
+
+    The update is durable when this returns. In a task, use `outlets=` instead: its updates count only if the task
+    completes. Contract 2.6.
 
     Parameters:
         asset: the asset, or its URI.
-        extra: a JSON object.
-        partition_key: the key of the partition that was updated.
-        aliases: aliases, or their names, that the update comes through.
-        id: the event's id; the same id twice is one event (2.2). Without it each call is an event.
-        to: the address of assetflow's API in another environment, as in `https://flows.example.org`; the update is
-            recorded there, and not here.
-        key: the key of that API.
+        extra: facts about the update, a JSON object (contract 2.7).
+        partition_key: the key of the partition that was updated, a text of at most 250 characters.
+        aliases: aliases, or their names, through which the update comes.
+        id: the event's id, a UUID. Two calls with one id record one event (contract 2.2); without it, each call records
+            an event of its own.
+        to: the address of assetflow's API in another environment, such as `https://flows.example.org`. The update is
+            recorded there and not here.
+        api_key: the API key that the API at `to` asks for: its `ASSETFLOW_API_KEY_EMIT`.
+        key: the old name of `api_key`; it warns.
+
+    Returns:
+        The event, with its id. Its `timestamp` is the current time in UTC, and it has no `sequence` yet.
 
     Raises:
-        InvalidAsset, InvalidEvent, InvalidPartition: the update breaks chapters 1 and 2.
-        RecordingFailed: Prefect, or the other environment, could not take it; with an `id`, calling again is safe.
+        InvalidCall: there is an `api_key`, but no `to` that it is for.
+        InvalidAsset: the URI or an alias breaks contract 1.4, 1.5 or 1.7.
+        InvalidEvent: `extra`, `partition_key` or `id` breaks contract 2.2, 2.5 or 2.7.
+        RecordingFailed: Prefect, or the other environment, did not take the update. Calling again with the same
+            `id` is safe.
     """
+    if key is not None:
+        warnings.warn(
+            "emit(key=...) is now emit(api_key=...). The key of a partition is partition_key=",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        api_key = key
+    if api_key and to is None:
+        raise InvalidCall(
+            "emit(api_key=...) needs to=: an update that is recorded here uses no API key",
+            fix='Write to="https://flows.example.org", or leave out api_key=',
+        )
     target = Asset(asset) if isinstance(asset, str) else to_outlet(asset)
     if not isinstance(target, Asset):
-        raise InvalidEvent(f"{asset!r} is no asset", rule="2.6", fix='Write Asset("s3://bucket/orders")')
-    names = {each.name if isinstance(each, AssetAlias) else AssetAlias(each).name for each in aliases}
-    event = AssetEvent(
-        id=_event_id(id),
-        asset=target,
-        occurred=datetime.now(UTC),
-        origin=current_origin("api"),
-        extra=check_extra(extra, where=f"extra of {target.label}"),
-        partition_key=None if partition_key is None else check_key(partition_key),
-        aliases=tuple(sorted(names)),
-    )
+        raise InvalidEvent(f"{asset!r} is not an asset", rule="2.6", fix='Write Asset("s3://bucket/orders")')
+    number = _event_id(id)
+    with places(extra=target.label, partition_key=target.label, aliases=target.label):
+        event = event_by_hand(
+            target,
+            id=number,
+            occurred=datetime.now(UTC),
+            origin=current_origin("api"),
+            extra=extra,
+            partition_key=partition_key,
+            aliases=aliases,
+        )
     if to is None:
         deliver(Recording(event.id, (event,)))
     else:
-        with RemoteApi(to, key) as api:
+        with RemoteApi(to, api_key) as api:
             api.record([event])
     return event
 
@@ -71,4 +101,4 @@ def _event_id(id: UUID | str | None) -> UUID:  # noqa: A002
     try:
         return UUID(str(id))
     except ValueError as error:
-        raise InvalidEvent(f"the id {id!r} is no UUID", rule="2.2", fix="Leave it out, or give a UUID") from error
+        raise InvalidEvent(f"the id {id!r} is not a UUID", rule="2.2", fix="Leave it out, or give a UUID") from error

@@ -1,4 +1,4 @@
-"""The function that Prefect runs for a flow: the user's, with the events and the key of the run filled in (7.1)."""
+"""The function that Prefect runs for a flow: it fills in the events and the key of the run. Contract 7.1."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from assetflow.prefect_io.names import EVENTS_PARAMETER, KEY_PARAMETER
 
 
 def flow_function(fn: Callable[..., Any], *, with_partition_key: bool) -> Callable[..., Any]:
-    """The function of the Prefect flow for the user's function.
+    """Return the function of the Prefect flow for the user's function.
 
     Callers may pass `triggering_asset_events`, and `partition_key` to a partitioned flow, whether or not the function
     has these parameters.
@@ -28,7 +28,7 @@ def flow_function(fn: Callable[..., Any], *, with_partition_key: bool) -> Callab
         given, named = public.arguments(args, kwargs)
         passed = {name: named.pop(name, None) for name in added}
         filled = _filled(passed, run)
-        return given, {**named, **{name: value for name, value in filled.items() if name in public.wanted}}
+        return given, {**named, **{name: value for name, value in filled.items() if name in public.declared}}
 
     run = _wrapper(fn, arguments)
     run.__signature__ = public.signature
@@ -71,12 +71,15 @@ def _wrapper(fn: Callable[..., Any], arguments: Callable[..., Any]) -> Any:
 
 
 def _filled(passed: dict[str, Any], wrapper: Callable[..., Any]) -> dict[str, Any]:
-    """What was passed, else what the flow run brings; kept with the run, where its tasks find it on any machine."""
+    """Return the events and the key: those that the caller passed, else those of the flow run.
+
+    They become parameters of the flow run, where its tasks find them on any machine.
+    """
     filled = dict(passed)
     events = passed[EVENTS_PARAMETER]
     filled[EVENTS_PARAMETER] = triggering_asset_events() if events is None else TriggeringAssetEvents.of(events)
     if KEY_PARAMETER in passed:
-        # A form of Prefect's that was left empty sends an empty text.
+        # An empty field of Prefect's form arrives as an empty text.
         key = passed[KEY_PARAMETER]
         filled[KEY_PARAMETER] = partition_key() if key is None or key == "" else check_key(key)
     context = FlowRunContext.get()

@@ -1,13 +1,16 @@
-"""`@flow`: an ordinary Prefect flow that says what it runs on."""
+"""`@flow`: an ordinary Prefect flow with a schedule over assets."""
 
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from inspect import Parameter, Signature
-from typing import Any, Literal, ParamSpec, TypeVar, cast, overload
+from types import EllipsisType
+from typing import Any, ParamSpec, TypeVar, Unpack, cast, overload
 
 import prefect
 from prefect import Flow
@@ -15,15 +18,25 @@ from pydantic import Field
 
 from assetflow.authoring.discovery import discover
 from assetflow.authoring.flow_runs import flow_function
-from assetflow.authoring.metadata import to_outlets
-from assetflow.authoring.prefect_schedules import read_schedule
+from assetflow.authoring.metadata import OutletValues, to_outlets
+from assetflow.authoring.prefect_schedules import FlowSchedule, read_schedule
+from assetflow.authoring.timing_options import (
+    DeadlineValue,
+    FlowKeywords,
+    change_timing,
+    read_deadline,
+    split_options,
+)
 from assetflow.authoring.triggering import TriggeringAssetEvents
 from assetflow.core.assets import Outlet
 from assetflow.core.codec.schedules import FlowDeclaration, declaration_to_text
-from assetflow.core.schedules import ConsumerOptions, Schedule
-from assetflow.core.timetables import CronPartitionTimetable, PartitionedAtRuntime
-from assetflow.errors import InvalidFlow, InvalidSchedule
+from assetflow.core.schedule_checks import never_runs
+from assetflow.core.schedules import ConsumerOptions, Schedule, WhilePaused
+from assetflow.core.time.timetables import CronPartitionTimetable, PartitionedAtRuntime
+from assetflow.core.timing import Intake, OnDeadline
+from assetflow.errors import AssetflowError, AssetflowWarning, InvalidFlow, InvalidSchedule
 from assetflow.prefect_io.names import EVENTS_PARAMETER, KEY_PARAMETER, SCHEMA_EXTENSION
+from assetflow.prefect_io.options import PrefectFlowOptions
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,9 +49,9 @@ _DESCRIPTIONS = {
 
 @dataclass(frozen=True)
 class FlowOptions:
-    """What `@flow` was told beyond Prefect's options."""
+    """The options of `@flow` that Prefect does not have."""
 
-    options: ConsumerOptions = field(default_factory=ConsumerOptions)
+    consumer: ConsumerOptions = field(default_factory=ConsumerOptions)
     produces: tuple[Outlet, ...] = ()
     reads: tuple[Outlet, ...] = ()
 
@@ -46,8 +59,8 @@ class FlowOptions:
 class _StoredSignature:
     """The signature that Prefect stores with a deployment.
 
-    It is made when it is asked for, at the latest moment, since tasks may be defined below the flow. As a data
-    descriptor it goes before the attribute that `functools.update_wrapper` copies from the function.
+    Each access computes it anew, because tasks may be defined below the flow. It is a data descriptor, so it wins over
+    the attribute that `functools.update_wrapper` copies from the function.
     """
 
     def __get__(self, flow: AssetFlow[..., Any] | None, owner: type) -> Signature:
@@ -61,39 +74,42 @@ class _StoredSignature:
 
 
 class AssetFlow(Flow[P, R]):
-    """A Prefect flow with a schedule over assets. It is called, tested, served and deployed as any flow."""
+    """A Prefect flow with a schedule over assets; what `@flow` returns.
+
+    It is called, tested, served and deployed as any Prefect flow.
+    """
 
     _function: Callable[..., Any]
-    _told: FlowOptions
+    _flow_options: FlowOptions
 
     @property
     def declaration(self) -> FlowDeclaration:
-        """How the flow is scheduled, and what its tasks update and read, as far as its code tells."""
+        """The flow's schedule, and the assets that its tasks update and read according to its code and options."""
         found = discover(self._function)
         return FlowDeclaration(
-            self._told.options,
-            produces=tuple(dict.fromkeys((*self._told.produces, *found.produces))),
-            reads=tuple(dict.fromkeys((*self._told.reads, *found.reads))),
+            self._flow_options.consumer,
+            produces=tuple(dict.fromkeys((*self._flow_options.produces, *found.produces))),
+            reads=tuple(dict.fromkeys((*self._flow_options.reads, *found.reads))),
         )
 
     @property
     def schedule(self) -> Schedule:
-        """What the flow is scheduled on."""
-        return self._told.options.schedule
+        """The schedule of the flow."""
+        return self._flow_options.consumer.schedule
 
     @property
     def produces(self) -> tuple[Outlet, ...]:
-        """What `@flow(produces=…)` told."""
-        return self._told.produces
+        """The assets that `@flow(produces=…)` names."""
+        return self._flow_options.produces
 
     @property
     def reads(self) -> tuple[Outlet, ...]:
-        """What `@flow(reads=…)` told."""
-        return self._told.reads
+        """The assets that `@flow(reads=…)` names."""
+        return self._flow_options.reads
 
     @property
     def inlets(self) -> tuple[Outlet, ...]:
-        """What the flow's own code may read with `inlet_events()`: what it reads and is scheduled on."""
+        """The assets whose past events the flow's own code may read: those that it reads and is scheduled on."""
         leaves = (
             () if self.schedule.condition is None else cast("tuple[Outlet, ...]", tuple(self.schedule.condition.leaves))
         )
@@ -101,50 +117,81 @@ class AssetFlow(Flow[P, R]):
 
     @property
     def has_partition_key(self) -> bool:
-        """Whether runs of the flow are for one partition each."""
-        return _has_partition_key(self._told.options.schedule)
+        """True if each run of the flow is for one partition."""
+        return _has_partition_key(self._flow_options.consumer.schedule)
 
     __signature__ = _StoredSignature()
 
-    def with_options(
+    def with_options(  # pyright: ignore[reportIncompatibleMethodOverride]  the options are those of `flow`
         self,
         *,
-        schedule: object = ...,
+        schedule: FlowSchedule | EllipsisType = ...,
         coalesce: bool | None = None,
-        while_paused: Literal["drop", "keep"] | None = None,
-        produces: object = ...,
-        reads: object = ...,
-        **options: Any,
+        while_paused: WhilePaused | None = None,
+        produces: OutletValues | EllipsisType = ...,
+        reads: OutletValues | EllipsisType = ...,
+        **options: Unpack[FlowKeywords],
     ) -> AssetFlow[P, R]:
-        """The flow with another schedule (none drops it), or other options, Prefect's included."""
-        told = FlowOptions(
+        """Return a copy of the flow with other options, such as the schedule of one deployment.
+
+        >>> from assetflow import Asset, flow
+        >>> @flow(schedule=Asset("s3://shop/orders"))
+        ... def report(): ...
+        >>> report.with_options(name="nightly-report", schedule="0 0 * * *").schedule.describe()
+        'at 00:00 every day (UTC)'
+
+        An option that is not given stays as it is.
+
+        Parameters:
+            schedule: as in `flow`; `None` drops the schedule.
+            coalesce: as in `flow`.
+            while_paused: as in `flow`.
+            produces: as in `flow`.
+            reads: as in `flow`.
+            options: `debounce`, `max_wait`, `min_events`, `max_events`, `cooldown`, `deadline` and `on_deadline` as in
+                `flow`, where `None` takes an option away; and everything that `with_options` of a Prefect flow takes.
+
+        Raises:
+            InvalidSchedule: a flow cannot be scheduled on `schedule`, or an option does not fit it.
+            InvalidFlow: the flow is scheduled and has a required parameter.
+        """
+        timing, of_prefect = split_options(options)
+        consumer = self._flow_options.consumer
+        new_schedule = self.schedule if schedule is ... else read_schedule(schedule)
+        intake, deadline = change_timing(consumer, new_schedule, timing)
+        flow_options = FlowOptions(
             replace(
-                self._told.options,
-                schedule=self.schedule if schedule is ... else read_schedule(schedule),
-                coalesce=self._told.options.coalesce if coalesce is None else coalesce,
-                while_paused=self._told.options.while_paused if while_paused is None else while_paused,
+                consumer,
+                schedule=new_schedule,
+                intake=intake,
+                deadline=deadline,
+                coalesce=consumer.coalesce if coalesce is None else coalesce,
+                while_paused=consumer.while_paused if while_paused is None else while_paused,
             ),
             produces=self.produces if produces is ... else to_outlets(produces, "produces"),
             reads=self.reads if reads is ... else to_outlets(reads, "reads"),
         )
         base = copy(self)
-        base.fn = _prefect_function(self._function, told)
-        changed = cast("Flow[..., Any]", super(AssetFlow, base).with_options(**options))
-        return _as_asset_flow(changed, self._function, told)
+        base.fn = _prefect_function(self._function, flow_options)
+        changed = cast("Flow[..., Any]", super(AssetFlow, base).with_options(**cast("dict[str, Any]", of_prefect)))
+        return _as_asset_flow(changed, self._function, flow_options)
 
     def serialize_parameters(self, parameters: dict[str, Any]) -> dict[str, Any]:
-        """The parameters as Prefect stores them, without the events."""
+        """Return the parameters as Prefect stores them, without the events."""
         given = {name: _stored(value) for name, value in parameters.items()}
         return super().serialize_parameters(given)
 
     def described(self, parameter: Parameter) -> Parameter:
-        """A parameter as its form in Prefect shows it; that of the events carries the declaration."""
+        """Return a parameter with the description that Prefect's form shows.
+
+        The parameter of the events also carries the flow's declaration into the deployment.
+        """
         description = _DESCRIPTIONS.get(parameter.name)
         if description is None or (parameter.name == KEY_PARAMETER and not self.has_partition_key):
             return parameter
         extra: dict[str, Any] = {}
         if parameter.name == EVENTS_PARAMETER:
-            # Nobody passes events through Prefect's API, so that its form has nothing to fill in.
+            # Nobody passes events through Prefect's API. With this type, its form has no field for them.
             extra = {"type": "null", SCHEMA_EXTENSION: declaration_to_text(self.declaration)}
         return parameter.replace(default=Field(default=None, description=description, json_schema_extra=extra))
 
@@ -154,40 +201,84 @@ def flow(fn: Callable[P, R], /) -> AssetFlow[P, R]: ...
 @overload
 def flow(
     *,
-    schedule: object = None,
+    schedule: FlowSchedule = None,
     coalesce: bool = False,
-    while_paused: Literal["drop", "keep"] = "drop",
-    produces: object = (),
-    reads: object = (),
-    **options: Any,
+    while_paused: WhilePaused = "drop",
+    debounce: timedelta | None = None,
+    max_wait: timedelta | None = None,
+    min_events: int | None = None,
+    max_events: int | None = None,
+    cooldown: timedelta | None = None,
+    deadline: DeadlineValue = None,
+    on_deadline: OnDeadline = "alert",
+    produces: OutletValues = (),
+    reads: OutletValues = (),
+    **options: Unpack[PrefectFlowOptions],
 ) -> Callable[[Callable[P, R]], AssetFlow[P, R]]: ...
 def flow(
     fn: Callable[..., Any] | None = None,
     /,
     *,
-    schedule: object = None,
+    schedule: FlowSchedule = None,
     coalesce: bool = False,
-    while_paused: Literal["drop", "keep"] = "drop",
-    produces: object = (),
-    reads: object = (),
-    **options: Any,
+    while_paused: WhilePaused = "drop",
+    debounce: timedelta | None = None,
+    max_wait: timedelta | None = None,
+    min_events: int | None = None,
+    max_events: int | None = None,
+    cooldown: timedelta | None = None,
+    deadline: DeadlineValue = None,
+    on_deadline: OnDeadline = "alert",
+    produces: OutletValues = (),
+    reads: OutletValues = (),
+    **options: Unpack[PrefectFlowOptions],
 ) -> Any:
-    """A Prefect flow. Once it is deployed, it runs whenever its schedule says so.
+    """Make a function a Prefect flow that runs, once it is deployed, whenever its schedule says so.
 
-    The function may have the parameter `triggering_asset_events`, which nobody needs to pass: the events that started
-    the run. A partitioned flow has the optional parameter `partition_key` too.
+    >>> from assetflow import Asset, TriggeringAssetEvents, flow, triggering_asset_events
+    >>> orders, customers = Asset("s3://shop/orders"), Asset("s3://shop/customers")
+    >>> @flow(schedule=orders & customers, retries=1)
+    ... def report(triggering_asset_events: TriggeringAssetEvents = triggering_asset_events):
+    ...     print(triggering_asset_events[orders])
+    >>> report.schedule.describe()
+    's3://shop/orders AND s3://shop/customers'
+
+    The function may have the parameter `triggering_asset_events`: the updates that started the run. A partitioned flow
+    may have the parameter `partition_key: str | None = None`. Callers leave both out. Contract 4.1, 4.2, 4.6.
 
     Parameters:
+        fn: the function, if the decorator has no options.
         schedule: what the flow runs on: assets combined with `&` and `|` or in a list (AND), `AssetOrTimeSchedule`,
-            `PartitionedAssetTimetable`, a time table, or a schedule of Prefect's. The default for its deployments.
-        coalesce: while a run has not ended, updates wait and then start one run together (4.7).
-        while_paused: what becomes of updates while the schedule is paused: `drop` or `keep` (3.4).
-        produces, reads: assets that the flow's tasks update and read, beyond those that its code names.
+            `AssetAndTimeSchedule`, `PartitionedAssetTimetable`, a timetable, a cron text in UTC, a `timedelta`, or a
+            schedule of Prefect's. It is the default of the flow's deployments. With `None`, people start the flow by
+            hand.
+        coalesce: True to collect the updates that arrive while a run is going on, and to start one run for all of
+            them when it has ended (contract 4.7).
+        while_paused: what becomes of updates while the schedule is paused: "drop" or "keep" (contract 3.4).
+        debounce: wait until no update has come for that long (contract 9.9).
+        max_wait: wait for more at most that long, counted from the update with which the condition holds; with
+            `debounce` or `min_events` (contract 9.9).
+        min_events: wait until that many updates are queued (contract 9.9).
+        max_events: the largest number of updates for one run; the next run gets the others. 1 is one run for each
+            update. The condition has to hold with any single update (contract 9.10).
+        cooldown: the least time from one decision to the next. Updates wait, none is lost (contract 9.11).
+        deadline: by when a run has to come: a `timedelta` after the opening of an `AssetAndTimeSchedule`, else after
+            the oldest queued update; or a time of day, as a timetable or as a cron text in the time zone of the
+            `AssetAndTimeSchedule` (contract 9.8).
+        on_deadline: what happens at a missed deadline, beside the event `assetflow.deadline.missed`: "alert" is nothing
+            else, "run" starts a run with what is queued, "skip" drops what is queued (contract 9.8).
+        produces: assets that the flow's tasks update, beyond those that its code names.
+        reads: assets that the flow's tasks read, beyond those that its code names.
         options: everything that Prefect's `flow` takes.
 
+    Returns:
+        An `AssetFlow`, with the signature of the function.
+
     Raises:
-        InvalidSchedule: `schedule` is nothing that a flow can be scheduled on, or cannot work.
-        InvalidFlow: the flow is scheduled and has a required parameter, which nobody would pass.
+        InvalidSchedule: a flow cannot be scheduled on `schedule`, the schedule cannot work, or an option of it cannot
+            (contract 9.16).
+        InvalidFlow: the flow is scheduled and has a required parameter, which nobody would pass; or `fn` is not a
+            function.
     """
     if while_paused not in ("drop", "keep"):
         raise InvalidSchedule(f"while_paused={while_paused!r}", rule="3.4", fix='Write "drop" or "keep"')
@@ -196,23 +287,35 @@ def flow(
         where = f"flow {getattr(function, '__qualname__', function)}"
         try:
             read = read_schedule(schedule)
-        except InvalidSchedule as error:
+            intake = Intake(debounce, max_wait, min_events, max_events, cooldown)
+            flow_options = FlowOptions(
+                ConsumerOptions(read, while_paused, coalesce, intake, read_deadline(deadline, on_deadline, read)),
+                to_outlets(produces, "produces"),
+                to_outlets(reads, "reads"),
+            )
+        except AssetflowError as error:
             raise error.at(where) from error
-        told = FlowOptions(
-            ConsumerOptions(read, while_paused, coalesce),
-            to_outlets(produces, "produces"),
-            to_outlets(reads, "reads"),
-        )
-        made = prefect.flow(_prefect_function(function, told), **options)
-        return _as_asset_flow(made, function, told)
+        _warn_if_it_never_runs(flow_options.consumer.schedule, where)
+        made = prefect.flow(_prefect_function(function, flow_options), **cast("dict[str, Any]", options))
+        return _as_asset_flow(made, function, flow_options)
 
     return decorate if fn is None else decorate(fn)
 
 
-def _prefect_function(function: Callable[..., Any], told: FlowOptions) -> Callable[..., Any]:
+def _warn_if_it_never_runs(schedule: Schedule, where: str) -> None:
+    if never_runs(schedule):
+        warnings.warn(
+            f"{where}: its schedule names no asset, so no update will ever start it. "
+            "Name assets, or leave out schedule= if people start the flow by hand",
+            AssetflowWarning,
+            stacklevel=3,
+        )
+
+
+def _prefect_function(function: Callable[..., Any], flow_options: FlowOptions) -> Callable[..., Any]:
     if not inspect.isroutine(function):
-        raise InvalidFlow(f"{function!r} is no function", fix="Put @flow above a def")
-    schedule = told.options.schedule
+        raise InvalidFlow(f"{function!r} is not a function", fix="Put @flow above a def")
+    schedule = flow_options.consumer.schedule
     made = flow_function(function, with_partition_key=_has_partition_key(schedule))
     if schedule.starts_runs:
         _refuse_required_parameters(function, inspect.signature(made))
@@ -234,11 +337,13 @@ def _has_partition_key(schedule: Schedule) -> bool:
     return schedule.is_partitioned or isinstance(schedule.timetable, CronPartitionTimetable | PartitionedAtRuntime)
 
 
-def _as_asset_flow(made: Flow[..., Any], function: Callable[..., Any], told: FlowOptions) -> AssetFlow[..., Any]:
+def _as_asset_flow(
+    made: Flow[..., Any], function: Callable[..., Any], flow_options: FlowOptions
+) -> AssetFlow[..., Any]:
     made.__class__ = AssetFlow
     found = cast("AssetFlow[..., Any]", made)
     found._function = function  # pyright: ignore[reportPrivateUsage]
-    found._told = told  # pyright: ignore[reportPrivateUsage]
+    found._flow_options = flow_options  # pyright: ignore[reportPrivateUsage]
     return found
 
 

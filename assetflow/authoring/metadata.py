@@ -1,37 +1,48 @@
-"""What a task says while it runs: facts about an update, or that there is none."""
+"""`Metadata` and `Skip`: with them a task states facts about an update, or that there is no update."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import cast
 
 from assetflow.core.assets import Asset, AssetAlias, AssetRef, Outlet
 from assetflow.core.conditions import ConditionLike
 from assetflow.core.outcome import TaskOutcome
-from assetflow.errors import InvalidEvent, InvalidFlow
+from assetflow.errors import InvalidEvent, InvalidFlow, not_a
 
 
 @dataclass(frozen=True)
 class Metadata:
-    """Facts about an update, yielded by a task: `yield Metadata(orders, {"row_count": 3})` (2.3, 2.4).
+    """Facts about an update, yielded by the task that makes it.
+
+    >>> from assetflow import Asset, Metadata, task
+    >>> orders = Asset("s3://shop/orders")
+    >>> @task(outlets=[orders])
+    ... def load():
+    ...     yield Metadata(orders, {"rows": 3})
+
+    The facts become the `extra` of the event. Several yields for one asset are merged key by key; the last value wins.
+
+    Contract 2.3, 2.4.
 
     Parameters:
-        asset: an outlet of the task; with an alias any asset.
-        extra: a JSON object. What several yields say about an asset is merged key by key, the last value wins.
+        asset: an outlet of the task; with `alias`, any asset.
+        extra: the facts, a JSON object (contract 2.7).
         alias: the alias outlet, or its name, through which the asset is updated.
     """
 
-    asset: Asset | AssetRef
+    asset: Asset | AssetRef | ConditionLike
     extra: Mapping[str, object] = field(default_factory=dict[str, object])
     alias: AssetAlias | str | None = None
 
     def tell(self, outcome: TaskOutcome) -> None:
-        """Add the facts to what the task said so far.
+        """Add the facts to the outcome of the running task.
 
         Raises:
-            OutletError: the asset, or the alias, is no outlet of the task.
-            InvalidEvent: the extra is no JSON object, or the alias is given for something that is no asset.
+            OutletError: the asset, or the alias, is not an outlet of the task.
+            RecordingFailed: `extra` holds what an update may not hold (contract 2.7).
+            InvalidEvent: `alias` is given for something that is not an asset.
         """
         target = to_outlet(self.asset)
         if self.alias is None:
@@ -44,37 +55,57 @@ class Metadata:
             outcome.say(target, self.extra)
             return
         if not isinstance(target, Asset):
-            raise InvalidEvent(f"{target!r} is no asset", rule="2.4", fix='Write Metadata(Asset("..."), alias="...")')
+            raise InvalidEvent(
+                f"{target!r} is not an asset", rule="2.4", fix='Write Metadata(Asset("..."), alias="...")'
+            )
         outcome.add(self.alias, target, self.extra)
 
 
 class Skip(Exception):
-    """`raise Skip("no new files")` ends a task as Completed, named Skipped, and without an event (2.1)."""
+    """An exception that ends a task without an update: its state is Completed, named Skipped.
+
+    >>> from assetflow import Asset, Skip, task
+    >>> @task(outlets=[Asset("s3://shop/orders")])
+    ... def load(files: list[str]):
+    ...     if not files:
+    ...         raise Skip("no new files")
+
+    Contract 2.1.
+
+    Parameters:
+        reason: why there is nothing to update; the state of the task run shows it.
+    """
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
 
 
+# The values of `inlets=` and `outlets=`: assets, references, aliases, an `@asset`, and lists or sets of them.
+OutletValue = Outlet | ConditionLike
+OutletValues = OutletValue | Sequence[OutletValue] | Set[OutletValue]
+
+
 def to_outlet(value: object) -> Outlet:
-    """The asset, reference or alias that a value stands for, such as the one outlet of an `@asset`.
+    """Return the asset, reference or alias that a value stands for, such as the one outlet of an `@asset`.
 
     Raises:
-        InvalidFlow: it stands for none.
+        InvalidFlow: it stands for none of them.
     """
-    found = value.as_condition() if isinstance(value, ConditionLike) else value
+    found = value.as_condition() if isinstance(value, ConditionLike) and not isinstance(value, type) else value
     if isinstance(found, Asset | AssetRef | AssetAlias):
         return found
-    raise InvalidFlow(
-        f"{value!r} is neither an asset nor an alias", fix='Write Asset("s3://bucket/orders") or AssetAlias("name")'
+    message, fix = not_a(
+        value, "an asset, a reference or an alias", 'Write Asset("s3://bucket/orders") or AssetAlias("name")'
     )
+    raise InvalidFlow(message, fix=fix)
 
 
 def to_outlets(values: object, parameter: str) -> tuple[Outlet, ...]:
-    """The members of `inlets=` or `outlets=`: one, or a list of them.
+    """Return the members of `inlets=` or `outlets=`, which may be one value or a list or set.
 
     Raises:
-        InvalidFlow: something else is among them; the error names the parameter.
+        InvalidFlow: one of them is not an asset, a reference or an alias; the error names the parameter.
     """
     many = isinstance(values, list | tuple | set | frozenset)
     members = tuple(cast("Iterable[object]", values)) if many else (values,)

@@ -1,49 +1,58 @@
-"""Where an event comes from: the task run and the flow run around this code (2.2, 7.3)."""
+"""The origin of an event: the task run and the flow run in which it was made. Contract 2.2, 7.3."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import NamedTuple, cast
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 from prefect.client.schemas.objects import FlowRun
-from prefect.context import TaskRunContext
+from prefect.context import FlowRunContext, TaskRunContext
 
-from assetflow.core.codec.run_context import run_context_from_json
+from assetflow.authoring.delivery import run_logger
+from assetflow.authoring.run_times import RunTimes, run_times
 from assetflow.core.codec.schedules import FlowDeclaration
 from assetflow.core.events import Origin, OriginKind, SourceFlowRun, SourceTaskRun
+from assetflow.core.json_data import fit_object
 from assetflow.errors import AssetflowError
 from assetflow.prefect_io.internals import deployment_id, flow_run_contexts
 from assetflow.prefect_io.names import EVENTS_PARAMETER
 from assetflow.prefect_io.task_api import TaskApi
 from assetflow.tracing import current_traceparent
 
+if TYPE_CHECKING:
+    from assetflow.prefect_io.schedule_times import DeploymentSchedule
+
 MAX_PARAMETER_BYTES = 16 * 1024
 _SECONDS_FOR_A_NAME = 2.0
+_SECONDS_FOR_SCHEDULES = 10.0
 
-_deployment_names: dict[UUID, str] = {}
+# By deployment and flow run.
+_deployments: dict[tuple[UUID, UUID], Mapping[str, object]] = {}
+_REMEMBERED = 32
 
 
 def current_origin(kind: OriginKind) -> Origin:
-    """Who makes an event here and now: the task run and the flow run that this code runs in, if any."""
+    """Return the origin of an event that this code makes: the current task run and flow run, if there are any."""
     context = TaskRunContext.get()
     task_run = None if context is None else SourceTaskRun(context.task_run.id, context.task_run.name)
     return Origin(kind, task_run=task_run, flow_run=_flow_run(), traceparent=current_traceparent())
 
 
 def is_deployed() -> bool:
-    """Whether this code runs in a run of a deployment, in a flow below it, or in one of its tasks."""
+    """Return True if this code runs in a run of a deployment, in a subflow of it, or in one of its tasks."""
     return deployment_id() is not None
 
 
 def _flow_run() -> SourceFlowRun | None:
-    for context in flow_run_contexts():
+    contexts = list(flow_run_contexts())
+    for context in contexts:
         run = context.flow_run
         if run is None:
             continue
-        times = _times(run, getattr(context.flow, "declaration", None))
+        times = _times(next(filter(_is_of_deployment, contexts), context))
         deployed = deployment_id()
         return SourceFlowRun(
             id=run.id,
@@ -51,7 +60,7 @@ def _flow_run() -> SourceFlowRun | None:
             flow_id=run.flow_id,
             flow_name="" if context.flow is None else context.flow.name,
             deployment_id=deployed,
-            deployment_name="" if deployed is None else _deployment_name(deployed),
+            deployment_name="" if deployed is None else _deployment_name(deployed, run.id),
             parameters=_parameters(run),
             scheduled_time=times.scheduled,
             data_interval_start=times.start,
@@ -60,51 +69,63 @@ def _flow_run() -> SourceFlowRun | None:
     return None
 
 
-class _Times(NamedTuple):
-    """When a run was to start, and its data interval: the previous and the own time of its time schedule (7.3)."""
-
-    scheduled: datetime | None
-    start: datetime | None = None
-    end: datetime | None = None
-
-
-def _times(run: FlowRun, declaration: object) -> _Times:
-    ours = run_context_from_json(run.context)
-    if ours is not None and ours.tick is not None:
-        # Whenever it runs in the end, it is the run of this time.
-        return _Times(ours.tick, ours.previous_tick, ours.tick)
-    time = _utc(run.expected_start_time)
-    if time is None or not run.auto_scheduled or not isinstance(declaration, FlowDeclaration):
-        return _Times(time)
-    # Prefect's own schedule of the deployment, beside a time table in the flow: the time is its, the interval ours.
-    timetable = declaration.options.schedule.timetable
-    if timetable is None:
-        return _Times(time)
-    before = timetable.previous_before(time)
-    return _Times(time, None if before is None else before.time, time)
-
-
 def _parameters(run: FlowRun) -> Mapping[str, object] | None:
-    """The run's parameters as Prefect stores them; none if they are too large to travel with each event."""
+    """Return the run's parameters as JSON that an event may hold, or `None` if they are too large for that.
+
+    Contract 2.7.
+    """
     given = {name: value for name, value in run.parameters.items() if name != EVENTS_PARAMETER}
+    fitted = fit_object(given)
+    return fitted if len(json.dumps(fitted)) <= MAX_PARAMETER_BYTES else None
+
+
+def _is_of_deployment(context: FlowRunContext) -> bool:
+    return context.flow_run is not None and context.flow_run.deployment_id is not None
+
+
+def _times(context: FlowRunContext) -> RunTimes:
+    """Return the scheduled time and the data interval of a flow run."""
+    run = cast(FlowRun, context.flow_run)
+    declaration = getattr(context.flow, "declaration", None)
+    timetable = declaration.options.schedule.timetable if isinstance(declaration, FlowDeclaration) else None
+    return run_times(run, timetable, lambda: _schedules(run))
+
+
+def _schedules(run: FlowRun) -> Sequence[DeploymentSchedule]:
+    """Return the schedules of a run's deployment, or none if Prefect does not answer.
+
+    An event without a data interval is better than no event.
+    """
     try:
-        text = json.dumps(given, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        return None
-    return cast("dict[str, object]", json.loads(text)) if len(text) <= MAX_PARAMETER_BYTES else None
+        found = _deployment(cast(UUID, run.deployment_id), run.id, _SECONDS_FOR_SCHEDULES).get("schedules")
+        if not found:
+            return ()
+        # Imported only here: it loads a part of Prefect's server.
+        from assetflow.prefect_io.schedule_times import DeploymentSchedule
+
+        return [DeploymentSchedule.from_json(each) for each in cast("list[Mapping[str, object]]", found)]
+    except AssetflowError as error:
+        run_logger().warning("The update has no data interval: %s", error)
+        return ()
 
 
-def _deployment_name(id: UUID) -> str:  # noqa: A002 (what it is)
-    """The deployment's name, asked once; an event without it is better than none."""
-    if id not in _deployment_names:
-        try:
-            with TaskApi.connect(patience=_SECONDS_FOR_A_NAME) as api:
-                answer = cast("Mapping[str, object]", api.get(f"/deployments/{id}"))
-        except AssetflowError:
-            return ""
-        _deployment_names[id] = str(answer.get("name", ""))
-    return _deployment_names[id]
+def _deployment_name(deployed: UUID, run: UUID) -> str:
+    """Return the deployment's name, or an empty text if Prefect does not answer."""
+    with suppress(AssetflowError):
+        return str(_deployment(deployed, run, _SECONDS_FOR_A_NAME).get("name", ""))
+    return ""
 
 
-def _utc(moment: datetime | None) -> datetime | None:
-    return None if moment is None else moment.astimezone(UTC)
+def _deployment(deployed: UUID, run: UUID, patience: float) -> Mapping[str, object]:
+    """Return the name and the schedules of a deployment. Ask Prefect once for each run: they may change in between.
+
+    Raises:
+        PrefectUnreachable, PrefectRefused
+    """
+    if (deployed, run) not in _deployments:
+        with TaskApi.connect(patience=patience) as api:
+            answer = cast("Mapping[str, object]", api.get(f"/deployments/{deployed}"))
+        if len(_deployments) >= _REMEMBERED:
+            _deployments.clear()
+        _deployments[deployed, run] = {name: answer.get(name) for name in ("name", "schedules")}
+    return _deployments[deployed, run]

@@ -1,18 +1,19 @@
-"""`outlet_events`: what a task says about its outlets by assigning (2.3 to 2.5)."""
+"""`outlet_events`: the mapping in which a task sets facts about its outlets. Contract 2.3 to 2.5."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import overload
 
 from assetflow.authoring.metadata import to_outlet
-from assetflow.core.assets import Asset, AssetAlias, AssetRef
+from assetflow.core.assets import Asset, AssetAlias, AssetRef, Outlet
+from assetflow.core.conditions import ConditionLike
 from assetflow.core.outcome import TaskOutcome
 from assetflow.errors import InvalidEvent
 
 
 class AssetOutletEvents:
-    """What one attempt says about one asset."""
+    """The facts that one attempt states about one asset."""
 
     def __init__(self, outcome: TaskOutcome, target: Asset | AssetRef) -> None:
         self._outcome = outcome
@@ -21,7 +22,7 @@ class AssetOutletEvents:
 
     @property
     def extra(self) -> dict[str, object]:
-        """The extra of the event, a JSON object: assign to replace it, or write into it."""
+        """The extra of the event, a JSON object: assign one to replace it, or change it in place. Contract 2.3."""
         return self._outcome.extra_of(self._target)
 
     @extra.setter
@@ -31,48 +32,76 @@ class AssetOutletEvents:
     def add_partitions(self, keys: str | Iterable[str]) -> None:
         """Make one event for each key, instead of one for the run's own key.
 
+        Contract 2.5.
+
+        Parameters:
+            keys: one partition key or several, each a text of at most 250 characters.
+
         Raises:
-            InvalidPartition, InvalidEvent: a key is no text, blank, or longer than 250 characters (2.5).
+            InvalidEvent: a key is not a text, is blank, or is too long.
         """
         self._outcome.add_partitions(self._target, keys)
 
 
 class AliasOutletEvents:
-    """What one attempt adds to one alias."""
+    """The assets that one attempt adds to one alias."""
 
     def __init__(self, outcome: TaskOutcome, alias: AssetAlias) -> None:
         self._outcome = outcome
         self._alias = outcome.check_alias(alias)
 
-    def add(self, asset: Asset, extra: Mapping[str, object] | None = None) -> None:
+    def add(self, asset: Asset | ConditionLike, extra: Mapping[str, object] | None = None) -> None:
         """Update an asset through the alias.
 
+        Contract 2.4.
+
+        Parameters:
+            asset: any asset.
+            extra: facts about the update, a JSON object.
+
         Raises:
-            InvalidEvent: the extra is no JSON object, or what is added is no asset.
+            RecordingFailed: `extra` holds what an update may not hold (contract 2.7).
+            InvalidEvent: `asset` is not an asset.
         """
         target = to_outlet(asset)
         if not isinstance(target, Asset):
-            raise InvalidEvent(f"{asset!r} is no asset", rule="2.4", fix='Add an Asset("...") to an alias')
+            raise InvalidEvent(f"{asset!r} is not an asset", rule="2.4", fix='Add an Asset("...") to an alias')
         self._outcome.add(self._alias, target, extra)
 
 
-class OutletEvents:
-    """`outlet_events[asset].extra = {...}`, `outlet_events[alias].add(asset, extra={...})`."""
+class OutletEvents(Mapping[Outlet, AssetOutletEvents | AliasOutletEvents]):
+    """The mapping from a task's outlets to the facts that the task states about them; the type of `outlet_events`.
+
+    `outlet_events[asset].extra = {...}` sets facts, `outlet_events[asset].add_partitions(keys)` names partitions, and
+    `outlet_events[alias].add(asset, extra={...})` updates an asset through an alias. Iterating gives the outlets.
+
+    Contract 2.3, 2.4, 2.5.
+    """
 
     def __init__(self, outcome: TaskOutcome) -> None:
-        self._outcome = outcome
+        self._of_attempt = outcome
+
+    @property
+    def _outcome(self) -> TaskOutcome:
+        return self._of_attempt
 
     @overload
     def __getitem__(self, key: AssetAlias) -> AliasOutletEvents: ...
     @overload
-    def __getitem__(self, key: Asset | AssetRef) -> AssetOutletEvents: ...
-    def __getitem__(self, key: Asset | AssetRef | AssetAlias) -> AssetOutletEvents | AliasOutletEvents:
-        """The events of an outlet.
+    def __getitem__(self, key: Asset | AssetRef | ConditionLike) -> AssetOutletEvents: ...
+    def __getitem__(self, key: Outlet | ConditionLike) -> AssetOutletEvents | AliasOutletEvents:
+        """Return the object with which the task states facts about an outlet.
 
         Raises:
-            OutletError: it is no outlet of the task.
+            OutletError: it is not an outlet of the task. The error is a `KeyError` too, so that `get` and `in` work.
         """
         target = to_outlet(key)
         if isinstance(target, AssetAlias):
             return AliasOutletEvents(self._outcome, target)
         return AssetOutletEvents(self._outcome, target)
+
+    def __iter__(self) -> Iterator[Outlet]:
+        return iter(self._outcome.outlets)
+
+    def __len__(self) -> int:
+        return len(self._outcome.outlets)

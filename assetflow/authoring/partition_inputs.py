@@ -1,4 +1,4 @@
-"""Which partitions of an asset a run is about: those that it was triggered for, or that its key stands for (5.2)."""
+"""Find the partitions of an asset that belong to a run: those that started it, or that map to its key. Contract 5.2."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from assetflow.prefect_io.internals import flow_run_contexts
 
 
 def keys_of_run(asset: Asset, known: Callable[[], Iterable[str]]) -> list[str] | None:
-    """The keys of an asset that the flow run around this code is about; none if it is not about some of them.
+    """Return the keys of an asset that belong to the current flow run, or `None` if the run is not limited to keys.
 
-    A run with a key that updates started is about the keys of these updates. One that a person or a backfill started
-    for a key is about all known keys that the flow's schedule maps to it. A run without a key, or an asset that the
-    flow is not scheduled on, is about no keys.
+    If updates started the run, these are the keys of the updates. If a person or a backfill started it for a key, these
+    are all known keys that the flow's schedule maps to that key. A run without a key is not limited, nor is a run for
+    an asset that the flow is not scheduled on.
 
     Parameters:
-        known: tells the keys for which the asset has data; asked when it matters.
+        known: returns the keys for which the asset has data; called only if they are needed.
     """
     target = partition_key()
     if target is None:
@@ -36,7 +36,7 @@ def keys_of_run(asset: Asset, known: Callable[[], Iterable[str]]) -> list[str] |
 
 
 def _mapper_of(asset: Asset) -> PartitionMapper | None:
-    """The mapper of an asset in the schedule of the flow run around this code."""
+    """Return the mapper of an asset in the schedule of the current flow run, or `None`."""
     tokens = frozenset((asset.token, Token("name", asset.name)))
     for context in flow_run_contexts():
         schedule = cast("Schedule | None", getattr(context.flow, "schedule", None))

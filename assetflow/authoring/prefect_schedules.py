@@ -1,4 +1,4 @@
-"""Prefect's schedule objects as time tables."""
+"""Convert Prefect's schedule objects to timetables."""
 
 from __future__ import annotations
 
@@ -8,38 +8,43 @@ from typing import cast
 
 from prefect.schedules import Schedule as PrefectSchedule
 
-from assetflow.core.schedules import Schedule, refuse_endless_waiting, to_schedule
-from assetflow.core.timetables import CronTriggerTimetable, DeltaTriggerTimetable, RRuleTimetable, Timetable
-from assetflow.errors import InvalidTimetable
+from assetflow.core.schedule_checks import check_schedule
+from assetflow.core.schedules import Schedule, ScheduleValue, to_schedule
+from assetflow.core.time.timetables import CronTriggerTimetable, DeltaTriggerTimetable, RRuleTimetable, Timetable
+from assetflow.errors import InvalidTimetable, not_a
+
+# The values of `@flow(schedule=…)`.
+FlowSchedule = ScheduleValue | PrefectSchedule | None
 
 _JUST_NOW = timedelta(minutes=1)
 
 
 def read_schedule(value: object) -> Schedule:
-    """The schedule that a value of `schedule=` means; Prefect's own schedules are time tables too.
+    """Return the schedule that a value of `schedule=` means. A schedule of Prefect's becomes a timetable.
 
     Raises:
-        InvalidSchedule: it is nothing that a flow can be scheduled on, or cannot work.
+        InvalidSchedule: a flow cannot be scheduled on the value, or the schedule cannot work.
     """
     if isinstance(value, PrefectSchedule):
         return Schedule(timetable=to_timetable(value))
     schedule = to_schedule(value)
-    refuse_endless_waiting(schedule)
+    check_schedule(schedule)
     timetable = cast(object, schedule.timetable)
     if isinstance(timetable, PrefectSchedule):
         return replace(schedule, timetable=to_timetable(timetable))
     if timetable is not None and not isinstance(timetable, Timetable):
-        raise InvalidTimetable(f"{timetable!r} is no time table", fix='Write CronTriggerTimetable("0 6 * * *")')
+        message, fix = not_a(timetable, "a timetable", 'Write CronTriggerTimetable("0 6 * * *")')
+        raise InvalidTimetable(message, fix=fix)
     return schedule
 
 
 def to_timetable(schedule: PrefectSchedule) -> Timetable:
-    """The time table that has the times of a Prefect schedule, on the wall clock of its zone (6.2).
+    """Return a timetable with the times of a Prefect schedule, on the wall clock of its time zone. Contract 6.2.
 
     Raises:
-        InvalidTimetable: it names no times, or it asks for what time tables do not know.
+        InvalidTimetable: the schedule has no times, or an option that timetables do not have.
     """
-    _refuse_what_has_no_place(schedule)
+    _refuse_unsupported(schedule)
     zone = schedule.timezone or "UTC"
     if schedule.cron is not None:
         return CronTriggerTimetable(schedule.cron, zone)
@@ -50,13 +55,13 @@ def to_timetable(schedule: PrefectSchedule) -> Timetable:
     raise InvalidTimetable(f"{schedule!r} has no times", fix="Give a cron text, an interval or a recurrence rule")
 
 
-def _refuse_what_has_no_place(schedule: PrefectSchedule) -> None:
-    told = {
+def _refuse_unsupported(schedule: PrefectSchedule) -> None:
+    unsupported = {
         "parameters": bool(schedule.parameters),
         "active=False": not schedule.active,
         "day_or=False": schedule.cron is not None and not schedule.day_or,
     }
-    for option, given in told.items():
+    for option, given in unsupported.items():
         if given:
             raise InvalidTimetable(
                 f"a Prefect schedule with {option} cannot be a flow's schedule",
@@ -65,9 +70,9 @@ def _refuse_what_has_no_place(schedule: PrefectSchedule) -> None:
 
 
 def _anchor(schedule: PrefectSchedule) -> datetime | None:
-    """The first time of an interval; none if nobody chose it.
+    """Return the first time of an interval, or `None` if the user chose none.
 
-    Prefect puts the present moment there then: the times would move with each import of the flow.
+    In that case Prefect fills in the current time, and the times would move with each import of the flow.
     """
     anchor = schedule.anchor_date
     anchor = anchor.astimezone(UTC) if anchor.tzinfo else anchor.replace(tzinfo=UTC)

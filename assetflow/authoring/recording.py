@@ -1,4 +1,4 @@
-"""What one attempt of a task records: its outlets, what it said about them, what was measured, and the events of it."""
+"""`TaskRecording`: the outlets of a running attempt, its facts and measurements, and the events that follow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assetflow.authoring.origin import current_origin
 from assetflow.authoring.outlet_events import OutletEvents
 from assetflow.authoring.triggering import partition_key
 from assetflow.core.assets import Asset, AssetAlias, Outlet
-from assetflow.core.events import AssetEvent, Recording, recording_id
+from assetflow.core.events import AssetEvent, Recording, fit_metrics, recording_id
 from assetflow.core.outcome import ResolveName, TaskOutcome, Update
 from assetflow.errors import InvalidFlow, OutletError
 
@@ -19,17 +19,17 @@ _current: ContextVar[TaskRecording | None] = ContextVar("assetflow_recording", d
 
 
 class TaskRecording:
-    """What the running attempt of a task with outlets records when it ends.
+    """The recording that a running attempt of a task with outlets prepares.
 
     Attributes:
         outlets: the outlets of the task.
-        task_run_id: id of the task run; the same for each attempt.
-        attempt: 1 for the first attempt of the task run.
-        outcome: what the task said so far.
+        task_run_id: the id of the task run, which all its attempts share.
+        attempt: the number of the attempt; the first is 1.
+        outcome: the facts that the task has stated so far.
 
     Parameters:
-        inputs: URI to the newest sequence known when the task started (contract 8).
-        resolve_name: finds the URI of a reference by name.
+        inputs: the newest sequence of each input, by URI, when the task started.
+        resolve_name: returns the URI of a reference by name, or `None`.
     """
 
     def __init__(
@@ -52,17 +52,19 @@ class TaskRecording:
         """Add measurements to the event of an asset: rows, bytes, files, seconds. Numbers of several writes add up.
 
         Parameters:
-            partition_key: the partition that was written: the asset gets an event with this key (2.5).
+            partition_key: the key of the partition that was written. The asset gets an event with this key.
 
         Raises:
-            OutletError: the asset is no outlet, and there is no alias through which it could be updated.
+            OutletError: the asset is not an outlet, and there is no alias through which it could be updated.
+
+        Contract 2.5.
         """
         try:
             self.outcome.check_outlet(asset)
             if partition_key is not None:
                 self.outcome.add_partitions(asset, partition_key)
         except OutletError:
-            # What is added to an alias has the run's own key.
+            # An asset that is added to an alias has the run's own key.
             if not any(isinstance(outlet, AssetAlias) for outlet in self.outlets):
                 raise
         known = self._metrics.setdefault((asset.uri, partition_key), {})
@@ -70,10 +72,11 @@ class TaskRecording:
             known[name] = known.get(name, 0) + value
 
     def complete(self) -> Recording:
-        """The recording of this attempt, which completed now.
+        """Return the finished recording of this attempt, which completed now.
 
         Raises:
-            InvalidEvent: what the task said is not JSON, or the run's key is no key.
+            RecordingFailed: a fact holds something that an update may not hold. Contract 2.7.
+            InvalidEvent: the run's key cannot be a partition key.
         """
         updates = self.outcome.updates(partition_key())
         origin = current_origin("task") if updates else None
@@ -96,13 +99,13 @@ class TaskRecording:
         return Recording(recording_id(self.task_run_id), tuple(events))
 
     def _measured(self, update: Update) -> Mapping[str, int | float]:
-        """What was measured for the key of an update; without keys, for its asset as a whole."""
+        """Return the measurements for the key of an update, else those for its asset as a whole."""
         whole = self._metrics.get((update.asset.uri, None), {})
-        return self._metrics.get((update.asset.uri, update.partition_key), whole)
+        return fit_metrics(self._metrics.get((update.asset.uri, update.partition_key), whole))
 
     @contextmanager
     def active(self) -> Generator[TaskRecording]:
-        """Make it the recording of the code in the block, and of what that calls or submits."""
+        """Make this the current recording for the block, and for everything that the block calls or submits."""
         token = _current.set(self)
         try:
             yield self
@@ -111,21 +114,48 @@ class TaskRecording:
 
 
 def current_recording() -> TaskRecording | None:
-    """The recording of the task with outlets that runs here; none outside of one."""
+    """Return the recording of the running task, or `None` outside of a task with outlets."""
     return _current.get()
 
 
-def outlet_events() -> OutletEvents:
-    """`outlet_events()[asset].extra = {...}`: what the running task says about its outlets.
+class CurrentOutletEvents(OutletEvents):
+    """The outlet events of the running task, as an imported name.
+
+    >>> from assetflow import Asset, outlet_events, task
+    >>> orders = Asset("s3://shop/orders")
+    >>> @task(outlets=[orders])
+    ... def load():
+    ...     outlet_events[orders].extra = {"rows": 3}
+
+    It is also the default of a task's parameter of the same name. Calling it, `outlet_events()`, returns the mapping of
+    the running task, to be passed on. Contract 2.3.
 
     Raises:
-        InvalidFlow: no task with outlets runs here.
+        InvalidFlow: it is used where no task with outlets runs.
     """
-    recording = _current.get()
-    if recording is None:
-        raise InvalidFlow(
-            "outlet_events() was called where no task with outlets runs",
-            rule="2.3",
-            fix="Call it in a task that has outlets, as in @task(outlets=[orders])",
-        )
-    return OutletEvents(recording.outcome)
+
+    def __init__(self) -> None:
+        """Store nothing: each use looks up the task that is running at that moment."""
+
+    def __call__(self) -> OutletEvents:
+        return OutletEvents(self._outcome)
+
+    def __repr__(self) -> str:
+        return "<outlet_events of the running task>"
+
+    def __reduce__(self) -> str:
+        return "outlet_events"
+
+    @property
+    def _outcome(self) -> TaskOutcome:
+        recording = _current.get()
+        if recording is None:
+            raise InvalidFlow(
+                "outlet_events was used where no task with outlets runs",
+                rule="2.3",
+                fix="Use it inside a task that has outlets, as in @task(outlets=[orders])",
+            )
+        return recording.outcome
+
+
+outlet_events = CurrentOutletEvents()

@@ -1,61 +1,74 @@
-"""assetflow's REST API for code that runs elsewhere: updates for another environment, and past events from afar."""
+"""A client of assetflow's REST API: it records updates in another environment and reads past events there."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, cast
 
 import httpx
 
-from assetflow.core.codec.events import Json
+from assetflow.core.codec.fields import Json
 from assetflow.core.events import AssetEvent
+from assetflow.core.redaction import without_passwords
 from assetflow.errors import ApiRefused, ApiUnreachable, InvalidEvent, RecordingFailed
-from assetflow.patience import Patience, is_busy
+from assetflow.patience import AskAgain, is_busy
 from assetflow.settings import get_settings
+
+_FIXES = {
+    401: "Give the right key (ASSETFLOW_API_KEY)",
+    403: "Give a key that may do this: the server's ASSETFLOW_API_KEY_EMIT to send updates, _READ to read",
+}
 
 
 class RemoteApi:
-    """Calls to one API. A context manager.
+    """A client of one API. A context manager.
 
     Parameters:
-        url: its address, as in `https://flows.example.org`.
-        key: its key; empty if it has none.
-        patience: seconds for which a call is repeated while the API is busy or away.
+        url: the address of the API, as in `https://flows.example.org`.
+        api_key: the API key to send; empty for none.
+        patience: seconds for which a call is repeated while the API is busy or away. The default is
+            ASSETFLOW_RECORDING_TIMEOUT.
     """
 
-    def __init__(self, url: str, key: str = "", *, patience: float | None = None) -> None:
-        self.url = url.rstrip("/")
+    def __init__(self, url: str, api_key: str = "", *, patience: float | None = None) -> None:
+        self._connect_url = url.rstrip("/")
+        self.url = without_passwords(self._connect_url)
         self._patience = get_settings().recording_timeout if patience is None else patience
-        headers = {"X-API-Key": key} if key else {}
+        headers = {"X-API-Key": api_key} if api_key else {}
         # A redirect could lead elsewhere with the key.
         self._client = httpx.Client(headers=headers, timeout=30, follow_redirects=False)
 
     @classmethod
     def of_settings(cls) -> RemoteApi:
-        """The API that ASSETFLOW_API_URL and ASSETFLOW_API_KEY name."""
+        """Return a client of the API that ASSETFLOW_API_URL and ASSETFLOW_API_KEY name."""
         settings = get_settings()
         return cls(settings.api_url, settings.api_key)
 
     def get(self, path: str, params: Mapping[str, str | int] | None = None) -> Json | None:
-        """A resource; none if there is none.
+        """Return the JSON of a resource, or `None` if it does not exist.
 
         Raises:
-            ApiUnreachable: no answer, or none but "busy", within the patience.
-            ApiRefused: an error that a repetition does not change.
+            ApiUnreachable: the API did not answer, or was busy, for the whole time.
+            ApiRefused: the API answered with an error that a retry does not change.
         """
         return self._call("GET", path, params=dict(params or {}), missing_ok=True)
 
     def post(self, path: str, body: object) -> Json:
-        """Send JSON; the answer. Raises as `get`."""
+        """Send JSON and return the JSON of the answer, an empty object if there is none.
+
+        Raises:
+            ApiUnreachable, ApiRefused: as `get`.
+        """
         return self._call("POST", path, json=body) or {}
 
     def record(self, events: Sequence[AssetEvent]) -> None:
-        """Record updates there; they are durable when this returns.
+        """Record updates through the API. They are durable when this returns.
 
         Raises:
-            RecordingFailed: it did not take them; with the same ids, calling again is safe.
-            InvalidEvent: it refuses one, for the reason given.
+            RecordingFailed: the API did not take them. Calling again with the same ids is safe.
+            InvalidEvent: the API refused one of them; the message says why.
         """
         try:
             answer = self.post("/api/v1/events", {"events": [_to_json(event) for event in events]})
@@ -77,23 +90,25 @@ class RemoteApi:
         self._client.close()
 
     def _call(self, method: str, path: str, *, missing_ok: bool = False, **given: Any) -> Json | None:
-        patience = Patience(self._patience)
+        attempts = AskAgain(self._patience).start()
         while True:
             try:
-                response = self._client.request(method, f"{self.url}{path}", **given)
+                response = self._client.request(method, f"{self._connect_url}{path}", **given)
                 if not is_busy(response.status_code):
                     return self._accepted(response, method, path, missing_ok)
                 problem, cause = f"answers {response.status_code}", None
             except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-                raise ApiRefused(f"{self.url!r} is no address", fix="Write https://flows.example.org") from error
+                raise ApiRefused(f"{self.url!r} is not an address", fix="Write https://flows.example.org") from error
             except httpx.HTTPError as error:
-                problem, cause = f"does not answer: {error or type(error).__name__}", error
-            if not patience.pause():
+                problem, cause = f"does not answer: {str(error) or type(error).__name__}", error
+            pause = attempts.pause()
+            if pause is None:
                 raise ApiUnreachable(
-                    f"assetflow's API {problem}, for {patience.seconds:g} s",
+                    f"assetflow's API {problem}, for {self._patience:g} s",
                     where=f"{method} {self.url}{path}",
                     fix="Check the address, and that `assetflow server start` runs there",
                 ) from cause
+            time.sleep(pause)
 
     def _accepted(self, response: httpx.Response, method: str, path: str, missing_ok: bool) -> Json | None:
         status = response.status_code
@@ -108,7 +123,7 @@ class RemoteApi:
         raise ApiRefused(
             f"assetflow's API answers {status}: {_detail(response)}",
             where=f"{method} {self.url}{path}",
-            fix="Give the right key (ASSETFLOW_API_KEY)" if status == 401 else "Check the address",
+            fix=_FIXES.get(status, "Check the address"),
         )
 
 
@@ -128,7 +143,7 @@ def _to_json(event: AssetEvent) -> dict[str, object]:
 
 
 def _source(event: AssetEvent) -> str:
-    """Who says so: the flow there has another Prefect, so its name is all that means something here."""
+    """Return the event's `by`: the flow's name. Ids of runs mean nothing to another environment's Prefect."""
     run = event.origin.flow_run
     return event.origin.by if run is None else "/".join(name for name in (run.flow_name, run.deployment_name) if name)
 
@@ -140,4 +155,4 @@ def _is_problem(response: httpx.Response) -> bool:
 def _detail(response: httpx.Response) -> str:
     if _is_problem(response):
         return str(cast(Json, response.json()).get("detail", ""))
-    return "it is not assetflow that answers"
+    return "the server that answers is not assetflow"

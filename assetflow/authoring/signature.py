@@ -1,4 +1,4 @@
-"""The signature that Prefect sees: that of the user's function, with what assetflow fills in as optional parameters."""
+"""The signature that Prefect sees: the user's, with the parameters that assetflow fills in made optional."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class PublicSignature:
-    """How callers call a function, and how the function itself is then called.
+    """The signature of a user's function for its callers, and the way back to the function's own arguments.
 
     Attributes:
-        signature: for callers: the parameters that are filled in are keyword-only and optional.
-        wanted: the names among them that the function declares itself.
+        signature: the signature for callers: parameters that assetflow fills in are keyword-only and optional.
+        declared: the names of these parameters that the function itself declares.
 
     Parameters:
         fn: the user's function.
@@ -26,23 +26,25 @@ class PublicSignature:
     def __init__(self, fn: Callable[..., Any], *, filled: Iterable[str] = (), added: Iterable[str] = ()) -> None:
         own = _evaluated(fn)
         names = [*added, *(name for name in filled if name in own.parameters)]
-        self.wanted = frozenset(name for name in names if name in own.parameters)
+        self.declared = frozenset(name for name in names if name in own.parameters)
         self.signature = _with_optional(own, names)
         kinds = {parameter.kind for parameter in own.parameters.values()}
-        # Without these kinds every argument can go by its name, wherever the filled-in parameter stands.
+        # Without these kinds every argument can be passed by name, wherever the filled-in parameters stand.
         self._by_name = not kinds & {Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL}
         self._positional = [name for name, each in self.signature.parameters.items() if each.kind in _POSITIONAL]
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of a caller as arguments of the function."""
+        """Return a caller's arguments as arguments of the function."""
         if not self._by_name or len(args) > len(self._positional):
             return args, dict(kwargs)
         return (), {**dict(zip(self._positional, args, strict=False)), **kwargs}
 
 
 def _evaluated(fn: Callable[..., Any]) -> Signature:
-    """The signature with annotations as objects; one that cannot be evaluated here (a name imported for type checkers
-    only) is left out, and the others keep their types."""
+    """Return the signature with its annotations as objects.
+
+    An annotation that cannot be evaluated, such as a name that is imported for type checkers only, is dropped.
+    """
     try:
         return inspect.signature(fn, eval_str=True)
     except Exception:
@@ -65,6 +67,6 @@ def _with_optional(own: Signature, names: Iterable[str]) -> Signature:
     names = list(dict.fromkeys(names))
     kept = [each for name, each in own.parameters.items() if name not in names]
     optional = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=Any) for name in names]
-    # Only **kwargs may stand behind keyword-only parameters.
+    # Only **kwargs may follow keyword-only parameters.
     rest = [each for each in kept if each.kind is Parameter.VAR_KEYWORD]
     return own.replace(parameters=[*(each for each in kept if each not in rest), *optional, *rest])

@@ -1,39 +1,59 @@
-"""`@task`: an ordinary Prefect task that says what it updates and reads."""
+"""`@task`: an ordinary Prefect task with inlets and outlets."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar, cast, overload
+from typing import Any, ParamSpec, TypeVar, Unpack, cast, overload
 
 import prefect
 from prefect import Task
 
-from assetflow.authoring.attempts import DECLARED, TaskDeclaration, task_function
-from assetflow.authoring.metadata import to_outlets
+from assetflow.authoring.attempts import DECLARATION, TaskDeclaration, task_function
+from assetflow.authoring.metadata import OutletValues, to_outlets
+from assetflow.authoring.result_types import OutletTaskDecorator
 from assetflow.core.assets import Outlet
 from assetflow.errors import InvalidFlow
 from assetflow.prefect_io.internals import task_key_of
+from assetflow.prefect_io.options import PrefectTaskOptions
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class AssetTask(Task[P, R]):
-    """A Prefect task with outlets and inlets. All that is ours hangs on its function, so Prefect can copy it freely."""
+    """A Prefect task with inlets and outlets; what `@task` and `@spark_task` return.
+
+    It is called, submitted and mapped as any Prefect task.
+    """
 
     @property
     def outlets(self) -> tuple[Outlet, ...]:
-        """What the task updates."""
+        """The assets, references and aliases that the task updates."""
         return _declaration(self).outlets
 
     @property
     def inlets(self) -> tuple[Outlet, ...]:
-        """What the task reads."""
+        """The assets, references and aliases that the task reads."""
         return _declaration(self).inlets
 
-    def with_options(self, *, inlets: object = None, outlets: object = None, **options: Any) -> AssetTask[P, R]:
-        """The task with other options of Prefect's `with_options`, or other inlets and outlets."""
+    def with_options(  # pyright: ignore[reportIncompatibleMethodOverride]  the options are those of `task`
+        self,
+        *,
+        inlets: OutletValues | None = None,
+        outlets: OutletValues | None = None,
+        **options: Unpack[PrefectTaskOptions],
+    ) -> AssetTask[P, R]:
+        """Return a copy of the task with other options.
+
+        Parameters:
+            inlets: what the copy reads; `None` keeps the inlets.
+            outlets: what the copy updates; `None` keeps the outlets.
+            options: everything that `with_options` of a Prefect task takes.
+
+        Raises:
+            InvalidFlow: an inlet or outlet is not an asset, a reference or an alias.
+        """
         base = self
         if inlets is not None or outlets is not None:
             declared = TaskDeclaration(
@@ -42,7 +62,7 @@ class AssetTask(Task[P, R]):
             )
             base = AssetTask(task_function(cast(Any, self.fn).__wrapped__, declared))
             base.__dict__ = {**self.__dict__, "fn": base.fn}
-        changed = cast("Task[..., Any]", super(AssetTask, base).with_options(**options))
+        changed = super(AssetTask, base).with_options(**cast("dict[str, Any]", options))
         changed.task_key = self.task_key
         return _as_asset_task(changed)
 
@@ -51,33 +71,59 @@ class AssetTask(Task[P, R]):
 def task(fn: Callable[P, R], /) -> AssetTask[P, R]: ...
 @overload
 def task(
-    *, inlets: object = (), outlets: object = (), **options: Any
+    *, outlets: OutletValues, inlets: OutletValues = (), **options: Unpack[PrefectTaskOptions]
+) -> OutletTaskDecorator: ...
+@overload
+def task(
+    *, inlets: OutletValues = (), **options: Unpack[PrefectTaskOptions]
 ) -> Callable[[Callable[P, R]], AssetTask[P, R]]: ...
-def task(fn: Callable[..., Any] | None = None, /, *, inlets: object = (), outlets: object = (), **options: Any) -> Any:
-    """A Prefect task. When it ends Completed, its outlets were updated, and the flows scheduled on them may run.
+def task(
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    inlets: OutletValues = (),
+    outlets: OutletValues = (),
+    **options: Unpack[PrefectTaskOptions],
+) -> Any:
+    """Make a function a Prefect task that names the assets it updates and reads.
 
-    It is called, submitted, mapped and nested as any task. The function may have the parameters `outlet_events`,
-    `inlet_events` and `triggering_asset_events`; nobody needs to pass them. With outlets, a generator function may
-    `yield Metadata(asset, extra)` and is run to its end; its `return` is the result.
+    >>> from assetflow import Asset, Metadata, task
+    >>> orders = Asset("s3://shop/orders")
+    >>> @task(outlets=[orders], retries=2)
+    ... def load(day: str):
+    ...     yield Metadata(orders, {"day": day})
+    ...     return 3
+    >>> load.outlets
+    (Asset('s3://shop/orders'),)
 
-    The last act of an attempt is to record the updates. If that fails, the attempt fails: the data is written, and a
-    retry is safe.
+    When the task ends Completed, assetflow records an update of each outlet, and the flows scheduled on them may run.
+    Recording is the last step of an attempt. If it fails, the attempt fails; its data is written, and a retry is safe.
+
+    The function may have the parameters `outlet_events`, `inlet_events` and `triggering_asset_events`; callers leave
+    them out. With outlets, a generator function is run to its end, and its `return` is the result. Contract 2.1 to 2.4.
 
     Parameters:
-        inlets: an asset, reference or alias that the task reads, or a list of them. They never schedule anything.
-        outlets: an asset, reference or alias that the task updates, or a list of them (2.1).
+        fn: the function, if the decorator has no options.
+        inlets: what the task reads: an asset, reference or alias, or a list or set of them. Inlets never start a run.
+        outlets: what the task updates: an asset, reference or alias, or a list or set of them.
         options: everything that Prefect's `task` takes.
 
+    Returns:
+        An `AssetTask`, with the signature of the function.
+
     Raises:
-        InvalidFlow: an inlet or outlet that is neither an asset nor an alias, or something that is no function.
+        InvalidFlow: an inlet or outlet is not an asset, a reference or an alias; or `fn` is not a function.
+        OutletError: raised by the run: the task stated a fact about an asset that is not one of its outlets.
+        InvalidEvent: raised by the run: the task yielded something that is not `Metadata`, or a key is not valid.
+        RecordingFailed: raised by the run: the updates could not be recorded; a retry is safe.
     """
     declaration = TaskDeclaration(to_outlets(outlets, "outlets"), to_outlets(inlets, "inlets"))
 
     def decorate(function: Callable[..., Any]) -> AssetTask[..., Any]:
         if not inspect.isroutine(function):
-            raise InvalidFlow(f"{function!r} is no function", fix="Put @task above a def")
-        made = prefect.task(task_function(function, declaration), **options)
-        # The code of the wrapper is the same for all tasks; the user's tells them apart.
+            raise InvalidFlow(f"{function!r} is not a function", fix="Put @task above a def")
+        made = prefect.task(task_function(function, declaration), **cast("dict[str, Any]", options))
+        # Prefect would compute the key from the wrapper's code, which is the same for all tasks.
         made.task_key = task_key_of(function)
         return _as_asset_task(made)
 
@@ -90,4 +136,4 @@ def _as_asset_task(made: Task[..., Any]) -> AssetTask[..., Any]:
 
 
 def _declaration(made: AssetTask[..., Any]) -> TaskDeclaration:
-    return getattr(made.fn, DECLARED, TaskDeclaration())
+    return getattr(made.fn, DECLARATION, TaskDeclaration())

@@ -1,22 +1,21 @@
-"""`triggering_asset_events` and the partition key: why this run runs (7.1, 5.3).
+"""`triggering_asset_events` and `partition_key`: the updates that started a run, and the key that it is for.
 
-Both come with the flow run: in its context, or as a value that a caller passes, which wins. Flows below it and its
-tasks, in threads and on remote workers too, find them through Prefect's own context of the flow run.
+Both are in the flow run's context, unless a caller passes a value, which wins. Subflows and tasks find them through
+Prefect's own context of the flow run, in threads and on remote workers too. Contract 5.3, 7.1.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import cast
 from uuid import UUID
 
 from assetflow.authoring.metadata import to_outlet
-from assetflow.core.assets import Asset, AssetAlias, AssetRef, Outlet
-from assetflow.core.codec.events import Json, event_from_json
-from assetflow.core.codec.run_context import RunContext, run_context_from_json
-from assetflow.core.conditions import Token
+from assetflow.core.assets import Asset, AssetAlias, Outlet
+from assetflow.core.codec.fields import Json
+from assetflow.core.codec.run_context import RunContext, events_from_text, run_context_from_json
+from assetflow.core.conditions import ConditionLike, Token
 from assetflow.core.events import AssetEvent
 from assetflow.errors import InvalidEvent
 from assetflow.prefect_io.internals import flow_run_contexts
@@ -25,10 +24,22 @@ from assetflow.prefect_io.task_api import TaskApi
 
 
 class TriggeringAssetEvents(Mapping[Asset | AssetAlias, list[AssetEvent]]):
-    """The events that a run consumed: a mapping from asset and alias to events, oldest first; empty for other runs.
+    """The updates that started a run: a mapping from assets and aliases to events, oldest first.
 
-    Its keys are the assets, then the aliases, that have events. Looking up any other gives an empty list. An asset is
-    found by itself, a reference or the text of its URI.
+    >>> from assetflow import Asset, TriggeringAssetEvents
+    >>> nothing = TriggeringAssetEvents()
+    >>> nothing[Asset("s3://shop/orders")], len(nothing)
+    ([], 0)
+
+    Iterating gives the assets, then the aliases, that have events. Look up an asset by the `Asset`, by a reference or
+    by the text of its URI; an asset without events gives an empty list. A run that no update started has no events.
+
+    Contract 7.1.
+
+    Parameters:
+        events: the events. In a test, make some and pass them to the flow:
+            `report(triggering_asset_events=TriggeringAssetEvents(…))`.
+        artifact: the id of the Prefect artifact that holds them, if they were too large for the run's context.
     """
 
     def __init__(self, events: Iterable[AssetEvent] = (), *, artifact: UUID | None = None) -> None:
@@ -37,10 +48,10 @@ class TriggeringAssetEvents(Mapping[Asset | AssetAlias, list[AssetEvent]]):
 
     @classmethod
     def of(cls, value: object) -> TriggeringAssetEvents:
-        """What a caller passed: events, or a mapping from asset or alias to events.
+        """Return the events that a caller passed: a list of events, or a mapping from assets and aliases to events.
 
         Raises:
-            InvalidEvent: it is something else.
+            InvalidEvent: the value is something else.
         """
         if isinstance(value, TriggeringAssetEvents):
             return value
@@ -50,18 +61,18 @@ class TriggeringAssetEvents(Mapping[Asset | AssetAlias, list[AssetEvent]]):
 
     @classmethod
     def of_run(cls, context: RunContext | None) -> TriggeringAssetEvents:
-        """The events in a run's context; those in an artifact are fetched when they are asked for."""
+        """Return the events in a run's context. Events in an artifact are loaded on first use."""
         if context is None:
             return cls()
         return cls(context.events or (), artifact=context.artifact if context.events is None else None)
 
     def all(self) -> list[AssetEvent]:
-        """All events, oldest first."""
+        """Return all events, oldest first."""
         if self._loaded is None:
             self._loaded = _fetched(self._artifact)
         return list(self._loaded)
 
-    def __getitem__(self, key: Asset | AssetAlias | AssetRef | str) -> list[AssetEvent]:
+    def __getitem__(self, key: Outlet | ConditionLike | str) -> list[AssetEvent]:
         target = Asset(key) if isinstance(key, str) else to_outlet(key)
         return [event for event in self.all() if matches(event, target.token)]
 
@@ -79,24 +90,52 @@ class TriggeringAssetEvents(Mapping[Asset | AssetAlias, list[AssetEvent]]):
     def __repr__(self) -> str:
         return f"TriggeringAssetEvents({list(self)!r})"
 
-    def __reduce__(self) -> tuple[object, ...]:
+    def __reduce__(self) -> tuple[object, ...] | str:
         return (type(self), (self.all(),))
 
 
-def triggering_asset_events() -> TriggeringAssetEvents:
-    """The events that the flow run around this code consumed; empty outside of one, and for runs that none started."""
-    for context in flow_run_contexts():
-        passed = (context.parameters or {}).get(EVENTS_PARAMETER)
-        if passed is not None:
-            return TriggeringAssetEvents.of(passed)
-        found = run_context_from_json(context.flow_run.context if context.flow_run else None)
-        if found is not None:
-            return TriggeringAssetEvents.of_run(found)
-    return TriggeringAssetEvents()
+class CurrentTriggeringAssetEvents(TriggeringAssetEvents):
+    """The updates that started the current flow run, as an imported name.
+
+    >>> from assetflow import Asset, TriggeringAssetEvents, flow, triggering_asset_events
+    >>> orders = Asset("s3://shop/orders")
+    >>> @flow(schedule=orders)
+    ... def report(triggering_asset_events: TriggeringAssetEvents = triggering_asset_events) -> int:
+    ...     return len(triggering_asset_events[orders])
+
+    As the default of a parameter it lets callers leave the parameter out. Subflows and tasks may use it too. Calling
+    it, `triggering_asset_events()`, returns the mapping of the run, to be passed on. Contract 7.1.
+    """
+
+    def __call__(self) -> TriggeringAssetEvents:
+        for context in flow_run_contexts():
+            passed = (context.parameters or {}).get(EVENTS_PARAMETER)
+            if passed is not None and passed is not self:
+                return TriggeringAssetEvents.of(passed)
+            found = run_context_from_json(context.flow_run.context if context.flow_run else None)
+            if found is not None:
+                return TriggeringAssetEvents.of_run(found)
+        return TriggeringAssetEvents()
+
+    def all(self) -> list[AssetEvent]:
+        return self().all()
+
+    def __reduce__(self) -> str:
+        return "triggering_asset_events"
+
+
+triggering_asset_events = CurrentTriggeringAssetEvents()
 
 
 def partition_key() -> str | None:
-    """The partition key of the flow run around this code; none if it has none."""
+    """Return the partition key of the current flow run, or `None` if the run has none.
+
+    >>> from assetflow import partition_key
+    >>> partition_key() is None
+    True
+
+    Contract 5.3.
+    """
     for context in flow_run_contexts():
         passed = (context.parameters or {}).get(KEY_PARAMETER)
         if passed not in (None, "") and getattr(context.flow, "has_partition_key", False):
@@ -108,14 +147,14 @@ def partition_key() -> str | None:
 
 
 def matches(event: AssetEvent, token: Token) -> bool:
-    """Whether an event is of this asset, of the asset with this name, or came through this alias."""
+    """Return True if a token finds an event: by the URI or the name of its asset, or by an alias of the event."""
     if token.kind == "alias":
         return token.value in event.aliases
     return token.value == (event.uri if token.kind == "uri" else event.asset.name)
 
 
 def _flattened(mapping: Mapping[object, object]) -> list[AssetEvent]:
-    """The events of a mapping, each once; those under an alias carry it."""
+    """Return the events of a mapping, each once. Events under an alias get that alias."""
     found: dict[UUID, AssetEvent] = {}
     for key, events in mapping.items():
         for event in _events_in(events):
@@ -131,7 +170,7 @@ def _events_in(value: object) -> list[AssetEvent]:
     for event in events:
         if not isinstance(event, AssetEvent):
             raise InvalidEvent(
-                f"{EVENTS_PARAMETER} holds {event!r}, which is no event",
+                f"{EVENTS_PARAMETER} holds {event!r}, which is not an event",
                 rule="7.1",
                 fix="Pass events, or a mapping from assets to lists of events",
             )
@@ -139,9 +178,7 @@ def _events_in(value: object) -> list[AssetEvent]:
 
 
 def _fetched(artifact: UUID | None) -> tuple[AssetEvent, ...]:
-    """The events that were too large for the run's context."""
+    """Return the events in an artifact, which were too large for the run's context."""
     with TaskApi.connect() as api:
         stored = cast(Json, api.get(f"/artifacts/{artifact}"))
-    data = stored.get("data")
-    events = cast("Sequence[Json]", json.loads(data) if isinstance(data, str) else data)
-    return tuple(event_from_json(event, where=f"artifact {artifact}") for event in events)
+    return events_from_text(stored.get("data"), where=f"artifact {artifact}")

@@ -1,4 +1,4 @@
-"""What users need to test their schedules: `with harness() as h: ...`."""
+"""Test schedules with a harness: `with harness() as h: ...`."""
 
 from assetflow.testing.harness import ConsumerRun, Harness, harness
 

@@ -1,4 +1,4 @@
-"""An evaluator in a thread of this process, for code that is not asynchronous."""
+"""Run an evaluator in a thread of this process, for code that is not asynchronous."""
 
 from __future__ import annotations
 
@@ -13,26 +13,29 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from assetflow.errors import TimedOut
-from assetflow.evaluator.catch_up import Sweeps
-from assetflow.evaluator.evaluator import Evaluator, Options
-from assetflow.evaluator.service import evaluate
+from assetflow.evaluator.incoming.catch_up import Sweeps
+from assetflow.evaluator.process.evaluator import Evaluator, Options
+from assetflow.evaluator.process.service import evaluate
 
 T = TypeVar("T")
 
 SECONDS_TO_START = 30.0
-# A test asks for a look at Prefect's logs when it wants one; the websocket tells of the rest.
+
+# A test asks the evaluator to read Prefect's logs when it needs that; the websocket brings the rest.
 SWEEPS = Sweeps(every=timedelta(seconds=1))
 
 
 class BackgroundEvaluator:
-    """An evaluator at work while the block lasts; it takes over a Prefect that belongs to an earlier test's ledger.
+    """An evaluator that runs during the block. It takes over a Prefect server from the ledger of an earlier test.
 
     Parameters:
-        place: the ledger's file, or its address.
+        place: the ledger's file, or its URL.
+        timeout: the seconds that the evaluator may take to start.
     """
 
-    def __init__(self, place: Path | str) -> None:
+    def __init__(self, place: Path | str, *, timeout: float = SECONDS_TO_START) -> None:
         self._place = place
+        self._timeout = timeout
         self._started = Event()
         self._failure: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop
@@ -44,12 +47,15 @@ class BackgroundEvaluator:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        in_time = self._started.wait(SECONDS_TO_START)
+        in_time = self._started.wait(self._timeout)
         if self._failure is not None:
             self._thread.join()
             raise self._failure
         if not in_time:
-            raise TimedOut(f"the evaluator was not ready within {SECONDS_TO_START:.0f} s", fix="Does Prefect answer?")
+            raise TimedOut(
+                f"the evaluator was not ready within {self._timeout:g} s",
+                fix="Check that the Prefect server answers, or give more time: harness(timeout=120)",
+            )
         return self
 
     def __exit__(
@@ -60,23 +66,25 @@ class BackgroundEvaluator:
         if self._failure is not None and error is None:
             raise self._failure
 
+    @property
+    def troubles(self) -> str:
+        """Describe the evaluator's troubles; an empty text if there are none."""
+        return ", ".join(f"{name} ({trouble})" for name, trouble in self.evaluator.health.troubles.items())
+
     def call(self, action: Callable[[Evaluator], Coroutine[Any, Any, T]], timeout: float) -> T:
-        """The result of something asynchronous that the evaluator does.
+        """Run a coroutine on the evaluator's event loop and return its result.
 
         Raises:
-            TimedOut: it took longer than `timeout` seconds.
+            TimeoutError: it took longer than `timeout` seconds.
         """
         if self._failure is not None:
             raise self._failure
         future = asyncio.run_coroutine_threadsafe(action(self.evaluator), self._loop)
         try:
             return future.result(timeout)
-        except TimeoutError as error:
+        except TimeoutError:
             future.cancel()
-            raise TimedOut(
-                f"not settled within {timeout:g} s; in trouble: {self.evaluator.health.troubles or 'nothing'}",
-                fix="Give more time, or look into the log of `assetflow.evaluator`",
-            ) from error
+            raise
 
     def _work(self) -> None:
         try:

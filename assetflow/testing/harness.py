@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from inspect import isawaitable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from unittest.mock import patch
 from uuid import UUID, uuid4
 
@@ -19,17 +19,19 @@ from prefect import Flow
 from prefect.client.orchestration import get_client
 from prefect.exceptions import ObjectNotFound
 from prefect.flow_engine import run_flow
-from prefect.testing.utilities import prefect_test_harness
 
-from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.events import AssetEvent, Origin, Recording, check_extra
+from assetflow.core.assets import Asset
+from assetflow.core.by_hand import event_by_hand
+from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.errors import TimedOut, UnknownConsumer
-from assetflow.evaluator.evaluator import Evaluator, utc_now
+from assetflow.evaluator.process.evaluator import Evaluator, utc_now
 from assetflow.ledger import Reader
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.testing.background import BackgroundEvaluator
+from assetflow.testing.circles import StartedRun, circle_to
 
 AnyFlow = Flow[..., Any]
+T = TypeVar("T")
 
 SECONDS_TO_SETTLE = 30.0
 
@@ -39,10 +41,10 @@ class ConsumerRun:
     """A flow run that updates of assets started.
 
     Attributes:
-        events: what it consumed, oldest first.
-        uris: their URIs, oldest first.
-        partition_key: its key, if its flow is partitioned.
-        state: the name of its last state ("Completed"); "" when it has not ended.
+        id: the id of the flow run.
+        events: the updates that it consumed, oldest first.
+        partition_key: its key; `None` if its flow is not partitioned.
+        state: the name of its last state ("Completed"); "" while it has not ended.
     """
 
     id: UUID
@@ -52,72 +54,92 @@ class ConsumerRun:
 
     @property
     def uris(self) -> list[str]:
+        """The URIs of the consumed updates, oldest first."""
         return [event.uri for event in self.events]
 
 
 @contextmanager
-def harness(*, use_running_server: bool = False) -> Generator[Harness]:
-    """A Prefect server, an evaluator in this process and an empty ledger, for as long as the block lasts.
+def harness(*, use_running_server: bool = False, timeout: float = SECONDS_TO_SETTLE) -> Generator[Harness]:
+    """Start a Prefect server, an evaluator in this process and an empty ledger for the duration of a `with` block.
 
-        from assetflow.testing import harness
-
-        def test_the_report_runs_when_both_are_updated():
-            with harness() as h:
-                h.deploy(report)  # @flow(schedule=orders & customers)
-                h.run(produce_orders)
-                assert h.settle().runs(report) == []
-                h.run(produce_customers)
-                (run,) = h.settle().runs(report)
-                assert run.uris == ["s3://shop/orders", "s3://shop/customers"]
+    >>> from assetflow import Asset, flow, task
+    >>> from assetflow.testing import harness
+    >>> orders, customers = Asset("s3://shop/orders"), Asset("s3://shop/customers")
+    >>> @task(outlets=[orders])
+    ... def load_orders(): ...
+    >>> @flow
+    ... def produce():
+    ...     load_orders()
+    >>> @flow(schedule=orders & customers)
+    ... def report(): ...
+    >>> def test_the_report_runs_when_both_are_updated():
+    ...     with harness() as h:
+    ...         h.deploy(report)
+    ...         h.run(produce)
+    ...         assert h.settle().runs(report) == []
+    ...         h.emit(customers)
+    ...         (run,) = h.settle().runs(report)
+    ...         assert run.uris == ["s3://shop/orders", "s3://shop/customers"]
 
     A server takes 5 to 20 seconds to start. To start one for all tests, use Prefect's `prefect_test_harness()` in a
-    fixture of the session, and `use_running_server=True` here. What was deployed in the block is deleted at its end.
+    fixture of the session, and `use_running_server=True` here. What the block deployed is deleted at its end.
 
     Parameters:
-        use_running_server: use the server that PREFECT_API_URL names instead of a temporary one. It must be one for
-            tests: the harness becomes its only evaluator.
+        use_running_server: True to use the server that PREFECT_API_URL names instead of a temporary one. It must be one
+            for tests: the harness becomes its only evaluator.
+        timeout: the seconds that each wait may take: until the evaluator is ready, a deployment is known, an update is
+            recorded, everything has settled. Give more on a slow machine.
 
     Raises:
-        PrefectUnreachable: the running server is to be used, and there is none.
+        PrefectUnreachable: `use_running_server` is True, and no server answers.
+        TimedOut: the evaluator was not ready in time.
     """
     with ExitStack() as stack:
         home = Path(stack.enter_context(TemporaryDirectory(prefix="assetflow-harness-")))
         if not use_running_server:
+            # Import it only here: this imports the whole Prefect server.
+            from prefect.testing.utilities import prefect_test_harness
+
             stack.enter_context(prefect_test_harness(server_startup_timeout=90))
         stack.enter_context(patch.dict(os.environ, {"ASSETFLOW_HOME": str(home), "ASSETFLOW_DATABASE_URL": ""}))
-        evaluator = stack.enter_context(BackgroundEvaluator(home / "ledger.db"))
+        evaluator = stack.enter_context(BackgroundEvaluator(home / "ledger.db", timeout=timeout))
         reader = stack.enter_context(Reader.open(home / "ledger.db"))
-        made = Harness(evaluator, reader)
+        made = Harness(evaluator, reader, timeout)
         stack.callback(made.remove_deployments)
         yield made
 
 
 class Harness:
-    """What a test does with its flows; made by `harness()`."""
+    """The handle of a test to deploy and run flows, which `harness()` returns."""
 
-    def __init__(self, evaluator: BackgroundEvaluator, reader: Reader) -> None:
+    def __init__(self, evaluator: BackgroundEvaluator, reader: Reader, timeout: float = SECONDS_TO_SETTLE) -> None:
         self._evaluator = evaluator
         self._reader = reader
+        self._timeout = timeout
         self._deployed: dict[UUID, AnyFlow] = {}
         self._executed: set[UUID] = set()
 
     def deploy(self, flow: AnyFlow, name: str = "test", **options: Any) -> str:
-        """Deploy a flow and wait until its consumer is known; the consumer's name, `flow/deployment`.
+        """Deploy a flow, wait until its consumer is known, and return the consumer's name, `flow/deployment`.
 
         Parameters:
-            options: whatever `flow.to_deployment` takes: tags, parameters.
+            flow: the flow.
+            name: the name of the deployment.
+            options: everything that `flow.to_deployment` takes: tags, parameters.
 
         Raises:
-            InvalidSchedule, NameTaken: the schedule cannot be used.
+            InvalidSchedule: the schedule cannot be used.
+            NameTaken: two URIs in the schedules have one name (contract 1.2).
+            TimedOut: the evaluator did not learn of the deployment in time; see `harness(timeout=…)`.
         """
         made = cast(Any, flow.to_deployment(name=name, **options))
         number = UUID(str(made.apply()))
         self._deployed[number] = flow
-        self._evaluator.call(_learn_deployments, SECONDS_TO_SETTLE)
+        self._call(_learn_deployments, f"for the deployment {flow.name}/{name} to be known")
         return f"{flow.name}/{name}"
 
     def run(self, flow: AnyFlow, /, **parameters: Any) -> Any:
-        """Run a flow here and now, as a producer; its result. It does not have to be deployed."""
+        """Run a flow here and now, as a producer, and return its result. It does not have to be deployed."""
         return _finished(flow(**parameters))
 
     def emit(
@@ -128,48 +150,73 @@ class Harness:
         partition_key: str | None = None,
         aliases: tuple[str, ...] = (),
     ) -> AssetEvent:
-        """Record an update without running anything.
+        """Record an update without running anything, and return its event.
+
+        Parameters:
+            asset: the asset, or its URI.
+            extra: facts about the update, a JSON object.
+            partition_key: the key of the partition that was updated.
+            aliases: the names of the aliases through which the update comes.
 
         Raises:
-            InvalidAsset, InvalidEvent: it breaks chapters 1 or 2 of the contract.
+            InvalidAsset: the URI or an alias breaks contract 1.4, 1.5 or 1.7.
+            InvalidEvent: `extra` or `partition_key` breaks contract 2.5 or 2.7.
         """
         asset = asset if isinstance(asset, Asset) else Asset(asset)
-        names = tuple(sorted(AssetAlias(alias).name for alias in aliases))
-        origin = Origin("api", by="assetflow.testing")
-        event = AssetEvent(uuid4(), asset, utc_now(), origin, check_extra(extra), partition_key, names)
+        event = event_by_hand(
+            asset,
+            id=uuid4(),
+            occurred=utc_now(),
+            origin=Origin("api", by="assetflow.testing"),
+            extra=extra,
+            partition_key=partition_key,
+            aliases=aliases,
+        )
 
         async def record(evaluator: Evaluator) -> None:
             evaluator.intake.take(Recording(event.id, (event,)))
             await evaluator.intake.settled()
 
-        self._evaluator.call(record, SECONDS_TO_SETTLE)
+        self._call(record, f"for the update of {asset.uri} to be recorded")
         return event
 
-    def settle(self, timeout: float = SECONDS_TO_SETTLE, *, execute: bool = True) -> Harness:
-        """Wait until nothing is left to do: updates recorded, decisions made, runs started and, here, run to their end.
+    def settle(self, timeout: float | None = None, *, execute: bool = True) -> Harness:
+        """Wait until everything is done: updates recorded, decisions made, runs started, and run to their end here.
 
-        Runs whose flows update assets in turn start further runs; these are waited for as well.
+        Runs whose flows update assets start further runs; the harness waits for these as well.
 
         Parameters:
-            timeout: seconds for all of it.
-            execute: run the started flow runs in this process; otherwise they stay Scheduled.
+            timeout: the seconds for all of it, instead of those of the harness. A run that has not ended by then is
+                ended.
+            execute: True to run the started flow runs in this process; False to leave them Scheduled.
+
+        Returns:
+            The harness itself: `h.settle().runs(report)`.
 
         Raises:
-            TimedOut: it took longer; flows that start each other in a circle never settle.
+            TimedOut: it took longer. The error says what the harness waited for, and which flows keep starting each
+                other: those never settle.
         """
-        end = monotonic() + timeout
+        allowed = self._timeout if timeout is None else timeout
+        end = monotonic() + allowed
         while True:
-            self._evaluator.call(_settle, max(0.0, end - monotonic()))
+            try:
+                self._call(_settle, "for updates to be recorded and runs to be created", allowed, end)
+            except TimedOut as late:
+                raise self._circle(allowed) or late from late.__cause__
             waiting = self._started_runs() if execute else []
             if not waiting:
                 return self
-            for run, deployment in waiting:
+            for done, (run, deployment) in enumerate(waiting):
                 if monotonic() > end:
-                    raise TimedOut(f"flow runs are still being started after {timeout:g} s", fix="Is there a circle?")
-                self._execute(run, self._deployed[deployment])
+                    left = (
+                        f"for {len(waiting) - done} more started runs to be run, after {len(self._executed)} that were"
+                    )
+                    raise self._circle(allowed) or _late(allowed, left)
+                self._execute(run, self._deployed[deployment], allowed, end)
 
     def runs(self, consumer: AnyFlow | str) -> list[ConsumerRun]:
-        """The runs that updates have started of a deployed flow, oldest first.
+        """Return the runs of a deployed flow that updates have started, oldest first.
 
         Parameters:
             consumer: the flow, or the name of one of its deployments (`flow/deployment`).
@@ -177,8 +224,8 @@ class Harness:
         Raises:
             UnknownConsumer: it is not deployed, or has no asset schedule.
         """
-        decisions = self._reader.decisions(consumer=self._consumer(consumer).consumer.id, limit=10_000)[::-1]
-        events = self._reader.events_of(decisions)
+        decisions = self._reader.decisions.find(consumer=self._consumer(consumer).consumer.id, limit=10_000)[::-1]
+        events = self._reader.decisions.events_of(decisions)
         return [
             ConsumerRun(each.flow_run_id, events[each.id], each.target_key, each.run_state)
             for each in decisions
@@ -186,15 +233,19 @@ class Harness:
         ]
 
     def queued(self, consumer: AnyFlow | str, partition_key: str | None = None) -> list[AssetEvent]:
-        """The events that wait in a consumer's queue, oldest first.
+        """Return the events that wait in a consumer's queue, oldest first.
+
+        Parameters:
+            consumer: the flow, or the name of one of its deployments (`flow/deployment`).
+            partition_key: the key of the events to return, if the flow is partitioned.
 
         Raises:
-            UnknownConsumer: as `runs`.
+            UnknownConsumer: it is not deployed, or has no asset schedule.
         """
-        return self._reader.queue(self._consumer(consumer).consumer.id, partition_key)
+        return self._reader.queues.events(self._consumer(consumer).consumer.id, partition_key)
 
     def remove_deployments(self) -> None:
-        """Delete what was deployed, with its automations."""
+        """Delete the deployments of this harness, with their automations."""
         with get_client(sync_client=True) as client:
             for deployment in self._deployed:
                 try:
@@ -202,12 +253,12 @@ class Harness:
                 except ObjectNotFound:
                     continue
         self._deployed.clear()
-        self._evaluator.call(_learn_deployments, SECONDS_TO_SETTLE)
+        self._call(_learn_deployments, "for the deployments to be removed")
 
     def _consumer(self, consumer: AnyFlow | str) -> ConsumerRecord:
         found = [
             each
-            for each in self._reader.consumers()
+            for each in self._reader.consumers.all()
             if each.consumer.name == consumer or self._deployed.get(each.consumer.deployment_id) is consumer
         ]
         if len(found) == 1:
@@ -215,27 +266,91 @@ class Harness:
         name = consumer if isinstance(consumer, str) else consumer.name
         if found:
             raise UnknownConsumer(f"{name} has several deployments", fix="Name one of them: `flow/deployment`")
-        raise UnknownConsumer(f"{name} is no consumer", fix="Deploy a flow that has an asset schedule: h.deploy(flow)")
+        raise UnknownConsumer(
+            f"{name} is not a consumer", fix="Deploy a flow that has an asset schedule: h.deploy(flow)"
+        )
 
     def _started_runs(self) -> list[tuple[UUID, UUID]]:
-        """Runs that have started and not been executed here, with their deployments, oldest first."""
+        """Return the runs that were started but not executed here, with their deployments, oldest first."""
         return [
             (each.flow_run_id, each.deployment_id)
-            for each in self._reader.running()
+            for each in self._reader.decisions.running()
             if each.flow_run_id not in self._executed and each.flow_run_id and each.deployment_id in self._deployed
         ]
 
-    def _execute(self, run: UUID, flow: AnyFlow) -> None:
+    def _execute(self, run: UUID, flow: AnyFlow, allowed: float, end: float) -> None:
         self._executed.add(run)
         with get_client(sync_client=True) as client:
             flow_run = client.read_flow_run(run)
-        # A failed consumer is a result, which the test reads from its state.
-        state = _finished(run_flow(flow, flow_run=flow_run, return_type="state"))
+        left = max(0.1, end - monotonic())
+        own = flow.timeout_seconds
+        limited = flow if own is not None and own <= left else flow.with_options(timeout_seconds=left)
+        # A failed run is a result too, which the test reads from its state.
+        state = _finished(run_flow(limited, flow_run=flow_run, return_type="state"))
 
         async def tell(evaluator: Evaluator) -> None:
             await evaluator.run_watch.end(run, state.name or "")
 
-        self._evaluator.call(tell, SECONDS_TO_SETTLE)
+        self._call(tell, f"for the end of the run {flow_run.name} of {flow.name} to be known")
+        if limited is not flow and state.name == "TimedOut":
+            stopped = f"for the run {flow_run.name} of {flow.name} to end; it was stopped"
+            raise self._circle(allowed) or _late(allowed, stopped)
+
+    def _call(
+        self,
+        action: Callable[[Evaluator], Coroutine[Any, Any, T]],
+        waiting: str,
+        allowed: float | None = None,
+        end: float | None = None,
+    ) -> T:
+        """Run a coroutine on the evaluator's event loop and return its result.
+
+        Parameters:
+            action: the coroutine function.
+            waiting: what the test waits for, in words: "for the update to be recorded".
+            allowed: the seconds that all of it may take.
+            end: the time at which these seconds end, if they have already begun.
+
+        Raises:
+            TimedOut: it took longer.
+        """
+        allowed = self._timeout if allowed is None else allowed
+        left = allowed if end is None else max(0.0, end - monotonic())
+        try:
+            return self._evaluator.call(action, left)
+        except TimeoutError as error:
+            troubles = self._evaluator.troubles
+            raise _late(allowed, f"{waiting}; in trouble: {troubles}" if troubles else waiting) from error
+
+    def _circle(self, allowed: float) -> TimedOut | None:
+        """Return an error that names the flows that keep starting each other, if such flows started the newest run."""
+        runs = self._runs_by_id()
+        names = circle_to(next(iter(runs)), runs) if runs else []
+        if not names:
+            return None
+        return TimedOut(
+            f"Flows keep starting each other: {' → '.join(names)}. This went on for {allowed:g} s",
+            fix="Let one of them be scheduled on something else, or look at single steps: settle(execute=False)",
+        )
+
+    def _runs_by_id(self) -> dict[UUID, StartedRun]:
+        """Return the runs that decisions started, by id, newest first."""
+        decisions = [each for each in self._reader.decisions.find(limit=10_000) if each.flow_run_id is not None]
+        events = self._reader.decisions.events_of(decisions)
+        return {
+            cast(UUID, each.flow_run_id): StartedRun(
+                each.consumer_name.partition("/")[0],
+                tuple(event.source_flow_run.id for event in events[each.id] if event.source_flow_run),
+            )
+            for each in decisions
+        }
+
+
+def _late(allowed: float, waiting: str) -> TimedOut:
+    return TimedOut(
+        f"not settled within {allowed:g} s: waited {waiting}",
+        fix=f"Give more time, as in settle(timeout={2 * allowed:g}) or harness(timeout={2 * allowed:g})",
+    )
 
 
 async def _learn_deployments(evaluator: Evaluator) -> None:

@@ -1,4 +1,4 @@
-"""Events as tests of authoring need them."""
+"""Make events for the tests of authoring."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def event(number: int, asset: Asset | str = "s3://b/a", *aliases: str) -> AssetEvent:
-    """The event with this number, which occurred so many hours after `START`."""
+    """Return the event with this number, which occurred `number` hours after `START`."""
     return AssetEvent(
         id=UUID(int=number),
         asset=Asset(asset) if isinstance(asset, str) else asset,

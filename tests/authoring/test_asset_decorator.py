@@ -1,4 +1,4 @@
-"""`@asset`: what the object is in schedules and outlets, and what becomes of the function's parameters."""
+"""`@asset`: its object in schedules and outlets, and the parameters of the function."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from assetflow import Asset, AssetAlias, AssetAll, AssetAny, AssetDefinition, CronTriggerTimetable, asset, flow, task
+from assetflow import Asset, AssetAlias, AssetAll, AssetAny, asset, flow, task
 from assetflow.core.schedules import to_schedule
 from assetflow.errors import InvalidAsset, InvalidFlow, InvalidSchedule
 from assetflow.prefect_io.names import EVENTS_PARAMETER
+from assetflow.timetables import CronTriggerTimetable
+from assetflow.types import AssetDefinition
 
 PLANES = Asset("s3://lake/planes")
 
@@ -59,19 +61,19 @@ def test_the_object_stands_for_its_asset_in_outlets_and_inlets() -> None:
     assert writes.inlets == (customers.asset,)
 
 
-def test_parameters_without_default_are_inlets_the_others_are_the_flows() -> None:
+def test_parameters_without_a_default_are_inlets_and_the_others_belong_to_the_flow() -> None:
     assert report.declaration.reads == (orders.asset, customers.asset)
     assert list(inspect.signature(report.fn).parameters) == ["top", EVENTS_PARAMETER]
 
 
-def test_an_asset_that_the_module_does_not_know_is_a_reference() -> None:
+def test_a_parameter_named_like_no_asset_of_the_module_is_a_reference() -> None:
     @asset
     def late(shipments: Asset) -> None: ...
 
     assert late.declaration.reads == (Asset.ref(name="shipments"),)
 
 
-def test_what_a_task_may_ask_for_is_no_inlet() -> None:
+def test_a_parameter_that_assetflow_fills_in_is_not_an_inlet() -> None:
     @asset
     def asks(outlet_events: Any, inlet_events: Any, triggering_asset_events: Any, partition_key: Any) -> None: ...
 
@@ -79,7 +81,7 @@ def test_what_a_task_may_ask_for_is_no_inlet() -> None:
     assert list(inspect.signature(asks.fn).parameters) == ["partition_key", EVENTS_PARAMETER]
 
 
-def test_definitions_that_the_code_names_are_not_made_by_it() -> None:
+def test_a_flow_does_not_produce_other_definitions_that_its_code_names() -> None:
     @asset
     def names() -> None:
         _ = names, orders.asset
@@ -95,7 +97,7 @@ def test_several_outlets_stand_for_all_of_them() -> None:
         _ = several.asset
 
 
-def test_with_options_keeps_what_it_makes() -> None:
+def test_with_options_keeps_the_outlets() -> None:
     changed = orders.with_options(schedule=customers, name="other")
     assert changed.asset is orders.asset
     assert changed.schedule.condition == customers.asset
@@ -114,20 +116,20 @@ def test_reserved_names_are_refused(name: str) -> None:
     assert parameter.value.rule == "1.5"
 
 
-def test_parameters_need_names() -> None:
+def test_parameters_that_cannot_be_passed_by_name_are_refused() -> None:
     with pytest.raises(InvalidFlow, match=r"\*rest"):
 
         @asset
         def made(*rest: Any) -> None: ...
 
 
-def test_bad_calls_say_what_to_write() -> None:
-    with pytest.raises(InvalidFlow, match="makes no asset"):
+def test_errors_of_wrong_calls_say_what_to_write() -> None:
+    with pytest.raises(InvalidFlow, match="has no outlets"):
         asset.multi(outlets=[])
     with pytest.raises(InvalidFlow, match="Put @asset above a def"):
         asset(3)  # type: ignore[call-overload]
-    with pytest.raises(InvalidSchedule, match="CronTriggerTimetable"):
-        asset(schedule="@daily")(lambda: None)
+    with pytest.raises(InvalidSchedule, match=r"Asset\('orders'\)"):
+        asset(schedule="orders")(lambda: None)
 
 
 def test_a_flow_on_a_definition_is_scheduled_on_its_asset() -> None:

@@ -1,4 +1,4 @@
-"""Which assets a flow updates and reads, as far as its code tells."""
+"""The assets that a flow updates and reads, found through the names in its code."""
 
 from __future__ import annotations
 
@@ -67,16 +67,16 @@ def test_tasks_are_found_through_functions_containers_and_tasks() -> None:
     assert found.reads == (A,)
 
 
-def test_a_subflow_brings_what_it_tells_and_what_its_code_names() -> None:
+def test_a_subflow_adds_its_options_and_the_tasks_that_its_code_names() -> None:
     assert set(above.declaration.produces) == {A, F}
 
 
-def test_comprehensions_lambdas_and_plain_flows_are_looked_into() -> None:
+def test_tasks_in_comprehensions_lambdas_and_plain_flows_are_found() -> None:
     assert set(with_everything.declaration.produces) == {A, B}
     assert with_everything.declaration.reads == (E, A)
 
 
-def test_closures_are_looked_into() -> None:
+def test_tasks_in_closures_are_found() -> None:
     @task(outlets=[D])
     def inner() -> None: ...
 
@@ -93,7 +93,7 @@ def test_closures_are_looked_into() -> None:
     assert set(outer.declaration.produces) == {D, E}
 
 
-def test_a_flow_may_name_itself_and_what_a_subflow_runs_on_is_not_read() -> None:
+def test_a_flow_may_name_itself_and_does_not_read_the_assets_that_a_subflow_is_scheduled_on() -> None:
     @flow(schedule=E)
     def sub() -> None:
         task_b()

@@ -1,4 +1,4 @@
-"""`@flow`: what is refused at decoration, what the declaration says, and what Prefect stores of it."""
+"""`@flow`: errors at decoration, the declaration, and the signature that Prefect stores."""
 
 from __future__ import annotations
 
@@ -13,24 +13,33 @@ from prefect.utilities.callables import parameter_schema
 from assetflow import (
     Asset,
     AssetAlias,
-    AssetFlow,
+    AssetAll,
+    AssetAny,
     AssetOrTimeSchedule,
-    CronPartitionTimetable,
-    CronTriggerTimetable,
-    DeltaTriggerTimetable,
     PartitionedAssetTimetable,
-    PartitionedAtRuntime,
-    RollupMapper,
-    RRuleTimetable,
-    StartOfDayMapper,
     TriggeringAssetEvents,
-    WeekWindow,
     flow,
     task,
 )
 from assetflow.core.codec.schedules import declaration_from_text
 from assetflow.core.schedules import Schedule
-from assetflow.errors import AssetflowError, InvalidEvent, InvalidFlow, InvalidSchedule, InvalidTimetable
+from assetflow.errors import (
+    AssetflowError,
+    AssetflowWarning,
+    InvalidEvent,
+    InvalidFlow,
+    InvalidSchedule,
+    InvalidTimetable,
+)
+from assetflow.partitions import RollupMapper, StartOfDayMapper, WeekWindow
+from assetflow.timetables import (
+    CronPartitionTimetable,
+    CronTriggerTimetable,
+    DeltaTriggerTimetable,
+    PartitionedAtRuntime,
+    RRuleTimetable,
+)
+from assetflow.types import AssetFlow
 
 ORDERS, CUSTOMERS = Asset("s3://shop/orders", name="orders"), Asset("s3://shop/customers")
 
@@ -123,16 +132,66 @@ def test_the_partition_key_of_an_unpartitioned_flow_is_its_own() -> None:
     assert consumer.fn(3) is None
 
 
-@pytest.mark.parametrize("wrong", ["s3://shop/orders", "@daily", 3, {ORDERS}, [ORDERS, "x"], ORDERS.uri])
-def test_what_is_no_schedule_is_refused_with_the_two_ways_to_write_one(wrong: Any) -> None:
+@pytest.mark.parametrize("wrong", [3, {ORDERS}, [ORDERS, "x"], Asset, AssetOrTimeSchedule, CronTriggerTimetable])
+def test_a_value_that_is_not_a_schedule_is_refused_with_the_two_ways_to_write_one(wrong: Any) -> None:
     with pytest.raises(InvalidSchedule) as caught:
 
         @flow(schedule=wrong)
         def consumer() -> None: ...
 
-    assert 'Asset("...")' in str(caught.value)
-    assert 'CronTriggerTimetable("...")' in str(caught.value)
+    if isinstance(wrong, type):
+        assert f"Write {wrong.__name__}(...)" in str(caught.value)
+    else:
+        assert 'Asset("...")' in str(caught.value)
+        assert 'CronTriggerTimetable("...")' in str(caught.value)
     assert "consumer" in caught.value.where
+
+
+@pytest.mark.parametrize(
+    ("short", "meant"),
+    [
+        ("0 6 * * *", CronTriggerTimetable("0 6 * * *")),
+        *((preset, CronTriggerTimetable(preset)) for preset in ("@hourly", "@daily", "@weekly", "@monthly", "@yearly")),
+        (timedelta(hours=1), DeltaTriggerTimetable(timedelta(hours=1))),
+    ],
+)
+def test_rule_6_0_a_text_or_a_timedelta_is_a_timetable_in_utc(
+    short: str | timedelta, meant: CronTriggerTimetable | DeltaTriggerTimetable
+) -> None:
+    made = flow(schedule=short)(_nothing)
+    assert made.schedule == Schedule(timetable=meant)
+    assert declaration_from_text(stored(made)).options.schedule.timetable == meant
+    both = AssetOrTimeSchedule(timetable=short, assets=[ORDERS])
+    assert flow(schedule=both)(_nothing).schedule.timetable == meant
+
+
+@pytest.mark.parametrize("text", [ORDERS.uri, "orders", "@dayly", "@once", "", "0 6 * *", "61 * * * *", "5-1 * * * *"])
+def test_rule_6_0_another_text_is_refused_and_the_error_names_assets(text: str) -> None:
+    for wrong in (lambda: text, lambda: AssetOrTimeSchedule(timetable=text, assets=ORDERS)):
+        with pytest.raises(InvalidTimetable) as caught:
+            flow(schedule=wrong())(_nothing)
+        assert f"Write Asset({text!r})" in str(caught.value)
+        assert "@daily" in caught.value.fix
+        assert caught.value.rule == "6.0"
+
+
+def test_an_interval_below_a_second_is_refused() -> None:
+    with pytest.raises(InvalidTimetable, match="at least one second"):
+        flow(schedule=timedelta(0))(_nothing)
+
+
+@pytest.mark.parametrize("empty", [[], AssetAll(), AssetAny(), [AssetAll(), []]])
+def test_a_schedule_without_assets_warns_that_it_never_runs(empty: Any) -> None:
+    with pytest.warns(AssetflowWarning, match="flow _nothing: its schedule names no asset") as caught:
+        flow(schedule=empty)(_nothing)
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("wrong", ["yes", 1, None])
+def test_coalesce_is_true_or_false(wrong: Any) -> None:
+    with pytest.raises(InvalidSchedule, match="True or False") as caught:
+        flow(schedule=ORDERS, coalesce=wrong)(_nothing)
+    assert "_nothing" in caught.value.where
 
 
 def test_a_scheduled_flow_cannot_have_a_required_parameter() -> None:
@@ -161,7 +220,7 @@ def test_while_paused_has_two_values() -> None:
         flow(while_paused="wait")  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
-def test_prefects_schedules_are_time_tables() -> None:
+def test_schedules_of_prefect_become_timetables() -> None:
     anchor = datetime(2026, 1, 1, tzinfo=UTC)
     for given, meant in [
         (Cron("0 6 * * *", timezone="Europe/Berlin"), CronTriggerTimetable("0 6 * * *", "Europe/Berlin")),
@@ -178,7 +237,7 @@ def test_prefects_schedules_are_time_tables() -> None:
 @pytest.mark.parametrize(
     "given", [Cron("0 6 1 * 1", day_or=False), Cron("@daily", parameters={"a": 1}), Cron("@daily", active=False)]
 )
-def test_what_a_time_table_does_not_know_is_refused(given: Any) -> None:
+def test_options_that_timetables_do_not_have_are_refused(given: Any) -> None:
     with pytest.raises(InvalidTimetable, match="Prefect schedule"):
         flow(schedule=given)(_nothing)
 
@@ -193,7 +252,7 @@ def test_produces_and_reads_are_assets_or_aliases(wrong: Any) -> None:
     assert flow(reads=AssetAlias("x"))(_nothing).declaration.reads == (AssetAlias("x"),)
 
 
-def test_a_tests_own_events_reach_the_function() -> None:
+def test_events_that_a_test_passes_reach_the_function() -> None:
     @flow(schedule=ORDERS)
     def consumer(a: int = 1, *, triggering_asset_events: TriggeringAssetEvents) -> tuple[int, int]:
         return a, len(triggering_asset_events.all())
@@ -216,7 +275,7 @@ def test_a_roll_up_that_can_never_be_complete_is_refused_with_both_formats() -> 
     assert "weekly" in refused.value.where
 
 
-def test_a_key_that_can_be_none_is_refused_when_the_flow_starts() -> None:
+def test_a_blank_partition_key_is_refused_when_the_flow_starts() -> None:
     @flow(schedule=PartitionedAssetTimetable(assets=Asset("s3://b/daily")))
     def daily() -> None: ...
 

@@ -1,13 +1,34 @@
-"""`import assetflow`: quick, without Spark, and every name that it promises is there."""
+"""`import assetflow` is quick, loads neither Prefect nor Spark, and offers every public name."""
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import cast
 
 import pytest
 
 import assetflow
+
+ROOT = Path(assetflow.__file__)
+
+
+# The names that the root had before they moved, by where they are now.
+MOVED = {
+    "assetflow.partitions": (
+        "AllowedKeyMapper ChainMapper DayWindow FanOutMapper FixedKeyMapper HourWindow IdentityMapper MinimumCount "
+        "MonthWindow ProductMapper QuarterWindow RollupMapper SegmentWindow StartOfDayMapper StartOfHourMapper "
+        "StartOfMonthMapper StartOfQuarterMapper StartOfWeekMapper StartOfYearMapper WaitForAll WeekWindow YearWindow"
+    ),
+    "assetflow.timetables": (
+        "CronPartitionTimetable CronTriggerTimetable DeltaTriggerTimetable PartitionedAtRuntime RRuleTimetable"
+    ),
+    "assetflow.types": "AssetDefinition AssetFlow AssetTask",
+}
 
 
 @pytest.mark.parametrize("name", assetflow.__all__)
@@ -15,16 +36,98 @@ def test_each_name_is_there(name: str) -> None:
     assert getattr(assetflow, name) is not None
 
 
+def test_the_names_are_those_that_type_checkers_see() -> None:
+    (block, *_) = [each for each in ast.parse(ROOT.read_text()).body if isinstance(each, ast.If)]
+    imports = [each for each in block.body if isinstance(each, ast.ImportFrom)]
+    typed = {name.name: each.module for each in imports for name in each.names}
+    assert typed == {name: place_of(name) for name in assetflow.__all__ if name != "__version__"}
+
+
+def place_of(name: str) -> str | None:
+    """Return the module from which Python takes a name on its first use."""
+    return cast("dict[str, str]", vars(assetflow)["_PLACE_OF"]).get(name)
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert assetflow.__version__ == version("assetflow")
+
+
+@pytest.mark.parametrize(("place", "name"), [(place, name) for place in MOVED for name in MOVED[place].split()])
+def test_a_name_that_moved_is_still_there_and_says_where_it_is(place: str, name: str) -> None:
+    namespace: dict[str, object] = {}
+    with pytest.warns(DeprecationWarning, match=f"from {place} import {name}$") as told:
+        exec(f"from assetflow import {name}", namespace)
+    assert namespace[name] is getattr(import_module(place), name)
+    assert name in import_module(place).__all__
+    assert {warning.filename for warning in told} == {"<string>"}
+    assert name not in dir(assetflow)
+
+
+def test_each_file_that_uses_an_old_name_is_told() -> None:
+    for _ in range(2):
+        with pytest.warns(DeprecationWarning, match="DayWindow has moved"):
+            getattr(assetflow, "DayWindow")  # noqa: B009  type checkers do not know it
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="nothing"):
         assetflow.nothing  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
+    assert not hasattr(assetflow, "nothing")
+
+
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [
+        ("Dataset", "import Asset"),
+        ("DatasetAlias", "import AssetAlias"),
+        ("DatasetAll", "`&`"),
+        ("DatasetAny", "`|`"),
+        ("DatasetOrTimeSchedule", "import AssetOrTimeSchedule"),
+        ("AssetWatcher", "assetflow.emit"),
+        ("DAG", "@flow(schedule=...)"),
+        ("dag", "@flow(schedule=...)"),
+    ],
+)
+def test_a_name_of_airflows_says_what_to_use(name: str, word: str) -> None:
+    with pytest.raises(ImportError) as caught:
+        exec(f"from assetflow import {name}")
+    assert word in str(caught.value)
+    with pytest.raises(ImportError, match=name):
+        getattr(assetflow, name)
+    assert name not in dir(assetflow)
+
+
+HEAVY = ("prefect", "pyspark", "sqlalchemy", "pydantic", "httpx")
+
+
+def loaded(code: str) -> list[str]:
+    """Return the heavy packages that a new Python process has loaded after running some code."""
+    code = f"import sys; {code}; print(*[name for name in {HEAVY} if name in sys.modules])"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
 
 
 def test_importing_it_imports_neither_prefect_nor_spark() -> None:
-    code = "import sys, assetflow; print([n for n in ('prefect', 'pyspark', 'sqlalchemy') if n in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert loaded("import assetflow") == []
 
 
-def test_flows_and_tasks_need_no_spark() -> None:
-    code = "import sys; from assetflow import *; print('pyspark' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+def test_importing_it_imports_nothing_of_the_package() -> None:
+    code = "import sys, assetflow; print(*[name for name in sys.modules if name.startswith('assetflow.')])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from assetflow import Asset, AssetAlias, AssetOrTimeSchedule, AssetEvent, PartitionedAssetTimetable, simulate",
+        "from assetflow.partitions import DayWindow, RollupMapper",
+        "from assetflow.timetables import CronTriggerTimetable",
+        "import assetflow; assetflow.__version__",
+    ],
+)
+def test_pure_names_import_neither_prefect_nor_spark(code: str) -> None:
+    assert loaded(code) == []
+
+
+@pytest.mark.parametrize("code", ["from assetflow import *", "import assetflow.types"])
+def test_flows_and_tasks_need_no_spark(code: str) -> None:
+    assert "pyspark" not in loaded(code)

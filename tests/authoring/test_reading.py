@@ -1,4 +1,4 @@
-"""`inlet_events`: a sequence that behaves as a list and reads no more than it is asked for."""
+"""`inlet_events`: a sequence that behaves like a list and reads only what is needed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from assetflow import Asset, AssetAlias
-from assetflow.authoring.reading import EventQuery, EventSequence, InletEvents
+from assetflow.authoring.past_events.reading import EventSequence, InletEvents, PastEventQuery
 from assetflow.core.events import AssetEvent
 from assetflow.errors import InvalidEvent
 from tests.authoring.events import START, event
@@ -18,13 +18,13 @@ A = Asset("s3://b/a", name="a")
 
 
 class Listed:
-    """A source that counts what is read."""
+    """A source that counts the events that are read."""
 
     def __init__(self, count: int) -> None:
         self.events = [event(number) for number in range(count)]
         self.read = 0
 
-    def _matching(self, query: EventQuery) -> list[AssetEvent]:
+    def _matching(self, query: PastEventQuery) -> list[AssetEvent]:
         return [
             each
             for each in self.events
@@ -32,22 +32,22 @@ class Listed:
             and (query.before is None or each.occurred < query.before)
         ]
 
-    def count(self, query: EventQuery) -> int:
+    def count(self, query: PastEventQuery) -> int:
         return len(self._matching(query))
 
-    def oldest(self, query: EventQuery, skip: int, take: int) -> Sequence[AssetEvent]:
+    def oldest(self, query: PastEventQuery, skip: int, take: int) -> Sequence[AssetEvent]:
         found = self._matching(query)[skip : skip + take]
         self.read += len(found)
         return found
 
-    def newest(self, query: EventQuery, skip: int, take: int) -> Sequence[AssetEvent]:
+    def newest(self, query: PastEventQuery, skip: int, take: int) -> Sequence[AssetEvent]:
         found = self._matching(query)[::-1][skip : skip + take]
         self.read += len(found)
         return found
 
 
 def sequence(count: int = 6) -> EventSequence:
-    return EventSequence(Listed(count), EventQuery(A.token))
+    return EventSequence(Listed(count), PastEventQuery(A.token))
 
 
 def numbers(events: Any) -> list[object]:
@@ -88,20 +88,20 @@ def test_an_index_is_that_of_a_list(index: int, limit: int | None) -> None:
 
 
 @pytest.mark.parametrize(("index", "rows"), [(-1, 1), (0, 1), (slice(-2, None), 2), (slice(0, 3), 3)])
-def test_only_what_is_asked_for_is_read(index: Any, rows: int) -> None:
+def test_only_the_events_asked_for_are_read(index: Any, rows: int) -> None:
     source = Listed(10_000)
-    assert EventSequence(source, EventQuery(A.token))[index]
+    assert EventSequence(source, PastEventQuery(A.token))[index]
     assert source.read == rows
 
 
-def test_time_narrows() -> None:
+def test_after_and_before_narrow_the_sequence() -> None:
     events = sequence().after(START + timedelta(hours=1)).before("2026-01-01T04:00:00Z")
     assert numbers(events) == [2, 3]
     assert numbers(events.ascending(False).limit(1)) == [3]
 
 
 @pytest.mark.parametrize("moment", ["yesterday", "2026-01-01T00:00:00"])
-def test_a_time_that_means_nothing_is_refused(moment: str) -> None:
+def test_a_text_that_is_not_a_time_is_refused(moment: str) -> None:
     with pytest.raises(InvalidEvent, match="time"):
         sequence().after(moment)
 

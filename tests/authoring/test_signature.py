@@ -1,4 +1,4 @@
-"""What callers see of a function in which assetflow fills something in."""
+"""The signature for callers of a function whose parameters assetflow fills in."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def positional(a: int, /, b: int, *, filled: Any = None) -> None: ...
         (positional, "(a: int, /, b: int, *, filled: Any = None) -> None"),
     ],
 )
-def test_what_is_filled_in_is_optional(fn: Any, seen: str) -> None:
+def test_parameters_that_are_filled_in_are_optional(fn: Any, seen: str) -> None:
     assert str(PublicSignature(fn, filled=["filled"]).signature).replace("typing.", "") == seen
 
 
-def test_what_is_added_is_there_for_callers_even_if_the_function_has_it_not() -> None:
+def test_callers_may_pass_an_added_parameter_that_the_function_does_not_declare() -> None:
     public = PublicSignature(without, added=["filled"])
     assert list(public.signature.parameters) == ["a", "b", "filled"]
-    assert not public.wanted
+    assert not public.declared
 
 
 @pytest.mark.parametrize("fn", [middle, keyword, without, positional])
@@ -45,12 +45,12 @@ def test_arguments_reach_their_parameters(fn: Any) -> None:
     public = PublicSignature(fn, filled=["filled"])
     args = (1, 5) if "b" in public.signature.parameters else (1,)
     given, named = public.arguments(args, {})
-    bound = inspect.signature(fn).bind(*given, **{**named, **dict.fromkeys(public.wanted)})
+    bound = inspect.signature(fn).bind(*given, **{**named, **dict.fromkeys(public.declared)})
     assert bound.arguments["a"] == 1
     assert bound.arguments.get("b", 5) == 5
 
 
-def test_an_annotation_for_type_checkers_only_costs_the_others_nothing() -> None:
+def test_an_annotation_for_type_checkers_only_is_dropped_and_the_others_stay() -> None:
     def fn(a: int, b: Nothing, c: list[str]) -> Nothing: ...
 
     annotations = [each.annotation for each in PublicSignature(fn).signature.parameters.values()]

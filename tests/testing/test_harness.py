@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
 
 from assetflow import Asset, flow, task, triggering_asset_events
-from assetflow.errors import UnknownConsumer
+from assetflow.errors import TimedOut, UnknownConsumer
 from assetflow.testing import Harness, harness
 from tests.environment.prefect_server import PrefectServer
 
@@ -53,6 +54,32 @@ async def mail() -> None: ...
 @flow(schedule=ORDERS)
 def fails() -> None:
     raise ValueError("on purpose")
+
+
+PING, PONG = Asset("s3://harness/ping"), Asset("s3://harness/pong")
+
+
+@task(outlets=[PING])
+def write_ping() -> None: ...
+
+
+@task(outlets=[PONG])
+def write_pong() -> None: ...
+
+
+@flow(schedule=PING)
+async def ping() -> None:
+    write_pong()
+
+
+@flow(schedule=PONG)
+async def pong() -> None:
+    write_ping()
+
+
+@flow(schedule=ORDERS)
+async def never_ends() -> None:
+    await asyncio.Event().wait()
 
 
 @pytest.fixture
@@ -101,5 +128,32 @@ def test_a_consumer_that_fails_is_a_result(h: Harness) -> None:
 
 
 def test_what_is_no_consumer(h: Harness) -> None:
-    with pytest.raises(UnknownConsumer, match="produce-orders is no consumer"):
+    with pytest.raises(UnknownConsumer, match="produce-orders is not a consumer"):
         h.runs(produce_orders)
+
+
+def test_flows_that_start_each_other_are_named(h: Harness) -> None:
+    h.deploy(ping)
+    h.deploy(pong)
+    h.emit(PING)
+    with pytest.raises(
+        TimedOut, match=r"^Flows keep starting each other: (ping → pong → ping|pong → ping → pong)\."
+    ) as found:
+        h.settle(timeout=5)
+    assert "This went on for 5 s" in str(found.value)
+
+
+def test_a_run_that_does_not_end_is_stopped(h: Harness) -> None:
+    h.deploy(never_ends)
+    h.emit(ORDERS)
+    with pytest.raises(TimedOut, match=r"not settled within 3 s: waited for the run \S+ of never-ends to end") as found:
+        h.settle(timeout=3)
+    assert "settle(timeout=6)" in str(found.value)
+    (run,) = h.settle().runs(never_ends)
+    assert run.state == "TimedOut"
+
+
+def test_a_machine_that_is_too_slow(h: Harness) -> None:
+    h.emit(ORDERS)
+    with pytest.raises(TimedOut, match=r"within 0\.001 s: waited for updates to be recorded and runs to be created"):
+        h.settle(timeout=0.001)

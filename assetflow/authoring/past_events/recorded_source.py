@@ -1,4 +1,4 @@
-"""Past events from a ledger, and behind them what is committed but not yet recorded there (7.2)."""
+"""Read past events from a ledger, followed by those that are committed but not yet recorded. Contract 7.2."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from assetflow.authoring.prefect_source import Dated, PrefectLog
-from assetflow.authoring.reading import EventQuery
+from assetflow.authoring.past_events.prefect_source import Dated, PrefectLog
+from assetflow.authoring.past_events.reading import PastEventQuery
 from assetflow.core.events import AssetEvent
 
 
-class Recorded(Protocol):
-    """A ledger as it is read here: the file on this machine, or one behind assetflow's API."""
+class RecordedEvents(Protocol):
+    """The recorded events of a ledger, on this machine or behind assetflow's API."""
 
     def created(self) -> datetime: ...
-    def count(self, query: EventQuery) -> int: ...
-    def events(self, query: EventQuery, skip: int, take: int, *, newest_first: bool) -> Sequence[AssetEvent]: ...
+    def count(self, query: PastEventQuery) -> int: ...
+    def events(self, query: PastEventQuery, skip: int, take: int, *, newest_first: bool) -> Sequence[AssetEvent]: ...
     def known(self, ids: Sequence[UUID]) -> Collection[UUID]:
-        """Those of these ids that are recorded or refused."""
+        """Return those of these ids that are recorded or refused."""
         ...
 
     def newest_sequences(self, uris: Iterable[str]) -> dict[str, int]: ...
@@ -29,14 +29,14 @@ class Recorded(Protocol):
 class RecordedSource:
     """An `EventSource` on a ledger."""
 
-    def __init__(self, recorded: Recorded) -> None:
+    def __init__(self, recorded: RecordedEvents) -> None:
         self._recorded = recorded
-        self._pending: dict[EventQuery, list[AssetEvent]] = {}
+        self._pending: dict[PastEventQuery, list[AssetEvent]] = {}
 
-    def count(self, query: EventQuery) -> int:
+    def count(self, query: PastEventQuery) -> int:
         return self._recorded.count(query) + len(self._not_yet_recorded(query))
 
-    def newest(self, query: EventQuery, skip: int, take: int) -> Sequence[AssetEvent]:
+    def newest(self, query: PastEventQuery, skip: int, take: int) -> Sequence[AssetEvent]:
         pending = self._not_yet_recorded(query)
         found = pending[skip : skip + take]
         if len(found) < take:
@@ -44,40 +44,40 @@ class RecordedSource:
             found = [*found, *self._recorded.events(query, past, take - len(found), newest_first=True)]
         return found
 
-    def oldest(self, query: EventQuery, skip: int, take: int) -> Sequence[AssetEvent]:
+    def oldest(self, query: PastEventQuery, skip: int, take: int) -> Sequence[AssetEvent]:
         found = self._recorded.events(query, skip, take, newest_first=False)
         if len(found) == take:
             return found
-        return [*found, *self._behind(query, skip, take, len(found))]
+        return [*found, *self._pending_after(query, skip, take, len(found))]
 
     def newest_sequences(self, uris: Iterable[str]) -> dict[str, int]:
-        """URI to the newest sequence that the ledger knows."""
+        """Return the newest sequence of each URI that the ledger knows."""
         return self._recorded.newest_sequences(uris)
 
     def owner_of(self, name: str) -> str | None:
-        """The URI that a name belongs to."""
+        """Return the URI that a name belongs to, or `None`."""
         return self._recorded.owner_of(name)
 
-    def _behind(self, query: EventQuery, skip: int, take: int, found: int) -> list[AssetEvent]:
+    def _pending_after(self, query: PastEventQuery, skip: int, take: int, found: int) -> list[AssetEvent]:
         pending = self._not_yet_recorded(query)[::-1]
         skip = max(0, skip - self._recorded.count(query)) if found == 0 and skip else 0
         return pending[skip : skip + take - found]
 
-    def _not_yet_recorded(self, query: EventQuery) -> list[AssetEvent]:
-        """What is committed and the evaluator has not read yet, newest first."""
+    def _not_yet_recorded(self, query: PastEventQuery) -> list[AssetEvent]:
+        """Return the events that are committed and that the evaluator has not recorded yet, newest first."""
         if query not in self._pending:
             dated = sorted(self._unknown(query), key=lambda each: each[0], reverse=True)
             once = {event.id: event for _, event in dated}
             self._pending[query] = [event for event in once.values() if query.wants(event)]
         return self._pending[query]
 
-    def _unknown(self, query: EventQuery) -> Iterator[Dated]:
+    def _unknown(self, query: PastEventQuery) -> Iterator[Dated]:
         log = PrefectLog(since=self._recorded.created())
         for pages in (log.artifact_pages(), log.event_pages(query.token)):
             for page in pages:
                 known = self._recorded.known([event.id for _, event in page])
                 unknown = [dated for dated in page if dated[1].id not in known]
                 yield from unknown
-                # The evaluator reads in order: what is older than a page that it knows, it knows too.
+                # The evaluator records in order: if it knows this page, it knows all older ones.
                 if not unknown:
                     break

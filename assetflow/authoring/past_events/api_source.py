@@ -1,4 +1,4 @@
-"""A ledger on another machine, behind assetflow's API, as a source of past events."""
+"""Read past events from a ledger on another machine, through assetflow's API."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import cast
 from urllib.parse import quote
 from uuid import UUID
 
-from assetflow.authoring.reading import EventQuery
+from assetflow.authoring.past_events.reading import PastEventQuery
 from assetflow.authoring.remote import RemoteApi
-from assetflow.core.codec.events import Json, event_from_json
+from assetflow.core.codec.events import recorded_event_from_json
+from assetflow.core.codec.fields import Json
 from assetflow.core.events import AssetEvent
 from assetflow.errors import ApiRefused
 
@@ -19,12 +20,12 @@ IDS_A_POST = 1000
 
 
 class RemoteLedger:
-    """Reads a ledger through its API, page by page and no more than is asked for.
+    """A ledger that is read through its API, page by page, only as far as needed.
 
-    Values under keys that look like secrets are not sent: they are redacted in everything that the API answers.
+    The API redacts values under keys that look like secrets.
 
     Parameters:
-        connect: opens the API; the one that the settings name if nothing else is given.
+        connect: opens the API; by default the one that the settings name.
 
     Raises (all methods):
         ApiUnreachable, ApiRefused: the API does not answer as expected.
@@ -36,19 +37,19 @@ class RemoteLedger:
     def created(self) -> datetime:
         return datetime.fromisoformat(str(self._get("/api/v1/ledger", {})["created"]))
 
-    def count(self, query: EventQuery) -> int:
-        return cast(int, self._get("/api/v1/events/count", _asked(query))["count"])
+    def count(self, query: PastEventQuery) -> int:
+        return cast(int, self._get("/api/v1/events/count", _parameters(query))["count"])
 
-    def events(self, query: EventQuery, skip: int, take: int, *, newest_first: bool) -> Sequence[AssetEvent]:
+    def events(self, query: PastEventQuery, skip: int, take: int, *, newest_first: bool) -> Sequence[AssetEvent]:
         found: list[AssetEvent] = []
-        asked = _asked(query) | {"order": "desc" if newest_first else "asc", "offset": skip}
+        params = _parameters(query) | {"order": "desc" if newest_first else "asc", "offset": skip}
         while len(found) < take:
-            page = self._get("/api/v1/events", asked | {"limit": min(PAGE, take - len(found))})
+            page = self._get("/api/v1/events", params | {"limit": min(PAGE, take - len(found))})
             items = cast("Sequence[Json]", page["items"])
-            found += [event_from_json(item, where="assetflow's API") for item in items]
+            found += [recorded_event_from_json(item, where="assetflow's API") for item in items]
             if page["next"] is None:
                 break
-            asked |= {"cursor": cast(int, page["next"]), "offset": 0}
+            params |= {"cursor": cast(int, page["next"]), "offset": 0}
         return found
 
     def known(self, ids: Sequence[UUID]) -> Collection[UUID]:
@@ -76,14 +77,16 @@ class RemoteLedger:
         with self._connect() as api:
             answer = api.get(path, params)
             if answer is None:
-                raise ApiRefused(f"there is no {path}", where=api.url, fix="Is it an assetflow of the same version?")
+                raise ApiRefused(
+                    f"there is no {path}", where=api.url, fix="Run the same version of assetflow here and there"
+                )
             return answer
 
 
-def _asked(query: EventQuery) -> dict[str, str | int]:
+def _parameters(query: PastEventQuery) -> dict[str, str | int]:
     kind, value = query.token
-    asked: dict[str, str | int] = {kind: value}
+    params: dict[str, str | int] = {kind: value}
     for name, moment in (("after", query.after), ("before", query.before)):
         if moment is not None:
-            asked[name] = moment.isoformat()
-    return asked
+            params[name] = moment.isoformat()
+    return params

@@ -1,7 +1,7 @@
-"""Past events from Prefect itself: artifacts (what tasks recorded) and the event log (what others posted).
+"""Read past events from Prefect itself: from artifacts, which tasks leave, and from the event log.
 
-Both are read newest first and a page at a time, so that the last event costs one page of each, and an event is there as
-soon as its task has committed it, with no evaluator running.
+Both are read newest first and a page at a time, so the last event costs one page of each. An event is there as soon as
+its task has committed it, even if no evaluator is running.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import cast
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from assetflow.authoring.reading import EventQuery
-from assetflow.core.codec.events import Json
+from assetflow.authoring.past_events.reading import PastEventQuery
+from assetflow.core.codec.fields import Json
 from assetflow.core.conditions import Token
 from assetflow.core.events import AssetEvent
 from assetflow.errors import AssetflowError
@@ -30,17 +30,19 @@ Dated = tuple[datetime, AssetEvent]
 
 
 class PrefectLog:
-    """Updates as Prefect holds them, in pages, newest first; pages are not filtered, but for the URI where Prefect can.
+    """The updates that Prefect holds, in pages, newest first.
+
+    The pages hold the updates of all assets, except where Prefect itself can filter by URI.
 
     Parameters:
-        since: older ones are left out.
+        since: the time before which updates are left out, or `None` for all.
     """
 
     def __init__(self, since: datetime | None = None) -> None:
         self._since = since
 
     def artifact_pages(self) -> Iterator[list[Dated]]:
-        """What tasks recorded, with the time at which Prefect stored it."""
+        """Yield the updates that tasks recorded, with the times at which Prefect stored them."""
         for offset in itertools.count(0, ARTIFACT_PAGE):
             body = {
                 "artifacts": {"type": {"any_": [UPDATE_ARTIFACT]}},
@@ -56,7 +58,7 @@ class PrefectLog:
                 return
 
     def event_pages(self, token: Token) -> Iterator[list[Dated]]:
-        """What the event log holds, with the time at which it occurred."""
+        """Yield the updates in the event log, with the times at which they occurred."""
         wanted: dict[str, object] = {"event": {"name": [ASSET_UPDATED, MATERIALIZATION_SUCCEEDED]}, "order": "DESC"}
         if token.kind == "uri":
             wanted["resource"] = {"id": [token.value]}
@@ -76,27 +78,27 @@ class PrefectLog:
 
 
 class PrefectSource:
-    """Reads past events of a Prefect server; what was read once is not read again."""
+    """An `EventSource` on a Prefect server. It reads each page once and keeps it."""
 
     def __init__(self) -> None:
-        self._cached: dict[Token, _Lazy] = {}
+        self._cached: dict[Token, _Replayable] = {}
 
-    def count(self, query: EventQuery) -> int:
+    def count(self, query: PastEventQuery) -> int:
         return sum(1 for _ in self._matching(query))
 
-    def newest(self, query: EventQuery, skip: int, take: int) -> Sequence[AssetEvent]:
+    def newest(self, query: PastEventQuery, skip: int, take: int) -> Sequence[AssetEvent]:
         return list(itertools.islice(self._matching(query), skip, skip + take))
 
-    def oldest(self, query: EventQuery, skip: int, take: int) -> Sequence[AssetEvent]:
+    def oldest(self, query: PastEventQuery, skip: int, take: int) -> Sequence[AssetEvent]:
         return list(self._matching(query))[::-1][skip : skip + take]
 
-    def _matching(self, query: EventQuery) -> Iterator[AssetEvent]:
+    def _matching(self, query: PastEventQuery) -> Iterator[AssetEvent]:
         if query.token not in self._cached:
-            self._cached[query.token] = _Lazy(_newest_first(query.token))
+            self._cached[query.token] = _Replayable(_newest_first(query.token))
         return (event for event in self._cached[query.token] if query.wants(event))
 
 
-class _Lazy:
+class _Replayable:
     """An iterator that can be read again from its beginning."""
 
     def __init__(self, items: Iterator[AssetEvent]) -> None:
@@ -116,9 +118,9 @@ class _Lazy:
 
 
 def _newest_first(token: Token) -> Iterator[AssetEvent]:
-    """All events that a token finds, each once."""
+    """Yield all events that a token finds, each once, newest first."""
     log = PrefectLog()
-    everything = EventQuery(token)
+    everything = PastEventQuery(token)
     streams = (itertools.chain.from_iterable(pages) for pages in (log.artifact_pages(), log.event_pages(token)))
     seen: set[UUID] = set()
     for _, event in heapq.merge(*streams, key=lambda dated: dated[0], reverse=True):
@@ -128,7 +130,7 @@ def _newest_first(token: Token) -> Iterator[AssetEvent]:
 
 
 def _post(path: str, body: object) -> object:
-    # A connection for each page: whoever stops reading leaves none open.
+    # One connection for each page, so a caller that stops reading leaves none open.
     with TaskApi.connect() as api:
         return api.post(path, body)
 
@@ -137,7 +139,7 @@ def _events_of(artifact: Json) -> Sequence[AssetEvent]:
     try:
         return recording_from_artifact(artifact).events
     except AssetflowError:
-        # Refused updates are the evaluator's to keep and show (2.6); they are no past events.
+        # The evaluator keeps refused updates and shows them (contract 2.6); they are not past events.
         return ()
 
 

@@ -1,0 +1,1 @@
+"""Read past events from inside a flow."""

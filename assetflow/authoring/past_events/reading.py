@@ -1,0 +1,243 @@
+"""`inlet_events`: the past events of a task's inlets, loaded on first use. Contract 7.2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Protocol, overload
+
+from prefect.context import TaskRunContext
+
+from assetflow.authoring.metadata import to_outlet
+from assetflow.authoring.triggering import matches
+from assetflow.core.assets import Asset, AssetRef, Outlet
+from assetflow.core.conditions import ConditionLike, Token
+from assetflow.core.events import AssetEvent
+from assetflow.errors import InvalidEvent, InvalidFlow
+from assetflow.prefect_io.internals import flow_run_contexts
+
+_inlets: ContextVar[tuple[Outlet, ...] | None] = ContextVar("assetflow_inlets", default=None)
+
+
+@dataclass(frozen=True)
+class PastEventQuery:
+    """A query for the past events of an asset, a name or an alias, in a span of time.
+
+    Both ends are exclusive and are compared with `event.timestamp`, the producer's clock.
+    """
+
+    token: Token
+    after: datetime | None = None
+    before: datetime | None = None
+
+    def wants(self, event: AssetEvent) -> bool:
+        """Return True if the query finds the event."""
+        late = self.after is None or event.occurred > self.after
+        return late and (self.before is None or event.occurred < self.before) and matches(event, self.token)
+
+
+class EventSource(Protocol):
+    """A place to read past events from.
+
+    Events are in the order of their sequences. Those that are committed but not yet recorded come last.
+    """
+
+    def count(self, query: PastEventQuery) -> int: ...
+
+    def oldest(self, query: PastEventQuery, skip: int, take: int) -> Sequence[AssetEvent]:
+        """Return at most `take` events, oldest first, after leaving out the oldest `skip`."""
+        ...
+
+    def newest(self, query: PastEventQuery, skip: int, take: int) -> Sequence[AssetEvent]:
+        """Return at most `take` events, newest first, after leaving out the newest `skip`."""
+        ...
+
+
+class EventSequence(Sequence[AssetEvent]):
+    """A list of past events, oldest first, that loads only the events you ask for.
+
+    `events[-1]`, `events[-2:]`, `len(events)` and loops work as with a list, and a slice is a list. `after`, `before`,
+    `limit` and `ascending` return a narrower sequence, or one in another order. Contract 7.2.
+    """
+
+    def __init__(
+        self, source: EventSource, query: PastEventQuery, *, ascending: bool = True, limit: int | None = None
+    ) -> None:
+        self._source = source
+        self._query = query
+        self._ascending = ascending
+        self._limit = limit
+        self._count: int | None = None
+
+    def after(self, moment: datetime | str) -> EventSequence:
+        """Return only the events that occurred after a time.
+
+        Parameters:
+            moment: a `datetime` with a time zone, or ISO 8601 text such as "2026-01-01T00:00:00Z".
+
+        Raises:
+            InvalidEvent: it is not a time, or has no time zone.
+        """
+        return self._narrowed(replace(self._query, after=_instant(moment)))
+
+    def before(self, moment: datetime | str) -> EventSequence:
+        """Return only the events that occurred before a time.
+
+        Parameters:
+            moment: a `datetime` with a time zone, or ISO 8601 text such as "2026-01-01T00:00:00Z".
+
+        Raises:
+            InvalidEvent: it is not a time, or has no time zone.
+        """
+        return self._narrowed(replace(self._query, before=_instant(moment)))
+
+    def ascending(self, ascending: bool = True) -> EventSequence:
+        """Return the events oldest first; with `False`, newest first."""
+        return EventSequence(self._source, self._query, ascending=ascending, limit=self._limit)
+
+    def limit(self, count: int) -> EventSequence:
+        """Return at most `count` events from the beginning: the oldest, or the newest after `ascending(False)`.
+
+        Raises:
+            InvalidEvent: `count` is below 0.
+        """
+        if count < 0:
+            raise InvalidEvent(f"the limit {count} is below 0", rule="7.2", fix="Give 0 or more")
+        return EventSequence(self._source, self._query, ascending=self._ascending, limit=count)
+
+    @overload
+    def __getitem__(self, index: int) -> AssetEvent: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[AssetEvent]: ...
+    def __getitem__(self, index: int | slice) -> AssetEvent | list[AssetEvent]:
+        if isinstance(index, slice):
+            return self._slice(index)
+        found = self._from_end(-1 - index, 1) if index < 0 else self._from_start(index, 1)
+        if not found:
+            raise IndexError(f"no event {index}: there are {len(self)}")
+        return found[0]
+
+    def __len__(self) -> int:
+        if self._count is None:
+            self._count = self._source.count(self._query)
+        return self._count if self._limit is None else min(self._count, self._limit)
+
+    def __repr__(self) -> str:
+        return f"<past events of {self._query.token.value}>"
+
+    def _slice(self, index: slice) -> list[AssetEvent]:
+        start, stop, step = index.start, index.stop, index.step
+        if step in (None, 1) and start is not None and start < 0 and stop is None:
+            return self._from_end(0, -start)[::-1]
+        if step in (None, 1) and (start or 0) >= 0 and stop is not None and stop >= 0:
+            return self._from_start(start or 0, max(0, stop - (start or 0)))
+        return self._from_start(0, len(self))[index]
+
+    def _from_start(self, skip: int, take: int) -> list[AssetEvent]:
+        if self._limit is not None:
+            take = min(take, self._limit - skip)
+        read = self._source.oldest if self._ascending else self._source.newest
+        return list(read(self._query, skip, take)) if take > 0 else []
+
+    def _from_end(self, skip: int, take: int) -> list[AssetEvent]:
+        """Return at most `take` events from the end backwards, after leaving out the last `skip`."""
+        if self._limit is not None:
+            # The position of the end depends on the number of events.
+            size = len(self)
+            first = max(0, size - skip - take)
+            return self._from_start(first, size - skip - first)[::-1]
+        read = self._source.newest if self._ascending else self._source.oldest
+        return list(read(self._query, skip, take))
+
+    def _narrowed(self, query: PastEventQuery) -> EventSequence:
+        return EventSequence(self._source, query, ascending=self._ascending, limit=self._limit)
+
+
+class InletEvents(Mapping[Outlet, EventSequence]):
+    """The mapping from a task's inlets to their past events; the type of `inlet_events`.
+
+    `inlet_events[asset]`, `inlet_events[alias]` and `inlet_events[Asset.ref(name="orders")]` are lists of events,
+    oldest first (`EventSequence`). Iterating gives the inlets. Contract 7.2.
+
+    Parameters:
+        inlets: the inlets that may be read.
+        open_source: opens the place where past events are read.
+    """
+
+    def __init__(self, inlets: Iterable[Outlet], open_source: Callable[[], EventSource]) -> None:
+        self._declared = tuple(inlets)
+        self._open_source = open_source
+
+    @property
+    def _inlets(self) -> tuple[Outlet, ...]:
+        return self._declared
+
+    def __getitem__(self, key: Outlet | ConditionLike) -> EventSequence:
+        """Return the past events of an inlet, oldest first.
+
+        Raises:
+            KeyError: it is not a declared inlet.
+        """
+        target, inlets = to_outlet(key), self._inlets
+        if not any(_is_same(target, inlet) for inlet in inlets):
+            declared = ", ".join(map(repr, inlets)) or "none"
+            raise KeyError(f"{target!r} is not a declared inlet (declared: {declared}); add it to inlets=")
+        return EventSequence(self._open_source(), PastEventQuery(target.token))
+
+    def __iter__(self) -> Iterator[Outlet]:
+        return iter(self._inlets)
+
+    def __len__(self) -> int:
+        return len(self._inlets)
+
+
+@contextmanager
+def reading(inlets: tuple[Outlet, ...]) -> Generator[None]:
+    """Declare the inlets of the task whose function runs in the block, in a task run or as a plain function."""
+    token = _inlets.set(inlets)
+    try:
+        yield
+    finally:
+        _inlets.reset(token)
+
+
+def declared_here() -> tuple[Outlet, ...]:
+    """Return the inlets of the running task; in a flow, the assets that it reads and is scheduled on.
+
+    Raises:
+        InvalidFlow: neither a task nor a flow runs here.
+    """
+    context = TaskRunContext.get()
+    if context is not None:
+        return getattr(context.task, "inlets", ())
+    called = _inlets.get()
+    if called is not None:
+        return called
+    flows = [getattr(each.flow, "inlets", None) for each in flow_run_contexts()]
+    if not flows:
+        raise InvalidFlow(
+            "inlet_events was used where neither a task nor a flow runs",
+            rule="7.2",
+            fix="Use it inside a task that has inlets, as in @task(inlets=[orders]), or inside a flow",
+        )
+    return next((declared for declared in flows if declared is not None), ())
+
+
+def _is_same(asked: Outlet, inlet: Outlet) -> bool:
+    if asked.token == inlet.token:
+        return True
+    assets = {type(asked), type(inlet)} == {Asset, AssetRef}
+    return assets and getattr(asked, "name", None) == getattr(inlet, "name", None)
+
+
+def _instant(value: datetime | str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError as error:
+        raise InvalidEvent(f"{value!r} is not a time", rule="7.2", fix="Write 2026-01-01T00:00:00Z") from error
+    if moment.tzinfo is None:
+        raise InvalidEvent(f"{value!r} has no time zone", rule="7.2", fix="Write 2026-01-01T00:00:00Z")
+    return moment

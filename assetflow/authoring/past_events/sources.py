@@ -1,0 +1,115 @@
+"""Choose the source of past events, and ask it for names and sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from prefect.settings import PREFECT_API_URL
+
+from assetflow.authoring.past_events.api_source import RemoteLedger
+from assetflow.authoring.past_events.prefect_source import PrefectSource
+from assetflow.authoring.past_events.reading import EventSource, InletEvents, declared_here
+from assetflow.authoring.past_events.recorded_source import RecordedSource
+from assetflow.core.assets import Asset, AssetRef, Outlet
+from assetflow.core.codec.schedules import FlowDeclaration
+from assetflow.errors import ApiRefused, ApiUnreachable, AssetflowError
+from assetflow.prefect_io.internals import flow_run_contexts
+from assetflow.settings import get_settings
+
+if TYPE_CHECKING:
+    from assetflow.authoring.past_events.ledger_source import LocalLedger
+
+
+def open_source() -> EventSource:
+    """Return the nearest source of past events: the local ledger, else one behind assetflow's API, else Prefect."""
+    return _ledger() or PrefectSource()
+
+
+class CurrentInletEvents(InletEvents):
+    """The past events of the running task's or flow's inlets, as an imported name.
+
+    >>> from assetflow import Asset, inlet_events, task
+    >>> orders = Asset("s3://shop/orders")
+    >>> @task(inlets=[orders])
+    ... def compare() -> float:
+    ...     newest, before = inlet_events[orders][-1], inlet_events[orders][-2]
+    ...     return newest.extra["rows"] / before.extra["rows"]
+
+    It is also the default of a parameter of the same name. In a flow, the inlets are the assets that the flow reads and
+    is scheduled on. Calling it, `inlet_events()`, returns the mapping of the running task or flow, to be passed on.
+    Contract 7.2.
+
+    Raises:
+        InvalidFlow: it is used where neither a task nor a flow runs.
+    """
+
+    def __init__(self) -> None:
+        super().__init__((), open_source)
+
+    def __call__(self) -> InletEvents:
+        return InletEvents(self._inlets, open_source)
+
+    def __repr__(self) -> str:
+        return "<inlet_events of the running task or flow>"
+
+    def __reduce__(self) -> str:
+        return "inlet_events"
+
+    @property
+    def _inlets(self) -> tuple[Outlet, ...]:
+        return declared_here()
+
+
+inlet_events = CurrentInletEvents()
+
+
+def newest_sequences(assets: Iterable[Outlet]) -> dict[str, int]:
+    """Return the newest sequence of each URI that the ledger knows now; nothing if there is no ledger to ask."""
+    uris = [asset.uri for asset in assets if isinstance(asset, Asset | AssetRef) and asset.uri is not None]
+    ledger = _ledger() if uris else None
+    # Useful to have, but not worth failing for.
+    with suppress(ApiUnreachable, ApiRefused):
+        return {} if ledger is None else ledger.newest_sequences(uris)
+    return {}
+
+
+def resolve_name(name: str) -> str | None:
+    """Return the URI of the asset with this name, or `None` if neither the ledger nor the current flow knows it."""
+    ledger = _ledger()
+    owner = None
+    with suppress(ApiUnreachable, ApiRefused):
+        owner = None if ledger is None else ledger.owner_of(name)
+    if owner is not None:
+        return owner
+    for context in flow_run_contexts():
+        declaration = getattr(context.flow, "declaration", None)
+        if isinstance(declaration, FlowDeclaration):
+            declared = (*declaration.produces, *declaration.reads, *declaration.options.schedule.named_assets)
+            for asset in declared:
+                if isinstance(asset, Asset) and asset.name == name:
+                    return asset.uri
+    return None
+
+
+def _ledger() -> RecordedSource | None:
+    """Return the ledger on this machine, else the one behind ASSETFLOW_API_URL, else `None`."""
+    local = _local_ledger()
+    if local is not None:
+        return RecordedSource(local)
+    return RecordedSource(RemoteLedger()) if get_settings().api_url else None
+
+
+def _local_ledger() -> LocalLedger | None:
+    """Return the ledger on this machine if it belongs to the Prefect server of this run, else `None`."""
+    settings = get_settings()
+    if not settings.database_url and not (settings.home / "ledger.db").exists():
+        return None
+    # Importing SQLAlchemy takes half a second, and most tasks run without a ledger on their machine.
+    from assetflow.authoring.past_events.ledger_source import LocalLedger
+
+    try:
+        return LocalLedger(PREFECT_API_URL.value() or "")
+    except AssetflowError:
+        return None

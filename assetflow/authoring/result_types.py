@@ -1,0 +1,103 @@
+"""Types for type checkers: the result of a call of a task or an `@asset`, by the result type of its function.
+
+A generator with outlets is run to its end, so its call returns what the generator returns. A DataFrame that an `@asset`
+returns is published, and the call returns a `Published`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Never, ParamSpec, Protocol, TypeVar, Unpack, overload
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from assetflow.authoring.asset_decorator import AssetDefinition
+    from assetflow.authoring.metadata import Metadata, OutletValues
+    from assetflow.authoring.prefect_schedules import FlowSchedule
+    from assetflow.authoring.tasks import AssetTask
+    from assetflow.authoring.timing_options import FlowKeywords, UnnamedFlowKeywords
+    from assetflow.core.assets import Asset
+    from assetflow.core.schedules import WhilePaused
+    from assetflow.spark.publish import Published
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class OutletTaskDecorator(Protocol):
+    """The decorator of a task with outlets."""
+
+    # A function without annotations matches every overload, so the one for `Never` catches it.
+    @overload
+    def __call__(  # pyright: ignore[reportOverlappingOverload]
+        self, fn: Callable[P, Never], /
+    ) -> AssetTask[P, Any]: ...
+    @overload
+    def __call__(self, fn: Callable[P, Generator[Any, Any, R]], /) -> AssetTask[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, Iterator[Metadata]], /) -> AssetTask[P, None]: ...
+    @overload
+    def __call__(
+        self, fn: Callable[P, AsyncGenerator[Any, Any] | AsyncIterator[Metadata]], /
+    ) -> AssetTask[P, Coroutine[Any, Any, None]]: ...
+    @overload
+    def __call__(self, fn: Callable[P, R], /) -> AssetTask[P, R]: ...
+
+
+class AssetFunctionDecorator(Protocol):
+    """`asset` with the function or with options, and the decorator that the options give: both take either."""
+
+    # The order matters: a function without annotations matches every overload, so the one for `Never` catches it; a
+    # function that returns None matches `DataFrame | None` too.
+    @overload
+    def __call__(  # pyright: ignore[reportOverlappingOverload]
+        self, fn: Callable[..., Never], /
+    ) -> AssetDefinition[..., Any]: ...
+    @overload
+    def __call__(  # pyright: ignore[reportOverlappingOverload]
+        self, fn: Callable[..., None], /
+    ) -> AssetDefinition[..., None]: ...
+    @overload
+    def __call__(self, fn: Callable[..., DataFrame], /) -> AssetDefinition[..., Published]: ...
+    @overload
+    def __call__(self, fn: Callable[..., DataFrame | None], /) -> AssetDefinition[..., Published | None]: ...
+    @overload
+    def __call__(
+        self, fn: Callable[..., Mapping[Asset, DataFrame]], /
+    ) -> AssetDefinition[..., dict[Asset, Published]]: ...
+    @overload
+    def __call__(self, fn: Callable[..., Generator[Any, Any, R]], /) -> AssetDefinition[..., R]: ...
+    @overload
+    def __call__(self, fn: Callable[..., R], /) -> AssetDefinition[..., R]: ...
+    @overload
+    def __call__(
+        self,
+        fn: None = None,
+        /,
+        *,
+        schedule: FlowSchedule = None,
+        uri: str | None = None,
+        name: str | None = None,
+        group: str = "",
+        extra: Mapping[str, object] | None = None,
+        spark: bool | Mapping[str, Any] | None = None,
+        coalesce: bool = False,
+        while_paused: WhilePaused = "drop",
+        **options: Unpack[UnnamedFlowKeywords],
+    ) -> AssetFunctionDecorator: ...
+
+
+class AssetDecorator(AssetFunctionDecorator, Protocol):
+    """The type of `asset`, which also has the method `multi`."""
+
+    def multi(
+        self,
+        *,
+        outlets: OutletValues,
+        schedule: FlowSchedule = None,
+        spark: bool | Mapping[str, Any] | None = None,
+        coalesce: bool = False,
+        while_paused: WhilePaused = "drop",
+        **options: Unpack[FlowKeywords],
+    ) -> AssetFunctionDecorator: ...

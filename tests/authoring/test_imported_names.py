@@ -1,0 +1,130 @@
+"""`from assetflow import outlet_events, inlet_events`: mappings inside a task, errors elsewhere."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import cloudpickle
+import pytest
+
+from assetflow import Asset, AssetAlias, Metadata, inlet_events, outlet_events, task
+from assetflow.authoring.recording import current_recording
+from assetflow.errors import InvalidFlow, OutletError
+
+ORDERS, CUSTOMERS, OTHER = Asset("s3://b/orders"), Asset("s3://b/customers"), Asset("s3://b/other")
+ALIAS = AssetAlias("latest")
+
+
+def extras() -> list[object]:
+    recording = current_recording()
+    assert recording is not None
+    return [(update.asset.uri, update.extra, update.aliases) for update in recording.outcome.updates()]
+
+
+@task(outlets=[ORDERS, ALIAS])
+def writes() -> list[object]:
+    outlet_events[ORDERS].extra = {"rows": 3}
+    outlet_events[ORDERS].extra["day"] = 1
+    outlet_events()[ORDERS].extra["hour"] = 2
+    outlet_events[ALIAS].add(CUSTOMERS, extra={"rows": 4})
+    return extras()
+
+
+@task(outlets=[ORDERS, ALIAS])
+def asks_outlets() -> list[object]:
+    found: list[object] = [list(outlet_events), len(outlet_events), ORDERS in outlet_events, OTHER in outlet_events]
+    return [*found, outlet_events.get(OTHER), outlet_events.get(ALIAS) is not None]
+
+
+@task(inlets=[ORDERS, ALIAS])
+def asks_inlets() -> list[object]:
+    found: list[object] = [list(inlet_events), len(inlet_events), ORDERS in inlet_events, OTHER in inlet_events]
+    return [*found, inlet_events.get(OTHER), [repr(events) for events in inlet_events.values()]]
+
+
+def test_an_extra_that_is_assigned_is_recorded() -> None:
+    assert writes.fn() == [
+        (ORDERS.uri, {"rows": 3, "day": 1, "hour": 2}, ()),
+        (CUSTOMERS.uri, {"rows": 4}, ("latest",)),
+    ]
+
+
+def test_outlet_events_has_get_in_and_iteration() -> None:
+    assert asks_outlets.fn() == [[ORDERS, ALIAS], 2, True, False, None, True]
+
+
+def test_inlet_events_has_get_in_and_iteration() -> None:
+    shown = [f"<past events of {ORDERS.uri}>", "<past events of latest>"]
+    assert asks_inlets.fn() == [[ORDERS, ALIAS], 2, True, False, None, shown]
+
+
+def test_assets_that_are_not_declared_are_refused() -> None:
+    @task(inlets=[ORDERS], outlets=[ORDERS])
+    def asks(ask: Callable[[], object]) -> None:
+        ask()
+
+    with pytest.raises(OutletError, match="to the task's outlets"):
+        asks.fn(lambda: outlet_events[OTHER])
+    with pytest.raises(KeyError, match="is not a declared inlet"):
+        asks.fn(lambda: inlet_events[OTHER])
+
+
+OUTSIDE: list[Callable[[], Any]] = [
+    lambda: outlet_events[ORDERS],
+    lambda: outlet_events(),
+    lambda: list(outlet_events),
+    lambda: ORDERS in outlet_events,
+    lambda: outlet_events.get(ORDERS),
+    lambda: inlet_events[ORDERS],
+    lambda: inlet_events(),
+    lambda: list(inlet_events),
+    lambda: ORDERS in inlet_events,
+    lambda: inlet_events.get(ORDERS),
+]
+
+
+@pytest.mark.parametrize("use", OUTSIDE, ids=range(len(OUTSIDE)))
+def test_outside_of_a_task_the_error_says_what_to_do(use: Callable[[], Any]) -> None:
+    with pytest.raises(InvalidFlow, match=r"was used where .* runs\. Use it inside a task that has"):
+        use()
+
+
+def test_in_a_task_without_outlets_outlet_events_is_an_error() -> None:
+    @task(inlets=[ORDERS])
+    def reads() -> None:
+        outlet_events[ORDERS].extra = {}
+
+    with pytest.raises(InvalidFlow, match="no task with outlets"):
+        reads.fn()
+
+
+def test_after_the_task_no_recording_and_no_inlets_are_left() -> None:
+    asks_outlets.fn()
+
+    @task(inlets=[ORDERS])
+    def generates() -> Any:
+        yield 1
+
+    assert next(iter(generates.fn())) == 1
+    for names in (outlet_events, inlet_events):
+        with pytest.raises(InvalidFlow):
+            names()
+
+
+def test_they_can_be_shown_and_sent_to_a_worker_from_anywhere() -> None:
+    for names, shown in ((outlet_events, "outlet_events"), (inlet_events, "inlet_events")):
+        assert shown in repr(names)
+        assert pickle.loads(pickle.dumps(names)) is names
+        assert cloudpickle.loads(cloudpickle.dumps(names)) is names
+
+
+def test_metadata_and_an_assigned_extra_are_merged() -> None:
+    @task(outlets=[ORDERS])
+    def both() -> Any:
+        outlet_events[ORDERS].extra = {"a": 1}
+        yield Metadata(ORDERS, {"b": 2})
+        return extras()
+
+    assert both.fn() == [(ORDERS.uri, {"a": 1, "b": 2}, ())]

@@ -1,0 +1,205 @@
+"""The options about time and amounts: what `@flow` and `@asset` make of them, and what they refuse (9.16)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from assetflow import Asset, AssetAndTimeSchedule, AtLeast, PartitionedAssetTimetable, asset, flow
+from assetflow.core.codec.schedules import declaration_from_text, declaration_to_text
+from assetflow.core.conditions import AssetAll, Since, Times, Within
+from assetflow.core.timing import Deadline, Intake, Opening
+from assetflow.errors import AssetflowError, InvalidSchedule, InvalidTimetable
+from assetflow.partitions import DayWindow, RollupMapper, StartOfDayMapper
+from assetflow.timetables import CronTriggerTimetable, DeltaTriggerTimetable
+
+A, B, C = Asset("a"), Asset("b"), Asset("c")
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+SIX = CronTriggerTimetable("0 6 * * *", timezone="Europe/Berlin")
+MORNINGS = AssetAndTimeSchedule(timetable=SIX, assets=A & B, until="0 22 * * *")
+KEYED = PartitionedAssetTimetable(assets=A & B)
+
+
+def report() -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("given", "intake", "deadline"),
+    [
+        ({}, Intake(), None),
+        ({"debounce": MINUTE, "max_wait": HOUR}, Intake(debounce=MINUTE, max_wait=HOUR), None),
+        ({"min_events": 2, "max_events": 3, "cooldown": HOUR}, Intake(None, None, 2, 3, HOUR), None),
+        ({"deadline": HOUR}, Intake(), Deadline(HOUR)),
+        ({"deadline": HOUR, "on_deadline": "skip"}, Intake(), Deadline(HOUR, then="skip")),
+    ],
+)
+def test_a_flow_keeps_them(given: Any, intake: Intake, deadline: Deadline | None) -> None:
+    options = flow(schedule=A, **given)(report).declaration.options
+    assert (options.intake, options.deadline) == (intake, deadline)
+    of_asset = asset(schedule=A, **given)(report).declaration.options
+    of_assets = asset.multi(outlets=[B, C], schedule=A, **given)(report).declaration.options
+    assert of_asset == of_assets == options
+
+
+def test_a_text_is_a_cron_in_the_zone_of_the_opening_hours() -> None:
+    options = flow(schedule=MORNINGS, deadline="0 8 * * *")(report).declaration.options
+    assert options.schedule.opening == Opening(SIX, CronTriggerTimetable("0 22 * * *", "Europe/Berlin"))
+    assert options.deadline == Deadline(at=CronTriggerTimetable("0 8 * * *", "Europe/Berlin"))
+
+
+@pytest.mark.parametrize(
+    ("timetable", "zone"), [("0 6 * * *", "UTC"), (SIX, "Europe/Berlin"), (DeltaTriggerTimetable(HOUR), "UTC")]
+)
+def test_until_is_in_the_zone_of_the_timetable(timetable: Any, zone: str) -> None:
+    opening = AssetAndTimeSchedule(timetable=timetable, assets=A, until="0 22 * * *").as_schedule().opening
+    assert opening is not None
+    assert opening.until == CronTriggerTimetable("0 22 * * *", zone)
+
+
+@pytest.mark.parametrize("assets", [A & B, [A, B], KEYED])
+def test_opening_hours_stand_beside_what_the_assets_are(assets: Any) -> None:
+    plain = flow(schedule=assets)(report).schedule
+    opened = flow(schedule=AssetAndTimeSchedule(timetable="@daily", assets=assets))(report).schedule
+    assert (opened.condition, opened.partitioning) == (plain.condition, plain.partitioning)
+    assert opened.opening == Opening(CronTriggerTimetable("@daily"))
+
+
+def test_a_deployment_stores_them() -> None:
+    made = flow(schedule=MORNINGS, deadline="0 8 * * *", on_deadline="run", debounce=MINUTE, max_wait=HOUR)(report)
+    assert declaration_from_text(declaration_to_text(made.declaration)) == made.declaration
+
+
+def test_with_options_changes_what_is_given_and_none_takes_an_option_away() -> None:
+    made = flow(schedule=A, cooldown=HOUR, debounce=MINUTE, max_wait=HOUR, deadline=HOUR, on_deadline="run")(report)
+
+    def options(**given: Any) -> tuple[Intake, Deadline | None]:
+        changed = made.with_options(**given).declaration.options
+        return changed.intake, changed.deadline
+
+    intake, deadline = Intake(MINUTE, HOUR, cooldown=HOUR), Deadline(HOUR, then="run")
+    assert options(retries=2) == (intake, deadline)
+    assert options(cooldown=None) == (Intake(MINUTE, HOUR), deadline)
+    assert options(debounce=None, max_wait=None, min_events=3) == (Intake(min_events=3, cooldown=HOUR), deadline)
+    assert options(deadline=2 * HOUR) == (intake, Deadline(2 * HOUR, then="run"))
+    assert options(deadline=None) == (intake, None)
+    assert options(on_deadline="skip") == (intake, Deadline(HOUR, then="skip"))
+    assert options(on_deadline=None) == (intake, Deadline(HOUR))
+    assert made.with_options(schedule=MORNINGS, deadline="0 8 * * *").declaration.options.deadline == Deadline(
+        at=CronTriggerTimetable("0 8 * * *", "Europe/Berlin"), then="run"
+    )
+    assert made.with_options(retries=2).retries == 2
+    with pytest.raises(InvalidSchedule, match="max_wait limits nothing"):
+        made.with_options(debounce=None)
+    with pytest.raises(InvalidSchedule, match="need a schedule on assets"):
+        made.with_options(schedule=None)
+
+
+def test_with_options_of_an_asset_keeps_them() -> None:
+    made = asset(schedule=A, cooldown=HOUR)(report)
+    assert made.with_options(retries=1).declaration.options.intake == Intake(cooldown=HOUR)
+    assert made.with_options(cooldown=None, min_events=2).declaration.options.intake == Intake(min_events=2)
+
+
+def test_an_asset_that_a_flow_makes_has_what_other_conditions_have() -> None:
+    made = asset(report)
+    asset_of = made.asset
+    assert made.times(3) == Times(asset_of, 3)
+    both = asset.multi(outlets=[A, B])(report)
+    assert both.within(HOUR) == Within(A & B, HOUR)
+    assert both.since("@daily", timezone="Europe/Berlin") == Since(
+        A & B, CronTriggerTimetable("@daily", "Europe/Berlin")
+    )
+    assert AtLeast(1, made, B) == AtLeast(1, asset_of, B)
+    with pytest.raises(InvalidSchedule, match=r"times\(\) counts the updates of one asset"):
+        both.times(2)
+
+
+def refused(**options: Any) -> Callable[[], object]:
+    return lambda: flow(**options)(report)
+
+
+def opening(**options: Any) -> Callable[[], object]:
+    return lambda: flow(schedule=AssetAndTimeSchedule(**{"timetable": "@daily", "assets": A, **options}))(report)
+
+
+any_asset: Any = A & B
+REFUSED: list[tuple[Callable[[], object], str]] = [
+    # a span that is not above zero, or over 366 days
+    *((refused(schedule=A, **{name: timedelta()}), f"{name} has to be longer") for name in ("cooldown", "debounce")),
+    (refused(schedule=A, min_events=1, max_wait=-HOUR), "max_wait has to be longer"),
+    (refused(schedule=A, deadline=timedelta()), "deadline has to be longer"),
+    (refused(schedule=A, cooldown=timedelta(days=367)), "cooldown is longer than 366 days"),
+    (refused(schedule=A, cooldown=5), "cooldown is 5, not a timedelta"),
+    (refused(schedule=A, deadline=5), "deadline is 5, not a timedelta"),
+    (lambda: (A & B).within(timedelta()), "within has to be longer"),
+    (lambda: (A & B).within(timedelta(days=367)), "within is longer than 366 days"),
+    # n below 1
+    *((refused(schedule=A, **{name: 0}), f"{name} has to be a whole number") for name in ("min_events", "max_events")),
+    (refused(schedule=A, max_events=True), "max_events has to be a whole number"),
+    (lambda: A.times(0), "times has to be a whole number"),
+    (lambda: AtLeast(0, A), "AtLeast has to be a whole number"),
+    (lambda: AtLeast(3, A, B), "has 2 members"),
+    # `times` on a combination
+    (lambda: any_asset.times(2), "one asset, reference or alias, not of a AND b"),
+    # a window without effect
+    (refused(schedule=A.within(HOUR)), "within has no effect on a: a single update"),
+    (refused(schedule=(A | B).since("@daily")), "since has no effect on a OR b: a single update"),
+    (refused(schedule=[A, (B & B).within(HOUR)]), "within has no effect on b AND b: a single update"),
+    (refused(schedule=AssetAll().within(HOUR) & A), "within has no effect on always"),
+    # options without a schedule on assets
+    (refused(cooldown=HOUR), "need a schedule on assets"),
+    (refused(schedule="@daily", debounce=HOUR), "need a schedule on assets"),
+    (refused(schedule="@daily", deadline=HOUR), "need a schedule on assets"),
+    # max_wait with neither debounce nor min_events, or below debounce
+    (refused(schedule=A, max_wait=HOUR), "max_wait limits nothing"),
+    (refused(schedule=A, max_wait=MINUTE, debounce=HOUR), "max_wait is shorter than debounce"),
+    (refused(schedule=A, min_events=3, max_events=2), "min_events 3 is more than max_events 2"),
+    # max_events where one update is not enough
+    (refused(schedule=A & B, max_events=1), "a single update does not satisfy a AND b"),
+    (refused(schedule=A.times(2), max_events=2), "a single update does not satisfy a 2 times"),
+    (
+        refused(
+            schedule=PartitionedAssetTimetable(
+                assets=A, default_partition_mapper=RollupMapper(upstream_mapper=StartOfDayMapper(), window=DayWindow())
+            ),
+            max_events=1,
+        ),
+        "a single update does not satisfy a",
+    ),
+    # on_deadline without deadline, or unknown
+    (refused(schedule=A, on_deadline="run"), "on_deadline needs a deadline"),
+    (refused(schedule=A, deadline=HOUR, on_deadline="stop"), "on_deadline is 'stop'"),
+    # a deadline at a time of day without opening hours, or with partitions
+    (refused(schedule=A, deadline="0 8 * * *"), "a deadline at a time of day needs"),
+    (
+        refused(schedule=AssetAndTimeSchedule(timetable="@daily", assets=KEYED), deadline="0 8 * * *"),
+        "a deadline at a time of day needs",
+    ),
+    (opening(until="@daily"), "until has the times of the timetable"),
+    # types
+    (opening(timetable=5), "a timetable"),
+    (opening(until=[A]), "a timetable"),
+    (opening(timetable="orders"), "orders"),
+    (opening(until="tomorrow"), "tomorrow"),
+    (opening(assets="orders"), "orders"),
+    (refused(schedule=MORNINGS, deadline="tomorrow"), "tomorrow"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), REFUSED, ids=[message for _, message in REFUSED])
+def test_what_cannot_work_is_refused_and_the_error_says_what_to_do(make: Callable[[], object], message: str) -> None:
+    with pytest.raises((InvalidSchedule, InvalidTimetable)) as caught:
+        make()
+    error: AssetflowError = caught.value
+    assert message in error.message
+    assert error.fix
+
+
+def test_the_error_names_the_flow() -> None:
+    with pytest.raises(InvalidSchedule, match=r"^flow report: max_wait limits nothing"):
+        flow(schedule=A, max_wait=HOUR)(report)
+    with pytest.raises(InvalidSchedule, match=r"^flow report: max_events splits the queue"):
+        asset(schedule=A & B, max_events=1)(report)

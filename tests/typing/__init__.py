@@ -1,0 +1,1 @@
+"""A user's files, as both type checkers see them; `test_checkers.py` runs them."""
