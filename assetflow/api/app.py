@@ -1,4 +1,4 @@
-"""The application: the routes, before them the guard, behind them a ledger."""
+"""Create the FastAPI application: its routes, with the guard in front of them."""
 
 from __future__ import annotations
 
@@ -12,28 +12,31 @@ from fastapi import FastAPI
 
 from assetflow.api import metrics, v1, v2
 from assetflow.api.backend import Backend
+from assetflow.api.keys import right_for
 from assetflow.api.problems import Problem, add_handlers
 from assetflow.api.responses import Json
 from assetflow.api.security import Access, Guard
 
 OPENAPI = "/api/openapi.json"
-# As many as the ledger has connections: more would wait for one, and hold up what needs none.
+# One thread for each of the ledger's connections: more would wait for one, and block requests that need none.
 THREADS = 12
 
 _ABOUT = """
 Assets, their events, and the flows that run on them.
 
 `/api/v2` has Airflow's paths and shapes; a consumer `flow/deployment` is the Dag `flow.deployment`. `/api/v1` is
-assetflow's own. Errors are problem documents (RFC 9457). With a key, every request but the health check has to show it:
-`Authorization: Bearer <key>` or `X-API-Key: <key>`.
+assetflow's own. Errors are problem documents (RFC 9457). With a key, every request but the health check has to show
+one: `Authorization: Bearer <key>` or `X-API-Key: <key>`. Each operation names what its key has to allow: `read`, `emit`
+or `operate`.
 """
 
 
 def create_app(backend: Backend, access: Access | None = None) -> FastAPI:
-    """The API on a ledger. Other routes (pages) may be added to it; the guard stands before them too.
+    """Create the API of an installation. The guard also protects routes that are added later, such as pages.
 
     Parameters:
-        access: who may call; without it this machine only, and without a key.
+        backend: the installation that the routes work on.
+        access: who may call; by default only this machine, without a key.
     """
     app = FastAPI(
         title="assetflow",
@@ -66,7 +69,7 @@ async def _lifespan(_app: FastAPI) -> AsyncGenerator[None]:
 
 
 def _document(app: FastAPI) -> None:
-    """The OpenAPI document: problems instead of FastAPI's own errors, and the ways to show the key."""
+    """Describe problem documents and keys in the OpenAPI document, instead of FastAPI's own errors."""
     described = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -85,9 +88,12 @@ def _document(app: FastAPI) -> None:
             "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
         }
         document["security"] = [{}, {"bearer": []}, {"header": []}]
-        for path in document["paths"].values():
-            for operation in cast("dict[str, dict[str, Any]]", path).values():
+        for path, operations in document["paths"].items():
+            for method, operation in cast("dict[str, dict[str, Any]]", operations).items():
                 _document_operation(operation)
+                if not app.state.access.is_open(path):
+                    right = right_for(method.upper(), path)
+                    operation["security"] = [{}, {"bearer": [right]}, {"header": [right]}]
         app.openapi_schema = document
         return document
 
@@ -100,4 +106,4 @@ def _document_operation(operation: dict[str, Any]) -> None:
     if "422" in responses:
         content = responses["422"].get("content", {})
         own = {kind: each for kind, each in content.items() if "HTTPValidationError" not in str(each)}
-        responses["422"] = {"description": "A field is not as it has to be", "content": own | problem}
+        responses["422"] = {"description": "A field is not valid", "content": own | problem}

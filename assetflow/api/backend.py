@@ -1,26 +1,18 @@
-"""What the routes work on: a ledger, Prefect, and the evaluator that may run in the same process."""
+"""The backend of the routes: an installation, and the evaluator that may run in the same process."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import Depends, Request
 
-from assetflow.ledger import Ledger
-from assetflow.ledger.reader import Reader
-from assetflow.prefect_io.rest import PrefectApi, prefect_api
+from assetflow.ledger.read.reader import Reader
+from assetflow.operations.installation import Installation
 
 SIMULATIONS = 2
-
-OpenPrefect = Callable[[], AbstractAsyncContextManager[PrefectApi]]
-
-
-def _nothing() -> None: ...
 
 
 def _no_troubles() -> dict[str, str]:
@@ -28,23 +20,15 @@ def _no_troubles() -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Backend:
-    """What the API works on.
+class Backend(Installation):
+    """The installation that the routes work on.
 
     Attributes:
-        ledger: open for reading and writing.
-        prefect: opens Prefect's API, for what is done there: runs, switches.
-        on_recorded: is called, from any thread, after something that may have led to decisions.
-        troubles: what the evaluator of this process cannot do now, with the reasons.
-        now: the clock.
-        simulations: lets in so many simulations at once.
+        troubles: returns what the evaluator of this process cannot do now, with the reasons.
+        simulations: limits how many simulations run at a time.
     """
 
-    ledger: Ledger
-    prefect: OpenPrefect = prefect_api
-    on_recorded: Callable[[], None] = _nothing
     troubles: Callable[[], dict[str, str]] = _no_troubles
-    now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
     simulations: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SIMULATIONS))
 
 

@@ -1,4 +1,4 @@
-"""Pages, and the values that requests hold: numbers that a ledger can hold, times in UTC."""
+"""Pages of lists, and the types of request values: numbers that the ledger can store, times in UTC, plain text."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Annotated
 from fastapi import Path, Query
 from pydantic import AfterValidator, Field
 
+from assetflow.core.json_data import is_plain_text
+
 LARGEST = 2**63 - 1
 MOST = 1000
 
@@ -16,28 +18,28 @@ def _in_utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except OverflowError as error:
-        raise ValueError("it is outside of the years 1 to 9999") from error
+        raise ValueError("not in the years 1 to 9999") from error
 
 
-def _without_nul(text: str) -> str:
-    if "\x00" in text:
-        raise ValueError("it holds the character NUL")
+def _plain(text: str) -> str:
+    if not is_plain_text(text):
+        raise ValueError("contains the character NUL or a lone surrogate")
     return text
 
 
 Moment = Annotated[datetime, AfterValidator(_in_utc)]
-Text = Annotated[str, Field(max_length=1500), AfterValidator(_without_nul)]
+Text = Annotated[str, Field(max_length=1500), AfterValidator(_plain)]
 Number = Annotated[int, Path(ge=0, le=LARGEST)]
-Limit = Annotated[int, Query(ge=1, le=MOST, description="At most so many.")]
-Offset = Annotated[int, Query(ge=0, le=LARGEST, description="Leave so many out; to page on, a cursor is faster.")]
-After = Annotated[int, Query(ge=0, le=LARGEST, description="The `next` of the page before.")]
+Limit = Annotated[int, Query(ge=1, le=MOST, description="The largest number of items.")]
+Offset = Annotated[int, Query(ge=0, le=LARGEST, description="Skip this many items; a cursor is faster.")]
+After = Annotated[int, Query(ge=0, le=LARGEST, description="The `next` of the previous page.")]
 
 
 def page(items: list[dict[str, object]], following: object = None) -> dict[str, object]:
-    """A page: `items`, and `next`, which asks for the page behind; none behind the last one."""
+    """Return a page: `items`, and `next`, the cursor of the next page, or `None` on the last one."""
     return {"items": items, "next": following}
 
 
 def following(items: list[dict[str, object]], limit: int, key: str) -> object:
-    """What asks for the next page: the key of the last item, if the page is full."""
+    """Return the cursor of the next page: the key of the last item if the page is full, else `None`."""
     return items[-1][key] if len(items) == limit else None

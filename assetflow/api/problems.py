@@ -1,4 +1,4 @@
-"""Errors as problem documents (RFC 9457), with what an `AssetflowError` knows: code, place, what to do, rule."""
+"""Answer errors with problem documents (RFC 9457), which carry the parts of an `AssetflowError`."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _SHOWN = 100
 
 
 class FieldError(BaseModel):
-    """What is wrong with one field."""
+    """The error in one field."""
 
-    loc: list[str | int] = Field(description="The place: body, query or path, then the names on the way.")
+    loc: list[str | int] = Field(description="The place: body, query or path, then the names down to the field.")
     msg: str
     type: str
 
@@ -52,25 +52,25 @@ class FieldError(BaseModel):
 class Problem(BaseModel):
     """What went wrong, where, and what to do about it (RFC 9457)."""
 
-    type: str = Field(description="A name of the kind of problem: `urn:assetflow:` and its code.")
+    type: str = Field(description="The kind of problem: `urn:assetflow:` and its code.")
     title: str
     status: int
     detail: str
     code: str
     where: str | None = None
     fix: str | None = None
-    rule: str | None = Field(default=None, description="The rule of the contract that is not met.")
-    errors: list[FieldError] | None = Field(default=None, description="Of a 422: each field, with the reason.")
+    rule: str | None = Field(default=None, description="The rule of the contract that is broken.")
+    errors: list[FieldError] | None = Field(default=None, description="For a 422: each wrong field, with the reason.")
 
 
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The problems that a route may answer with, for its documentation; those of every route are added."""
+    """Return the OpenAPI responses for the problems of a route, with those that every route shares."""
     return {
         status: {
             "description": HTTPStatus(status).phrase,
             "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
         }
-        for status in sorted({400, 401, 403, 503, *statuses})
+        for status in sorted({400, 401, 403, 429, 503, *statuses})
     }
 
 
@@ -85,7 +85,7 @@ def problem(
     errors: Sequence[Mapping[str, object]] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Json:
-    """An answer that is a problem document; what is empty is left out."""
+    """Return a problem document as the response, without its empty parts."""
     phrase = HTTPStatus(status).phrase
     code = code or phrase.lower().replace(" ", "-")
     document: dict[str, object] = {
@@ -101,7 +101,7 @@ def problem(
 
 
 def problem_of(error: AssetflowError) -> Json:
-    """The answer to a request that led to this error; what is no case of its own is the request's fault (422)."""
+    """Return the response for an error. An error without a status of its own is the client's fault: 422."""
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 422)
     headers = {"retry-after": "1"} if status == 503 else None
     errors = None
@@ -121,7 +121,7 @@ def problem_of(error: AssetflowError) -> Json:
 
 
 def field_errors(found: Sequence[Any]) -> list[dict[str, object]]:
-    """What pydantic found wrong, without the values: they may be secret, or not even be text."""
+    """Return pydantic's errors without the values, which may be secret or not be valid text."""
     return [
         {"loc": [_part(part) for part in each["loc"]], "msg": str(each["msg"])[:500], "type": str(each["type"])}
         for each in found[:_SHOWN]
@@ -129,7 +129,7 @@ def field_errors(found: Sequence[Any]) -> list[dict[str, object]]:
 
 
 def add_handlers(app: FastAPI) -> None:
-    """Let every failure of a route be answered with a problem document, never with a traceback."""
+    """Answer every failure of a route with a problem document, never with a traceback."""
 
     @app.exception_handler(AssetflowError)
     async def _ours(_request: Request, error: AssetflowError) -> Json:  # pyright: ignore[reportUnusedFunction]
@@ -138,13 +138,13 @@ def add_handlers(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def _invalid(_request: Request, error: RequestValidationError) -> Json:  # pyright: ignore[reportUnusedFunction]
         errors = field_errors(error.errors())
-        first = errors[0] if errors else {"loc": ["body"], "msg": "it cannot be read"}
+        first = errors[0] if errors else {"loc": ["body"], "msg": "cannot be read"}
         place = ".".join(map(str, cast("list[object]", first["loc"])))
         return problem(422, f"{place}: {first['msg']}", code="invalid-request", where=place, errors=errors)
 
     @app.exception_handler(HTTPException)
     async def _http(_request: Request, error: HTTPException) -> Json:  # pyright: ignore[reportUnusedFunction]
-        return problem(error.status_code, _told(error), headers=error.headers)
+        return problem(error.status_code, _http_message(error), headers=error.headers)
 
     @app.exception_handler(Exception)
     async def _bug(request: Request, error: Exception) -> Json:  # pyright: ignore[reportUnusedFunction]
@@ -152,16 +152,16 @@ def add_handlers(app: FastAPI) -> None:
         return problem(500, "assetflow failed unexpectedly; its log has the full report", code="unexpected")
 
 
-def _told(error: HTTPException) -> str:
+def _http_message(error: HTTPException) -> str:
     match error.status_code:
         case 404:
             return "there is nothing at this address"
         case 405:
-            return "this address does not know this method"
+            return "this address does not support this method"
         case 400:
-            return "the request cannot be read; its body has to be JSON"
+            return "the request cannot be read: its body has to be JSON"
         case 413:
-            return "the body is too large; send it in several parts"
+            return "the body is too large: send it in several parts"
         case _:
             return str(error.detail)
 

@@ -1,4 +1,4 @@
-"""Answers: JSON in ASCII, so that any text of a user can be sent, and an ETag with each that was read."""
+"""Responses: JSON in ASCII, which can carry any user's text, and ETags for GET requests."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from fastapi.routing import APIRoute
 
 
 class Json(JSONResponse):
-    """One JSON document. What is not ASCII is escaped: a lone surrogate in a user's extra has no UTF-8."""
+    """A JSON document in ASCII, with all other characters escaped: a lone surrogate in an extra has no UTF-8 form."""
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
 class EtagRoute(APIRoute):
-    """A route whose answers to GET have an ETag, and are not sent again to whoever has them (304)."""
+    """A route that answers GET with an ETag, and with 304 if the client already has the response."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         answer = super().get_route_handler()

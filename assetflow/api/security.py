@@ -1,101 +1,115 @@
-"""Who may call: names of the host, the key, and whether a browser's page from elsewhere is behind a write.
+"""Decide who may call the API, by host name, key, and the origin of the page that sends a request.
 
-Any web page can make its visitor's browser send requests to 127.0.0.1. Three things keep them out: a request under a
-name that is not ours is refused (so no page can rebind its own name to us), a write has to be JSON (which browsers do
-not send elsewhere without asking first, and nobody answers them), and a page's origin has to be ours.
+Any web page can make its visitor's browser send requests to 127.0.0.1. The guard keeps them out with three checks. The
+host name has to be ours, so that no page can rebind its own name to this server. A write has to be JSON, which a
+browser sends to another origin only after a preflight request, and the API does not answer those. And the origin of a
+page that writes has to be ours.
 """
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from assetflow.api.problems import problem
-from assetflow.errors import InvalidSettings
+from assetflow.api.keys import ALL, NONE, SETTINGS, Keys, Right, right_for
+from assetflow.api.problems import problem, problem_of
+from assetflow.api.wrong_keys import WrongKeys
+from assetflow.errors import AssetflowError, InvalidSettings
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 HEALTH = frozenset({"/health", "/api/v1/health"})
-# Outside of /api, where load balancers, orchestrators and Prometheus look for them.
+# Paths outside /api, where load balancers, orchestrators and Prometheus look for them.
 FOR_MACHINES = frozenset({"/health", "/ready", "/metrics"})
 BULK = "/api/v1/events"
 BULK_BYTES = 16 * 1024 * 1024
 BODY_BYTES = 1024 * 1024
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_MAY = {Right.READ: "read", Right.EMIT: "send updates", Right.OPERATE: "operate"}
 ALWAYS = {
     "x-content-type-options": "nosniff",
-    # With "no-referrer" browsers send forms of our own pages with the origin "null".
+    # With "no-referrer", browsers would send the forms of our own pages with the origin "null".
     "referrer-policy": "same-origin",
     "x-frame-options": "DENY",
     "cross-origin-resource-policy": "same-origin",
 }
 
 
-def _never(_headers: Headers) -> bool:
-    return False
+def _nobody(_headers: Headers) -> frozenset[Right]:
+    return NONE
 
 
 @dataclass(frozen=True)
 class Access:
-    """Who may call.
+    """The rules for who may call the API.
 
     Attributes:
-        key: what every request has to show; empty for none.
-        hosts: the names under which the API may be called, lower case, without ports.
-        open_paths: paths, or with a slash at the end all below, that need no key.
-        logged_in: whether a request without the key is let in by its headers: the cookie of the pages.
+        keys: the keys that requests have to show.
+        hosts: the host names under which the API may be called, in lower case, without ports.
+        open_paths: the paths that need no key; a path that ends with a slash includes all below it.
+        logged_in: returns the rights of a request without a key, by the session cookie of the pages. Asks the ledger.
+        wrong_keys: the wrong keys that clients have shown so far.
     """
 
-    key: str = ""
+    keys: Keys = field(default_factory=Keys)
     hosts: frozenset[str] = LOCAL_NAMES
     open_paths: frozenset[str] = HEALTH
-    logged_in: Callable[[Headers], bool] = _never
+    logged_in: Callable[[Headers], frozenset[Right]] = _nobody
+    wrong_keys: WrongKeys = field(default_factory=WrongKeys)
 
     def is_open(self, path: str) -> bool:
         return path in self.open_paths or any(each.endswith("/") and path.startswith(each) for each in self.open_paths)
 
-    def shows_key(self, headers: Headers) -> bool:
-        """Whether the request has the key: `Authorization: Bearer …`, or `X-API-Key: …`."""
-        if not self.key:
-            return False
-        scheme, _, bearer = headers.get("authorization", "").partition(" ")
-        shown = [headers.get("x-api-key", ""), bearer.strip() if scheme.lower() == "bearer" else ""]
-        # Each comparison takes a time that says nothing about the key.
-        return any(hmac.compare_digest(each.encode(), self.key.encode()) for each in shown)
+    def by_key(self, headers: Headers) -> frozenset[Right]:
+        """Return the rights that a request has by its keys."""
+        return frozenset[Right]().union(*map(self.keys.rights, shown_keys(headers)))
+
+    async def rights(self, headers: Headers) -> frozenset[Right]:
+        """Return the rights that a request has, by a key or by a session; all of them if the server has no keys.
+
+        Raises:
+            LedgerError: the ledger cannot be asked whether the session is still valid.
+        """
+        if not self.keys.everything:
+            return ALL
+        return self.by_key(headers) or await run_in_threadpool(self.logged_in, headers)
 
 
-def access_for(host: str, key: str, hosts: Iterable[str] = ()) -> Access:
-    """The access for an API that listens on `host`.
+def shown_keys(headers: Headers) -> list[str]:
+    """Return the keys that a request shows: `Authorization: Bearer …`, `X-API-Key: …`."""
+    scheme, _, bearer = headers.get("authorization", "").partition(" ")
+    shown = (headers.get("x-api-key", ""), bearer.strip() if scheme.lower() == "bearer" else "")
+    return [each for each in shown if each]
+
+
+def access_for(host: str, keys: Keys, hosts: Iterable[str] = ()) -> Access:
+    """Return the access for an API that listens on `host`.
 
     Raises:
-        InvalidSettings: others can reach the address, and there is no key.
+        InvalidSettings: others can reach the address, and no key is set, or one that is easy to guess.
     """
-    if not key and not is_loopback(host):
+    keys.check(others_can_reach=not is_loopback(host))
+    if not keys.everything and not is_loopback(host):
         raise InvalidSettings(
             f"the API would listen on {host}, where others can reach it, without a key",
             where="--host",
-            fix="Set ASSETFLOW_API_KEY to a long random text, or leave --host out: then only this machine can call",
-        )
-    if key and (not key.isascii() or not key.isprintable() or key != key.strip()):
-        raise InvalidSettings(
-            "ASSETFLOW_API_KEY is a value that is not shown, which it cannot be",
-            where="environment",
-            fix="Use printable ASCII characters without blanks around them; `openssl rand -hex 32` makes a good one",
+            fix="Set ASSETFLOW_API_KEY to the output of `openssl rand -hex 32`, or leave out --host, so that only this "
+            "machine can call",
         )
     named = {_name(each) for each in hosts if each.strip()}
     own = {_name(host)} if not _is_any(host) else set[str]()
-    return Access(key, frozenset(LOCAL_NAMES | named | own))
+    return Access(keys, frozenset(LOCAL_NAMES | named | own))
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
+    """Return True if only this machine can reach the address."""
     if host.lower() == "localhost":
         return True
     try:
@@ -105,7 +119,7 @@ def is_loopback(host: str) -> bool:
 
 
 class Guard:
-    """The middleware before everything else."""
+    """The middleware that checks every request first."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app = app
@@ -116,7 +130,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        refused = self._refusal(scope, headers)
+        refused = await self._refusal(scope, headers)
         if refused is not None:
             await refused(scope, receive, _with_headers(send))
             return
@@ -126,21 +140,66 @@ class Guard:
             return
         await self._app(scope, _limited(receive, limit), _with_headers(send))
 
-    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+    async def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         if _name(headers.get("host", "")) not in self._access.hosts:
-            return problem(400, "the API is not called by this name", code="unknown-host")
-        has_key = self._access.shows_key(headers)
-        let_in = not self._access.key or has_key or self._access.is_open(scope["path"])
-        if not let_in and not self._access.logged_in(headers):
-            return problem(401, "the key is missing or wrong", headers={"www-authenticate": "Bearer"})
+            return problem(400, "the API does not have this host name", code="unknown-host")
+        if not self._access.is_open(scope["path"]):
+            refused = await self._not_allowed(scope, headers)
+            if refused is not None:
+                return refused
         if scope["method"] in _WRITES:
-            return _refused_write(scope, headers, has_key)
+            return _refused_write(scope, headers, bool(self._access.by_key(headers)))
         return None
+
+    async def _not_allowed(self, scope: Scope, headers: Headers) -> Response | None:
+        try:
+            rights = await self._access.rights(headers)
+        except AssetflowError as error:
+            return problem_of(error)
+        if not rights:
+            return await self._not_let_in(scope, headers)
+        scope.setdefault("state", {})["rights"] = rights
+        needed = right_for(scope["method"], scope["path"])
+        return None if needed in rights else _refused_right(needed, rights)
+
+    async def _not_let_in(self, scope: Scope, headers: Headers) -> Response:
+        seconds = await self._access.wrong_keys.pause(address_of(scope)) if shown_keys(headers) else 0
+        if seconds:
+            return too_many_wrong_keys(seconds)
+        return problem(401, "the key is missing or wrong", headers={"www-authenticate": "Bearer"})
+
+
+def address_of(scope: Scope) -> str:
+    """Return the address that a request comes from, as a trusted proxy reports it."""
+    client = scope.get("client")
+    return client[0] if client else ""
+
+
+def too_many_wrong_keys(seconds: int) -> Response:
+    """Return the response to a wrong key from an address that has shown too many."""
+    return problem(
+        429,
+        "the key is wrong, and too many wrong keys came from your address",
+        code="too-many-wrong-keys",
+        fix=f"Try again in {seconds} seconds, with the right key",
+        headers={"retry-after": str(seconds)},
+    )
+
+
+def _refused_right(needed: Right, rights: frozenset[Right]) -> Response:
+    allowed = " and ".join(_MAY[each] for each in sorted(rights))
+    keys = " or ".join(dict.fromkeys((SETTINGS[needed], SETTINGS[Right.OPERATE])))
+    return problem(
+        403,
+        f"this key may only {allowed}, and this request needs a key that may {_MAY[needed]}",
+        code="not-allowed",
+        fix=f"Use the key {keys}",
+    )
 
 
 def _refused_write(scope: Scope, headers: Headers, has_key: bool) -> Response | None:
     if not has_key and not _same_origin(headers):
-        return problem(403, "a page of another origin may not change anything here", code="cross-origin")
+        return problem(403, "a page from another origin may not change anything here", code="cross-origin")
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if scope["method"] != "DELETE" and kind != "application/json" and scope["path"].startswith("/api/"):
         return problem(415, "a write has to be JSON", fix="Send the header Content-Type: application/json")
@@ -148,18 +207,18 @@ def _refused_write(scope: Scope, headers: Headers, has_key: bool) -> Response | 
 
 
 def _same_origin(headers: Headers) -> bool:
-    """Whether the request comes from our own pages, or from no page at all."""
+    """Return True if the request comes from our own pages, or not from a page."""
     if headers.get("sec-fetch-site", "none").lower() not in ("same-origin", "none"):
         return False
     origin = headers.get("origin")
     if origin is None:
         return True
-    # Not the scheme: behind a proxy with TLS, ours is another one than the page's.
+    # Do not compare the scheme: behind a proxy with TLS, the page has another scheme than this server.
     return origin.partition("://")[2].lower() == headers.get("host", "").lower()
 
 
 def _limited(receive: Receive, limit: int) -> Receive:
-    """A body that is read no further than its limit, whatever length it announces."""
+    """Return a `receive` that stops reading the body at the limit, whatever its Content-Length says."""
     left = limit
 
     async def read() -> Message:
@@ -194,7 +253,7 @@ def _announced(headers: Headers) -> int:
 
 
 def _name(host: str) -> str:
-    """The name in a Host header or a setting: lower case, without port and brackets."""
+    """Return the name in a Host header or a setting: lower case, without port and brackets."""
     text = host.strip().lower()
     if text.count(":") > 1 and not text.startswith("["):
         return text

@@ -12,16 +12,16 @@ def main() -> NoReturn:
     """Run the command that the process was started with, and exit."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # A terminal that cannot show a character gets its number instead of an error.
+            # Print the number of a character that the terminal cannot show, instead of failing.
             stream.reconfigure(errors="backslashreplace")
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command; its exit status.
+    """Run a command and return its exit status.
 
-    0: done. 1: done, and the answer is no. 2: refused, with a message on standard error. 70: a mistake of assetflow's,
-    with a report in `ASSETFLOW_HOME/errors`. 130: interrupted. 141: nobody read the output to its end.
+    0: done. 1: done, and the answer is no. 2: refused, with a message on standard error. 70: a bug in assetflow, with a
+    report in `ASSETFLOW_HOME/errors`. 130: interrupted. 141: the reader of the output closed it early.
     """
     from assetflow.cli import failures
     from assetflow.cli.app import app

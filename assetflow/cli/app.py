@@ -1,6 +1,6 @@
-"""The command line's application. Commands are imported when they are called, so that each starts fast.
+"""The `assetflow` command line application. It imports a command when the command is called, so that each starts fast.
 
-A command is a function that prints, and returns its exit status or nothing; one with subcommands is an `App`.
+A command is a function that prints, and returns its exit status or `None`. A command with subcommands is an `App`.
 """
 
 from __future__ import annotations
@@ -9,27 +9,37 @@ import cyclopts
 
 app = cyclopts.App(
     name="assetflow",
-    help="Flows that run when their data was updated.",
+    help="Flows that run when their data is updated.",
     help_epilogue="With --debug, a command that fails unexpectedly shows its traceback.",
     version_flags=[],
     result_action="return_value",
 )
 app.command("assetflow.cli.assets:app", name="assets", help="Assets: what tasks update and flows run on.")
-app.command("assetflow.cli.backfill:backfill", name="backfill", help="Run a consumer for keys of the past.")
+app.command("assetflow.cli.backfill:backfill", name="backfill", help="Run a consumer for past keys.")
 app.command("assetflow.cli.consumers:app", name="consumers", help="Consumers: flows that run on assets.")
 app.command("assetflow.cli.database:app", name="database", help="The ledger's database: upgrade, check and prune it.")
 app.command("assetflow.cli.decisions:app", name="decisions", help="Decisions: why runs were started.")
-app.command("assetflow.cli.demo:demo", name="demo", help="Run the pipelines on real data and show what happened.")
+app.command(
+    "assetflow.cli.demo:demo", name="demo", help="Run the example pipelines on real data and show what happened."
+)
 app.command("assetflow.cli.dev:dev", name="dev", help="Start Prefect, the evaluator and a worker for this project.")
 app.command("assetflow.cli.emit:emit", name="emit", help="Record that an asset was updated.")
-app.command("assetflow.cli.evaluator:app", name="evaluator", help="The process that decides and starts runs.")
-app.command("assetflow.cli.events:app", name="events", help="Events: the updates of assets, and what became of them.")
-app.command("assetflow.cli.explain:explain", name="explain", help="Say why something runs, or why it does not.")
+app.command(
+    "assetflow.cli.evaluator:app",
+    name="evaluator",
+    help="The process that decides which flows run and starts their runs.",
+)
+app.command(
+    "assetflow.cli.events:app", name="events", help="Events: updates of assets, and what each consumer did with them."
+)
+app.command("assetflow.cli.explain:explain", name="explain", help="Explain why something runs, or why it does not.")
 app.command("assetflow.cli.partitions:app", name="partitions", help="Partitions: what has run for which key.")
 app.command("assetflow.cli.queue:app", name="queue", help="Queues: updates that consumers have not consumed yet.")
 app.command("assetflow.cli.server:app", name="server", help="Evaluator, REST API and pages in one process.")
-app.command("assetflow.cli.simulate:simulate", name="simulate", help="Say what schedules would do with events.")
+app.command("assetflow.cli.simulate:simulate", name="simulate", help="Show what schedules would do with events.")
 app.command("assetflow.cli.spark:app", name="spark", help="Spark's own local Connect server of this project.")
-app.command("assetflow.cli.status:status", name="status", help="Say whether everything works, and what waits.")
-app.command("assetflow.cli.sync:sync", name="sync", help="Make the automations of what is deployed.")
-app.command("assetflow.cli.version:version", name="version", help="Versions of assetflow and of what it runs on.")
+app.command("assetflow.cli.status:status", name="status", help="Show whether everything works, and what is waiting.")
+app.command("assetflow.cli.sync:sync", name="sync", help="Create the automations of the deployments.")
+app.command(
+    "assetflow.cli.version:version", name="version", help="Show the versions of assetflow and of what it runs on."
+)

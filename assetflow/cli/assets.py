@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.output import lines, moment, print_json, rows, show, table, text
+from assetflow.cli.empty_lists import empty_message
+from assetflow.cli.output import lines, print_json, rows, show, table, text, time_cell
 from assetflow.core.conditions import Token
 from assetflow.core.explanation.words import iso
 from assetflow.core.redaction import redact
-from assetflow.ledger.reader import Reader
-from assetflow.ledger.records import AssetRecord, Edge
+from assetflow.ledger.read.reader import Reader
+from assetflow.ledger.records import AssetRecord, DeclaredEdge
 
 app = cyclopts.App(name="assets", help="Assets: what tasks update and flows run on.")
 
@@ -22,8 +23,11 @@ ByToken = dict[Token, list[str]]
 
 
 @dataclass(frozen=True)
-class Listed:
-    """An asset with who updates it and who runs on it; its `names`, or those that deployed flows declare."""
+class ListedAsset:
+    """An asset with the flows that update it and the flows that run on it.
+
+    `names` are the asset's own, or those that deployed flows declare for it.
+    """
 
     asset: AssetRecord
     names: Sequence[str]
@@ -51,33 +55,33 @@ class Listed:
 
 @app.command
 def ls(*, group: str | None = None, json: bool = False) -> None:
-    """List the assets: when they were updated last, by whom, and who runs on them.
+    """List the assets: when each was last updated, which flows update it, and which flows run on it.
 
     Parameters
     ----------
     group
-        Only assets of this group.
+        List only assets of this group.
     json
         Print one JSON document.
     """
     with Reader.open() as reader:
-        found = [each for each in listed(reader) if group in (None, each.asset.group)]
+        found = [each for each in list_assets(reader) if group in (None, each.asset.group)]
+        empty = empty_message(reader, "No assets yet: deploy or run a flow whose task has outlets.")
     if json:
         print_json([each.as_json() for each in found])
         return
     now = datetime.now(UTC)
     made = table("asset", "name", "group", "last update", "events", "producers", "consumers", right=("events",))
-    empty = "No assets yet: deploy or run a flow whose task has outlets."
     show(rows(made, (_cells(each, now) for each in found), empty=empty))
 
 
-def listed(reader: Reader) -> list[Listed]:
-    """All assets by URI, with what surrounds them."""
-    activity = reader.activity()
-    edges = reader.edges()
+def list_assets(reader: Reader) -> list[ListedAsset]:
+    """Return all assets, ordered by URI."""
+    activity = reader.assets.activity()
+    edges = reader.lineage.declared()
     producers, consumers, labels = _producers(edges), _consumers(reader), _labels(edges)
     return [
-        Listed(
+        ListedAsset(
             asset,
             asset.names or sorted(labels.get(asset.uri, ())),
             activity[asset.uri].last if asset.uri in activity else None,
@@ -85,11 +89,11 @@ def listed(reader: Reader) -> list[Listed]:
             _names(producers, asset),
             _names(consumers, asset),
         )
-        for asset in reader.assets()
+        for asset in reader.assets.all()
     ]
 
 
-def _labels(edges: Iterable[Edge]) -> dict[str, set[str]]:
+def _labels(edges: Iterable[DeclaredEdge]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for edge in edges:
         if edge.kind == "uri" and edge.label:
@@ -97,7 +101,7 @@ def _labels(edges: Iterable[Edge]) -> dict[str, set[str]]:
     return found
 
 
-def _producers(edges: Iterable[Edge]) -> ByToken:
+def _producers(edges: Iterable[DeclaredEdge]) -> ByToken:
     found: ByToken = {}
     for edge in edges:
         if edge.direction == "produces":
@@ -107,7 +111,7 @@ def _producers(edges: Iterable[Edge]) -> ByToken:
 
 def _consumers(reader: Reader) -> ByToken:
     found: ByToken = {}
-    for record in reader.consumers():
+    for record in reader.consumers.all():
         for token in record.consumer.schedule.tokens:
             found.setdefault(token, []).append(record.consumer.name)
     return found
@@ -120,13 +124,13 @@ def _names(by_token: ByToken, asset: AssetRecord) -> list[str]:
     return sorted({name for token in tokens for name in by_token.get(token, ())})
 
 
-def _cells(each: Listed, now: datetime) -> list[Text]:
+def _cells(each: ListedAsset, now: datetime) -> list[Text]:
     names = [name for name in each.names if name != each.asset.uri]
     return [
         text(each.asset.uri),
         text(", ".join(names)),
         text(each.asset.group),
-        moment(each.last_update, now),
+        time_cell(each.last_update, now),
         Text(str(each.events)),
         lines(each.producers),
         lines(each.consumers),

@@ -1,4 +1,4 @@
-"""Waiting until the ledger is in step with what is deployed."""
+"""Wait until the ledger matches the deployments in Prefect."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from time import monotonic
 from uuid import UUID
 
 from assetflow.errors import LedgerError, PrefectUnreachable, TimedOut
-from assetflow.ledger.reader import Reader
+from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.prefect_io.deployments import Deployed, Deployments
 from assetflow.prefect_io.rest import prefect_api
@@ -17,15 +17,16 @@ SECONDS_BETWEEN_LOOKS = 0.3
 
 
 async def wait_until_known(names: Sequence[str] = (), seconds: float = 60.0) -> None:
-    """Wait until the ledger is in step with what is deployed.
+    """Wait until the ledger matches the deployments in Prefect.
 
     Parameters:
-        names: these deployments only, each as `flow/deployment`; all if none is named.
+        names: the deployments to wait for, each as `flow/deployment`; all of them if empty.
+        seconds: how long to wait.
 
     Raises:
-        TimedOut: some are not in step, by name; perhaps no evaluator is running.
-        PrefectUnreachable: it did not answer in all that time.
-        InvalidSchedule: a deployment that is named cannot be used as it is.
+        TimedOut: some deployments, which the error names, are not in the ledger yet; perhaps no evaluator is running.
+        PrefectUnreachable: Prefect did not answer in all that time.
+        InvalidSchedule: the schedule of a named deployment cannot be used.
     """
     deadline = monotonic() + seconds
     deployed: dict[UUID, Deployed] = {}
@@ -38,7 +39,7 @@ async def wait_until_known(names: Sequence[str] = (), seconds: float = 60.0) -> 
                 if not missing:
                     return
             except PrefectUnreachable:
-                # It may be starting, or busy.
+                # Prefect may be starting, or busy.
                 if monotonic() > deadline:
                     raise
             else:
@@ -83,9 +84,9 @@ def _in_step(deployed: Deployed, record: ConsumerRecord | None) -> bool:
 def _records() -> list[ConsumerRecord]:
     try:
         with Reader.open() as reader:
-            return reader.consumers()
+            return reader.consumers.all()
     except LedgerError:
-        # The evaluator that makes the ledger may be starting just now; if not, the time limit says so.
+        # The evaluator may still be creating the ledger; if none does, the wait times out.
         return []
 
 
@@ -99,5 +100,5 @@ def _too_late(missing: Sequence[str], deployed: Mapping[UUID, Deployed], seconds
         )
     return TimedOut(
         f"after {seconds:g} s the ledger does not know yet: {listed}",
-        fix="Is the evaluator running (`assetflow evaluator start`)? `assetflow sync` tells of schedules it refuses",
+        fix="Check that the evaluator runs (`assetflow evaluator start`); `assetflow sync` shows schedules it refuses",
     )

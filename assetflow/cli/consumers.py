@@ -1,36 +1,45 @@
-"""`assetflow consumers`: what is scheduled on assets, and its switch."""
+"""`assetflow consumers`: list, pause and resume the deployments that are scheduled on assets."""
 
 from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
-from urllib.parse import quote
-from uuid import UUID
 
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.consumer_wait import wait_until_known
-from assetflow.cli.output import moment, print_json, rows, show, table, text
-from assetflow.errors import UnknownConsumer
-from assetflow.ledger.reader import Reader
-from assetflow.prefect_io.automations import Automations
-from assetflow.prefect_io.rest import prefect_api
+from assetflow.cli.empty_lists import empty_message
+from assetflow.cli.output import print_json, rows, show, table, text, time_cell
+from assetflow.ledger.read.reader import Reader
+from assetflow.ledger.records import ConsumerFilter
+from assetflow.operations.consumers import list_by_id, switch_named
+from assetflow.operations.installation import open_prefect
+
+_NONE_YET = "No consumers yet: deploy a flow that is scheduled on assets."
 
 app = cyclopts.App(name="consumers", help="Consumers: deployments that are scheduled on assets.")
 
 
 @app.command
-def ls(*, json: bool = False) -> None:
-    """List the consumers: what they run on, how many of their assets are updated, their last decision.
+def ls(*, paused: bool | None = None, held: bool | None = None, active: bool | None = None, json: bool = False) -> None:
+    """List the consumers: what each runs on, how many of its assets are updated, and its last decision.
 
     Parameters
     ----------
+    paused
+        List only consumers whose automation is switched off; with --no-paused, only the others.
+    held
+        List only consumers whose deployment is paused; with --no-held, only the others.
+    active
+        List only consumers that are neither paused nor held; with --no-active, only the others.
     json
         Print one JSON document.
     """
     with Reader.open() as reader:
-        listed = reader.overviews(reader.consumers())
+        wanted = ConsumerFilter(paused=paused, held=held, active=active)
+        listed = list_by_id(reader, wanted)
+        none = "No such consumers." if wanted != ConsumerFilter() else _NONE_YET
+        empty = empty_message(reader, none)
     if json:
         print_json([each.as_json() for each in listed])
         return
@@ -41,62 +50,56 @@ def ls(*, json: bool = False) -> None:
             text(each.condition),
             each.state,
             each.paused,
-            moment(each.last.made if each.last else None, now),
+            time_cell(each.last.made if each.last else None, now),
         )
         for each in listed
     )
     made = table("consumer", "runs on", "updated", "paused", "last decision")
-    show(rows(made, cells, empty="The ledger knows no consumer yet. Deploy a flow that has a schedule on assets."))
+    show(rows(made, cells, empty=empty))
 
 
 @app.command
 def wait(*names: str, timeout: float = 60.0) -> None:
-    """Return when the ledger knows what is deployed: every schedule, every switch, every removal.
+    """Wait until the ledger has every schedule, pause and removal of the deployments in Prefect.
 
     Parameters
     ----------
     names
         Wait for these deployments only, each as flow/deployment.
     timeout
-        Seconds after which waiting is an error.
+        Fail after this many seconds.
     """
+    # Import Prefect's client only here: that takes a second, and `ls` and `--help` do not need it.
+    from assetflow.cli.consumer_wait import wait_until_known
+
     asyncio.run(wait_until_known(names, timeout))
 
 
 @app.command
 def pause(name: str) -> None:
-    """Pause a schedule, as the switch of its automation in Prefect does.
+    """Pause a consumer, as the switch of its automation in Prefect does.
 
     Parameters
     ----------
     name
         The consumer, as flow/deployment.
     """
-    asyncio.run(_switch(name, enabled=False))
+    _switch(name, paused=True)
     show(Text.assemble("paused ", text(name)))
 
 
 @app.command
 def resume(name: str) -> None:
-    """Resume a paused schedule.
+    """Resume a paused consumer.
 
     Parameters
     ----------
     name
         The consumer, as flow/deployment.
     """
-    asyncio.run(_switch(name, enabled=True))
+    _switch(name, paused=False)
     show(Text.assemble("resumed ", text(name)))
 
 
-async def _switch(name: str, *, enabled: bool) -> None:
-    async with prefect_api() as api:
-        flow, _, deployment = name.partition("/")
-        row = await api.get(f"/deployments/name/{quote(flow, safe='')}/{quote(deployment, safe='')}")
-        automations = Automations(api)
-        automation = None if row is None else await automations.of_deployment(UUID(row["id"]))
-        if automation is None:
-            what = f"there is no deployment {name!r}" if row is None else f"no automation shows a schedule of {name!r}"
-            fix = "Name it as flow/deployment, as `assetflow consumers ls` does; `assetflow sync` makes automations"
-            raise UnknownConsumer(what, fix=fix)
-        await automations.switch(automation.id, enabled=enabled)
+def _switch(name: str, *, paused: bool) -> None:
+    asyncio.run(switch_named(open_prefect, name, paused=paused))

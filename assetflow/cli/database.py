@@ -1,4 +1,4 @@
-"""`assetflow database upgrade|check|prune`: an operator's work on the ledger's database."""
+"""`assetflow database upgrade|check|prune`: maintain the ledger's database."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from assetflow.ledger import upkeep
 app = cyclopts.App(name="database", help="The ledger's database: upgrade, check and prune it.")
 
 _WORDS = {
-    "up to date": ("sound, and of the version that this assetflow needs", "green"),
+    "up to date": ("sound, and has the version that this assetflow needs", "green"),
     "older": ("older than this assetflow: stop the evaluators, then run `assetflow database upgrade`", "red"),
     "newer": ("newer than this assetflow: update assetflow", "red"),
-    "empty": ("no ledger yet: the first evaluator makes one, or `assetflow database upgrade`", "yellow"),
-    "damaged": ("not as it should be", "red"),
+    "empty": ("no ledger yet: the first evaluator creates one, or `assetflow database upgrade`", "yellow"),
+    "damaged": ("damaged", "red"),
 }
 
 
 @app.command
 def upgrade(*, json: bool = False) -> None:
-    """Bring the tables to the version that this assetflow needs, or make them. All of it is done, or nothing.
+    """Upgrade the tables to the version that this assetflow needs, or create them, in one transaction.
 
-    A ledger on SQLite is also upgraded when something opens it to write; one on Postgres only here. An upgrade waits
-    for another one that is at work, and refuses to begin while an evaluator is.
+    A ledger on SQLite is also upgraded when a process opens it to write; a ledger on Postgres only by this command. An
+    upgrade waits for another upgrade that is running, and does not begin while an evaluator is running.
 
     Parameters
     ----------
@@ -42,15 +42,15 @@ def upgrade(*, json: bool = False) -> None:
     elif done.before == done.after:
         show(text(f"{done.place} has version {done.after} already; nothing to do"))
     else:
-        begun = "made" if done.before is None else f"upgraded from version {done.before}"
+        begun = "created" if done.before is None else f"upgraded from version {done.before}"
         show(text(f"{done.place} is {begun}, and has version {done.after}"))
 
 
 @app.command
 def check(*, json: bool = False) -> int:
-    """Say whether the tables are those that this assetflow needs, and, on SQLite, whether the file is sound.
+    """Check that the tables are those that this assetflow needs and, on SQLite, that the file is not damaged.
 
-    Ends with 0 if they are, with 1 if not. Reads a SQLite file from its beginning to its end.
+    The exit status is 0 if so, and 1 if not. The command reads a SQLite file from beginning to end.
 
     Parameters
     ----------
@@ -84,22 +84,23 @@ def check(*, json: bool = False) -> int:
 
 @app.command
 def prune(*, older_than: Age, dry_run: bool = False, json: bool = False) -> None:
-    """Take out what is old: events with their receipts, decisions whose runs have ended, and our artifacts in Prefect.
+    """Delete old events with their receipts, decisions whose runs have ended, and assetflow's artifacts in Prefect.
 
-    What is needed stays: what is queued, decisions without a run and what they consumed, the newest update of each
-    asset, decisions for partitions. May be run beside an evaluator, and be killed: the next one goes on.
+    The command keeps what is still needed: queued events, decisions without a run and the events they consumed, the
+    newest update of each asset, and decisions for partitions. It may run beside an evaluator. If it is killed, the next
+    call continues.
 
     Parameters
     ----------
     older_than
-        How old something has to be, such as 90d or 26w; at least 8d.
+        Delete what is older than this, such as 90d or 26w; at least 8d.
     dry_run
-        Only count what would go.
+        Only count what would be deleted.
     json
         Print one JSON document.
     """
-    # Prefect's client takes a second to import.
-    from assetflow.evaluator.prune import prune as prune_all
+    # Import Prefect's client only here: that takes a second.
+    from assetflow.evaluator.process.prune import prune as prune_all
 
     done = asyncio.run(prune_all(older_than, datetime.now(UTC), dry_run=dry_run))
     rows = {

@@ -1,19 +1,28 @@
-"""`assetflow decisions ls`."""
+"""`assetflow decisions ls|show|give-up`: list decisions, show one, or give one up."""
 
 from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
+from uuid import UUID
 
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.output import moment, print_json, rows, show, table, text
+from assetflow.cli.empty_lists import empty_message
+from assetflow.cli.explanation_output import decision_parts
+from assetflow.cli.output import print_json, rows, show, table, text, time_cell
+from assetflow.cli.user import this_user
 from assetflow.cli.values import AtLeastOne
-from assetflow.errors import InvalidCall
-from assetflow.ledger.lookup import find_consumer
-from assetflow.ledger.reader import Reader
+from assetflow.errors import InvalidCall, places
+from assetflow.ledger.ledger import Ledger
+from assetflow.ledger.read.explanations import decision_explanation
+from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord, DecisionStatus
+from assetflow.operations import decisions
+from assetflow.operations.decisions import decision_with
+from assetflow.operations.installation import Installation
+from assetflow.operations.lookup import find_consumer
 
 app = cyclopts.App(name="decisions", help="Decisions: why runs were started.")
 
@@ -29,28 +38,29 @@ def ls(
     limit: AtLeastOne = 50,
     json: bool = False,
 ) -> None:
-    """List decisions, the newest first, with the runs that they led to.
+    """List decisions, newest first, with the runs that they led to.
 
     Parameters
     ----------
     consumer
-        Only those of this consumer: flow/deployment, its id, or a flow with one consumer.
+        List only decisions of this consumer: flow/deployment, its id, or a flow with one consumer.
     waiting
-        Only those whose run is not started yet.
+        List only decisions whose run has not started; `assetflow decisions give-up` lets later ones go ahead.
     undeliverable
-        Only those that will have no run, for the reason shown; `assetflow queue replay` starts one again.
+        List only decisions that get no run, for the reason shown; `assetflow queue replay` tries one again.
     limit
-        At most so many.
+        The largest number of decisions to list.
     json
         Print one JSON document.
     """
     if waiting and undeliverable:
-        raise InvalidCall("--waiting and --undeliverable exclude each other", fix="Give one of them")
+        raise InvalidCall("--waiting and --undeliverable cannot be given together", fix="Give one of them")
     status: DecisionStatus | None = "waiting" if waiting else "undeliverable" if undeliverable else None
     with Reader.open() as reader:
         number = None if consumer is None else find_consumer(reader, consumer).consumer.id
-        found = reader.decisions(consumer=number, status=status, limit=limit)
-        events = {key: len(consumed) for key, consumed in reader.events_of(found).items()}
+        found = reader.decisions.find(consumer=number, status=status, limit=limit)
+        events = {key: len(consumed) for key, consumed in reader.decisions.events_of(found).items()}
+        empty = empty_message(reader, "No decisions." if status else "No decisions yet.")
     if json:
         print_json([each.as_json() | {"events": events[each.id]} for each in found])
         return
@@ -58,7 +68,52 @@ def ls(
     columns = ("#", "consumer", "key", "made", "events", "status", *_ids())
     made = table(*columns, right=("#", "events"), whole=_ids())
     cells = (_cells(each, events[each.id], now) for each in found)
-    show(rows(made, cells, empty="No decisions." if status else "No decisions yet."))
+    show(rows(made, cells, empty=empty))
+
+
+@app.command(name="show")
+def show_one(decision: UUID, /, *, json: bool = False) -> None:
+    """Show one decision: the events that it consumed, the update that completed its condition, and its run.
+
+    Parameters
+    ----------
+    decision
+        The decision's id; `assetflow decisions ls` lists them.
+    json
+        Print one JSON document.
+    """
+    with Reader.open() as reader:
+        explanation = decision_explanation(reader, decision_with(reader, decision))
+    if json:
+        print_json(explanation.as_json())
+    else:
+        show(*decision_parts(explanation))
+
+
+@app.command
+def give_up(decision: UUID, /, *, why: str, by: str | None = None, json: bool = False) -> None:
+    """Give up a decision that waits for its run, so that later decisions of its consumer can go ahead.
+
+    The decision becomes undeliverable, and its updates stay consumed. `assetflow queue replay` makes it wait for its
+    run again.
+
+    Parameters
+    ----------
+    decision
+        The decision's id; `assetflow decisions ls --waiting` lists them.
+    why
+        The reason, which the decision then shows.
+    by
+        Who gives it up; by default the user of this process.
+    json
+        Print one JSON document.
+    """
+    with Ledger.open() as ledger, places(why="--why"):
+        decisions.give_up(Installation(ledger), decision, by=this_user() if by is None else by, why=why)
+    if json:
+        print_json({"decision": str(decision), "status": "undeliverable"})
+    else:
+        show(text(f"Decision {decision} is given up: it gets no run."))
 
 
 def _cells(each: DecisionRecord, events: int, now: datetime) -> list[Text]:
@@ -71,7 +126,7 @@ def _cells(each: DecisionRecord, events: int, now: datetime) -> list[Text]:
         Text(str(each.number)),
         text(each.consumer_name),
         text(each.target_key or ""),
-        moment(each.made, now),
+        time_cell(each.made, now),
         Text(str(events)),
         status,
         *_id_cells(each),
@@ -79,7 +134,7 @@ def _cells(each: DecisionRecord, events: int, now: datetime) -> list[Text]:
 
 
 def _ids() -> tuple[str, ...]:
-    # Two ids do not fit on most screens; a decision that has a run is found by its run.
+    # Two ids do not fit on most screens; the id of its run is enough to find a decision.
     return ("flow run",) if sys.stdout.isatty() else ("flow run", "decision")
 
 

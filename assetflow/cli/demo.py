@@ -1,4 +1,4 @@
-"""`assetflow demo`: run the pipelines on real data and show what happened."""
+"""`assetflow demo`: run the example pipelines on real data and show what happened."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rich.console import Console
 
 from assetflow.cli.dev import stop_on_sigterm
 from assetflow.cli.values import Port
+from assetflow.errors import StackFailed
 from assetflow.stack.demo import Demo
 from assetflow.stack.environment import StackEnvironment, choose_port, find_project
 from assetflow.stack.show import show
@@ -19,15 +20,21 @@ from assetflow.stack.show import show
 def demo(*, port: Port | None = None, json: bool = False) -> int:
     """Run the flows of this project in a stack of its own, then show which update led to which run.
 
-    Exits with 1 if a consumer did not run exactly as often as the contract says, or a number is wrong. The same as
-    JSON is in `.assetflow/demo/summary.json`.
+    The exit status is 1 if a consumer did not run exactly as often as the contract says, or if a number is wrong. The
+    command also writes the summary to `.assetflow/demo/summary.json`.
 
     Parameters:
-        port: of the Prefect server; a free one if none is given.
+        port: the port of the Prefect server; by default a free one.
         json: print the summary as one JSON document instead of tables.
     """
     project = find_project(Path.cwd())
     environment = StackEnvironment(project, project / ".assetflow" / "demo", choose_port(port))
+    if not (project / "flows" / "check.py").exists():
+        raise StackFailed(
+            "the demo runs the pipelines of assetflow's own repository, and this folder is not part of it",
+            where=str(project),
+            fix="Clone the repository and run `make demo` there; `assetflow dev` serves this project",
+        )
     progress = Console(stderr=True, highlight=False)
     stop_on_sigterm()
     waiting = progress.status("Starting") if progress.is_terminal else None

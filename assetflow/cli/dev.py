@@ -1,34 +1,42 @@
-"""`assetflow dev`: the embedded stack, left running."""
+"""`assetflow dev`: start the whole stack for a project and keep it running."""
 
 from __future__ import annotations
 
+import shlex
 import signal
 from pathlib import Path
 from types import FrameType
 
 from rich.console import Console
+from rich.text import Text
 
 from assetflow.cli.values import Port
+from assetflow.core.visible import shown
+from assetflow.ledger.read.reader import Reader
+from assetflow.stack.calls import PrefectCalls
 from assetflow.stack.environment import StackEnvironment, choose_port, find_project
+from assetflow.stack.project import read_project
 from assetflow.stack.stack import Stack
 
 
 def dev(*, port: Port | None = None, pages_port: Port | None = None) -> None:
-    """Start Prefect, the evaluator, assetflow's pages and a worker, deploy the project's flows, and leave them running.
+    """Start Prefect, the evaluator, assetflow's pages and workers, deploy the project's flows, and leave them running.
 
-    Everything is kept under `.assetflow/dev`; what ends on its own is started again. Ctrl-C stops it.
+    The command serves any folder with a `prefect.yaml`: it creates the work pools named there and runs a worker for
+    each. It keeps its files under `.assetflow/dev`, and restarts a process that ends on its own. Ctrl-C stops all.
 
     Parameters:
-        port: of the Prefect server; a free one if none is given.
-        pages_port: of assetflow's API and pages; a free one if none is given.
+        port: the port of the Prefect server; by default a free one.
+        pages_port: the port of assetflow's API and pages; by default a free one.
     """
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
     project = find_project(Path.cwd())
-    environment = StackEnvironment(project, project / ".assetflow" / "dev", choose_port(port), choose_port(pages_port))
+    ports = choose_port(port), choose_port(pages_port, option="--pages-port")
+    environment = StackEnvironment(project, project / ".assetflow" / "dev", *ports)
     stop_on_sigterm()
     try:
-        with Stack(environment, console.print) as stack:
-            console.print(_told(environment))
+        with Stack(environment, lambda line: console.print(Text(shown(line)))) as stack:
+            console.print(_instructions(environment, _example(environment)))
             stack.watch()
     except KeyboardInterrupt:
         return
@@ -43,19 +51,27 @@ def stop_on_sigterm() -> None:
     signal.signal(signal.SIGTERM, interrupt)
 
 
-def _told(environment: StackEnvironment) -> str:
-    lines = [
-        "",
-        f"[bold]Assets[/bold]       {environment.pages_url}",
-        f"[bold]Prefect[/bold]      {environment.ui_url}",
-        f"[bold]Deployments[/bold]  {environment.ui_url}/deployments",
-        f"[bold]Automations[/bold]  {environment.ui_url}/automations",
-        "",
-        "In another terminal:",
-        f"    . '{environment.shell_file}'",
-        "    prefect deployment run orders-producer/shop",
-        "    assetflow events ls",
-        "",
-        "Ctrl-C stops everything.",
-    ]
-    return "\n".join(lines)
+def _example(environment: StackEnvironment) -> str:
+    """Return the first deployment that does not wait for assets, else the first one, as flow/deployment."""
+    with PrefectCalls(environment.api_url) as calls:
+        names = calls.deployments()
+    with Reader.open(environment.home / "ledger.db") as reader:
+        consumers = {record.consumer.name for record in reader.consumers.all()}
+    given = [(each.entrypoint, each.name) for each in read_project(environment.project).deployments]
+    # Prefect may have filled in a variable in the name.
+    listed = [names[each] for each in given if each in names] or list(names.values())
+    return next((name for name in listed if name not in consumers), listed[0])
+
+
+def _instructions(environment: StackEnvironment, example: str) -> Text:
+    addresses = {
+        "Assets": environment.pages_url,
+        "Prefect": environment.ui_url,
+        "Deployments": f"{environment.ui_url}/deployments",
+        "Automations": f"{environment.ui_url}/automations",
+    }
+    lines = [Text(), *(Text.assemble((f"{name:<12} ", "bold"), address) for name, address in addresses.items()), Text()]
+    commands = (f". {shlex.quote(str(environment.shell_file))}", f"prefect deployment run {shlex.quote(example)}")
+    lines += map(Text, ("In another terminal:", *(f"    {each}" for each in commands), "    assetflow events ls"))
+    lines += map(Text, ("", "Ctrl-C stops everything."))
+    return Text("\n").join(lines)

@@ -1,46 +1,51 @@
-"""`assetflow emit`: an update that no task makes (contract 2.6)."""
+"""`assetflow emit`: record an update that no task made. Contract 2.6."""
 
 from __future__ import annotations
 
 import json as json_format
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated, cast
 from uuid import UUID, uuid4
 
 from cyclopts import Parameter
 
-from assetflow.cli.naming import this_user
 from assetflow.cli.output import print_json, show, text
-from assetflow.core.assets import Asset, AssetAlias
+from assetflow.cli.user import this_user
+from assetflow.core.assets import Asset
+from assetflow.core.by_hand import event_by_hand
 from assetflow.core.consumers import Decision
-from assetflow.core.events import AssetEvent, Origin, Recording, check_extra
-from assetflow.core.partitions import check_key
+from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.json_data import MOST_LEVELS, RULE, fit_text
 from assetflow.core.visible import shown
-from assetflow.errors import InvalidEvent, LedgerError, RecordingFailed
+from assetflow.errors import InvalidEvent, PrefectRefused, PrefectUnreachable, RecordingFailed, places
+from assetflow.evaluator.liveness import downtime
 from assetflow.ledger.ledger import Ledger
-from assetflow.ledger.reader import Reader
+from assetflow.ledger.read.reader import Reader
+from assetflow.operations.effects import Effects, effects_of
+from assetflow.operations.installation import Installation
+from assetflow.operations.recording import record_here, taken_over, through_prefect
 
 
 @dataclass(frozen=True)
 class Emitted:
-    """What became of an update.
+    """An update that this command recorded, with its effects.
 
     Attributes:
-        via: `ledger`: it is recorded and decided; `prefect`: it is durable there, and the evaluator takes it in.
-        new: whether it was not recorded before.
-        queued: the consumers in whose queues it waits.
-        decisions: the decisions that it led to, each with its consumer.
+        via: `ledger` if the update is recorded there and decided; `prefect` if it is durable in Prefect, from which the
+            evaluator will record it.
+        new: False if the event was recorded before.
+        decisions: the decisions that the update led to, each with its consumer's name.
+        effects: the consumers that queue the update, and those that refuse it.
     """
 
     event: AssetEvent
     via: str
     new: bool = True
-    queued: Sequence[str] = ()
     decisions: Sequence[tuple[str, Decision]] = ()
+    effects: Effects = field(default_factory=Effects)
     warnings: Sequence[str] = ()
 
     def as_json(self) -> dict[str, object]:
@@ -50,7 +55,8 @@ class Emitted:
             "partition_key": self.event.partition_key,
             "via": self.via,
             "new": self.new,
-            "queued": list(self.queued),
+            "queued": list(self.effects.queued),
+            "refused": list(self.effects.refused),
             "decisions": [
                 {"decision": str(decision.id), "consumer": consumer, "target_key": decision.target_key}
                 for consumer, decision in self.decisions
@@ -69,121 +75,121 @@ def emit(
     name: str | None = None,
     json: bool = False,
 ) -> None:
-    """Record that an asset was updated. When this returns, the update is durable.
+    """Record that an asset was updated. The update is durable when this command returns.
 
-    It goes straight into the ledger if that is at hand and belongs to the Prefect that the settings name, and else
-    through Prefect.
+    The command writes to the ledger if this machine can open it and it belongs to the Prefect server in the settings.
+    Otherwise it sends the update to Prefect.
 
     Parameters
     ----------
     uri
-        The asset.
+        The asset's URI.
     extra
-        What there is to say about the update: a JSON object.
+        Details of the update: a JSON object.
     partition
         The key of the partition that was updated.
     alias
         An alias that the update comes through; may be given several times.
     id
-        The event's id: the same id twice is one event. Without it, each call is an event.
+        The event's id. The same id twice counts as one event; without an id, each call makes a new event.
     name
         A readable name of the asset.
     json
         Print one JSON document.
     """
-    event = AssetEvent(
-        id=id or uuid4(),
-        asset=Asset(uri, name=name),
-        occurred=datetime.now(UTC),
-        origin=Origin("cli", by=this_user()),
-        extra=read_extra(extra),
-        partition_key=None if partition is None else check_key(partition),
-        aliases=tuple(sorted({AssetAlias(each).name for each in alias})),
-    )
-    recording = Recording(event.id, (event,))
-    emitted = _into_ledger(recording) if _ledger_at_hand() else _through_prefect(recording)
+    with places(extra="--extra", partition_key="--partition", aliases="--alias"):
+        event = event_by_hand(
+            Asset(uri, name=name),
+            id=id or uuid4(),
+            occurred=datetime.now(UTC),
+            origin=Origin("cli", by=fit_text(this_user())),
+            extra=read_extra(extra),
+            partition_key=partition,
+            aliases=alias,
+        )
+    at_hand, other = _ledger_at_hand()
+    emitted = _into_ledger(event) if at_hand and other is None else _through_prefect(event, other)
     for warning in emitted.warnings:
         sys.stderr.write(f"{shown(warning)}\n")
     if json:
         print_json(emitted.as_json())
     else:
-        show(*(text(line) for line in _told(emitted)))
+        show(*(text(line) for line in _outcome_lines(emitted)))
 
 
-def read_extra(given: str) -> dict[str, object]:
-    """The extra that was typed.
+def read_extra(given: str) -> object:
+    """Parse the `--extra` option as JSON.
 
     Raises:
-        InvalidEvent: it is no JSON object; the error says where it stops being one.
+        InvalidEvent: the text is not JSON; the error shows the place of the mistake.
     """
     try:
-        value = cast(object, json_format.loads(given))
+        return cast(object, json_format.loads(given))
     except json_format.JSONDecodeError as error:
         near = given[max(0, error.pos - 20) : error.pos] + "⟨here⟩" + given[error.pos : error.pos + 20]
         raise InvalidEvent(
-            f"it is not JSON: {error.msg}, in line {error.lineno}, column {error.colno}: {near}",
-            where="--extra",
+            f"not valid JSON: {error.msg}, in line {error.lineno}, column {error.colno}: {near}",
+            where="extra",
             rule="2.2",
             fix="""Write --extra '{"rows": 12}', in single quotes""",
         ) from error
     except RecursionError as error:
-        raise InvalidEvent("it is nested too deeply", where="--extra", rule="2.2") from error
-    return check_extra(value, where="--extra")
+        raise InvalidEvent(f"extra is nested more than {MOST_LEVELS} levels deep", where="extra", rule=RULE) from error
 
 
-def _ledger_at_hand() -> bool:
-    """Whether there is a ledger here that belongs to the Prefect that the settings name."""
-    from prefect.settings import PREFECT_API_URL
+def _ledger_at_hand() -> tuple[bool, str | None]:
+    # Import Prefect's client only here: that takes a second, and `--help` does not need it.
+    from assetflow.operations.deciding_ledger import ledger_at_hand
 
-    address = PREFECT_API_URL.value()
-    with suppress(LedgerError), Reader.open() as reader:
-        return address is not None and (reader.prefect_api_url() or "").rstrip("/") == address.rstrip("/")
-    return False
+    return ledger_at_hand()
 
 
-def _into_ledger(recording: Recording) -> Emitted:
+def _into_ledger(event: AssetEvent) -> Emitted:
     with Ledger.open() as ledger:
-        recorded, decisions = ledger.writer.record([recording], datetime.now(UTC))[0]
-        event = recorded.events[0] if recorded.events else recording.events[0]
-        receipts = ledger.reader.receipts(event.id)
-    names = {receipt.receipt.consumer: receipt.consumer_name or "" for receipt in receipts}
-    return Emitted(
-        event=event,
-        via="ledger",
-        new=bool(recorded.events),
-        queued=[each.consumer_name or "" for each in receipts if each.receipt.status == "queued"],
-        decisions=[(names.get(decision.consumer, ""), decision) for decision in decisions],
-        warnings=recorded.warnings,
-    )
+        recorded = record_here(Installation(ledger), Recording(event.id, (event,)))
+        effects = effects_of(ledger.reader, event)
+        warnings = [*recorded.warnings, *_no_evaluator(ledger.reader)]
+    kept = recorded.events[0] if recorded.events else event
+    return Emitted(kept, "ledger", bool(recorded.events), recorded.decisions, effects, warnings)
 
 
-def _through_prefect(recording: Recording) -> Emitted:
-    from assetflow.authoring.delivery import deliver
+def _no_evaluator(reader: Reader) -> Iterator[str]:
+    down = downtime(reader.evaluators())
+    if down is not None:
+        yield str(down)
+
+
+def _through_prefect(event: AssetEvent, other: str | None) -> Emitted:
     from assetflow.prefect_io.rest import check_address
 
-    # A task may bring up a server of its own; what is said here has to reach the evaluator.
+    # Unlike a task, this command must not start a temporary Prefect server: no evaluator would read from it.
     check_address()
-    (event,) = recording.events
     try:
-        deliver(recording)
-    except RecordingFailed as error:
+        warnings = through_prefect(Recording(event.id, (event,)))
+    except (PrefectUnreachable, PrefectRefused) as error:
         raise RecordingFailed(
-            f"the update of {event.uri} may not be recorded: {error.__cause__}",
-            fix=f"Say it again with --id {event.id} when Prefect answers: the same id counts once",
+            f"the update of {event.uri} may not be recorded: {error}",
+            fix=f"Repeat it with --id {event.id} when Prefect answers: the same id counts once",
         ) from error
-    return Emitted(event, "prefect")
+    return Emitted(event, "prefect", warnings=[*([] if other is None else [taken_over(other)]), *warnings])
 
 
-def _told(emitted: Emitted) -> list[str]:
+def _outcome_lines(emitted: Emitted) -> list[str]:
     event = emitted.event
     key = "" if event.partition_key is None else f", partition {event.partition_key}"
     if emitted.via == "prefect":
         return [f"{event.uri}{key}: event {event.id} is recorded in Prefect; the evaluator decides what runs"]
     if not emitted.new:
-        return [f"{event.uri}{key}: event {event.id} was recorded before, nothing changes"]
+        return [f"{event.uri}{key}: event {event.id} was recorded before; nothing changes"]
     lines = [f"{event.uri}{key}: event {event.id} is recorded"]
     for consumer, decision in emitted.decisions:
         target = "" if decision.target_key is None else f" for the partition {decision.target_key}"
         lines.append(f"  {consumer} runs{target}: decision {decision.id}")
-    lines += [f"  waits in the queue of {consumer}" for consumer in dict.fromkeys(emitted.queued)]
-    return lines if len(lines) > 1 else [*lines, "  no consumer takes it: see `assetflow events show`"]
+    for consumer, paused in emitted.effects.queued.items():
+        lines.append(f"  waits in the queue of {consumer}" + (", which is paused" if paused else ""))
+    lines += [f"  {words}" for words in emitted.effects.refused]
+    if len(lines) == 1:
+        lines.append("  no consumer queues it: no deployed flow is scheduled on this asset")
+    if emitted.effects.nearest:
+        lines.append(f"  flows are scheduled on {emitted.effects.nearest}: emit that URI if you meant it")
+    return lines

@@ -1,4 +1,4 @@
-"""`assetflow evaluator start`: the process that records updates, decides, and starts the runs."""
+"""`assetflow evaluator start`: run the process that records updates, decides which flows run, and starts the runs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from contextlib import contextmanager
 
 from cyclopts import App
 
-from assetflow.cli.moments import since_option
 from assetflow.cli.process_log import log_to_stderr
-from assetflow.evaluator.collector import spare_what_stays
-from assetflow.evaluator.evaluator import Evaluator, Options
+from assetflow.cli.times import since_option
 from assetflow.evaluator.health import logger
-from assetflow.evaluator.service import evaluate, ready_marker
+from assetflow.evaluator.process.evaluator import Evaluator, Options
+from assetflow.evaluator.process.service import evaluate, freeze_garbage_collection, ready_marker
 from assetflow.settings import get_settings
 
 app = App(name="evaluator")
@@ -26,18 +25,18 @@ SECONDS_TO_ANSWER = 30.0
 def start(*, since: str | None = None, take_over: bool = False, once: bool = False) -> None:
     """Record updates of assets, decide which flows run on them, and start their runs, until Ctrl-C or SIGTERM.
 
-    Can be stopped and killed at any moment: the next one goes on where this one stopped. On Postgres several may be
-    started: one works, and when it ends or stands still, another one takes over within seconds.
+    The process can be stopped or killed at any moment: the next evaluator continues where it stopped. On Postgres you
+    may start several: one of them works, and when it ends or hangs, another takes over within seconds.
 
     Parameters
     ----------
     since
-        Replay what Prefect has kept since this time, such as 2026-11-20 or 2026-11-20T08:00:00Z (UTC if no zone is
-        given). Updates that are recorded already count once.
+        Read again what Prefect has kept since this time, such as 2026-11-20 or 2026-11-20T08:00:00Z (UTC if no zone is
+        given). Updates that are already recorded count once.
     take_over
-        Use this ledger for a Prefect server that belongs to another one, whose evaluator then stops.
+        Use this ledger for a Prefect server that belongs to another ledger. The evaluator of the other ledger stops.
     once
-        Work off what waits, and end; not while another evaluator works, nor when Prefect does not answer for 30 s.
+        Process what is waiting, then exit. Fails if another evaluator is running, or Prefect does not answer for 30 s.
     """
     log_to_stderr()
     options = Options(
@@ -58,7 +57,7 @@ async def _start(options: Options, *, once: bool) -> None:
 
     @contextmanager
     def at_work(evaluator: Evaluator) -> Generator[None]:
-        spare_what_stays()
+        freeze_garbage_collection()
         with ready_marker(get_settings().home, evaluator):
             if once:
                 tasks.add(asyncio.create_task(_stop_when_settled(evaluator, stop)))

@@ -1,4 +1,4 @@
-"""`assetflow events ls` and `assetflow events show`."""
+"""`assetflow events ls|show`: list events, or show one with its receipts."""
 
 from __future__ import annotations
 
@@ -9,70 +9,72 @@ from datetime import UTC, datetime
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.output import moment, print_json, rows, show, table, text
-from assetflow.cli.telling import event_parts
+from assetflow.cli.empty_lists import empty_message
+from assetflow.cli.explanation_output import event_parts
+from assetflow.cli.output import print_json, rows, show, table, text, time_cell
 from assetflow.cli.values import AtLeastOne, EventName
 from assetflow.core.codec.events import event_to_json
 from assetflow.core.events import AssetEvent
 from assetflow.core.explanation import source_of
 from assetflow.core.redaction import redact, redacted
 from assetflow.core.visible import shown
-from assetflow.ledger.explanations import event_explanation
-from assetflow.ledger.lookup import find_event, find_uri
-from assetflow.ledger.reader import Reader
-from assetflow.ledger.records import EventQuery, RefusedRecord
+from assetflow.ledger.read.explanations import event_explanation
+from assetflow.ledger.read.reader import Reader
+from assetflow.ledger.records import EventFilter, RefusedRecord
+from assetflow.operations.lookup import find_event, find_uri
 
-app = cyclopts.App(name="events", help="Events: the updates of assets, and what became of them.")
+app = cyclopts.App(name="events", help="Events: updates of assets, and what each consumer did with them.")
 
 _SHOWN = 60
 
 
 @app.command
 def ls(*, asset: str | None = None, limit: AtLeastOne = 50, refused: bool = False, json: bool = False) -> None:
-    """List events, the newest first.
+    """List events, newest first.
 
     Parameters
     ----------
     asset
-        Only updates of this asset: its URI or its name.
+        List only updates of this asset: its URI or its name.
     limit
-        At most so many.
+        The largest number of events to list.
     refused
-        What was sent as an event and is none, with the reasons, instead.
+        List the events that were refused instead, with the reasons.
     json
         Print one JSON document.
     """
     with Reader.open() as reader:
         if refused:
-            _refused(reader.refused(limit=limit), json)
+            _refused(reader.events.refused(limit=limit), json, empty_message(reader, "Nothing was refused."))
             return
-        query = EventQuery(uri=None if asset is None else find_uri(reader, asset))
-        found = reader.events(query, newest_first=True, limit=limit)
+        query = EventFilter(uri=None if asset is None else find_uri(reader, asset))
+        found = reader.events.find(query, newest_first=True, limit=limit)
+        empty = empty_message(reader, "No events yet: run a flow whose task has outlets.")
     if json:
         print_json([event_to_json(redacted(event)) for event in found])
         return
     now = datetime.now(UTC)
     made = table("#", "asset", "key", "occurred", "by", "extra", "id", right=("#",), whole=("id",))
-    show(rows(made, (_cells(event, now) for event in found), empty="No events yet: run a flow whose task has outlets."))
+    show(rows(made, (_cells(event, now) for event in found), empty=empty))
 
 
 @app.command(name="show")
 def show_event(event: EventName, /, *, json: bool = False) -> None:
-    """Show an event: where it came from, and what became of it for each consumer.
+    """Show an event: where it came from, and what each consumer did with it.
 
     Parameters
     ----------
     event
-        The event's id, or its number in the ledger, which `events ls` shows.
+        The event's id, or its number in the ledger; `assetflow events ls` shows both.
     json
         Print one JSON document.
     """
     with Reader.open() as reader:
-        told = event_explanation(reader, find_event(reader, event))
+        explanation = event_explanation(reader, find_event(reader, event))
     if json:
-        print_json(told.as_json())
+        print_json(explanation.as_json())
     else:
-        show(*event_parts(told))
+        show(*event_parts(explanation))
 
 
 def _cells(event: AssetEvent, now: datetime) -> list[Text]:
@@ -80,25 +82,27 @@ def _cells(event: AssetEvent, now: datetime) -> list[Text]:
         Text(str(event.sequence)),
         text(event.asset.name),
         text(event.partition_key or ""),
-        moment(event.occurred, now),
+        time_cell(event.occurred, now),
         text(source_of(event.origin)),
-        Text(_in_short(event.extra)),
+        Text(_shortened(event.extra)),
         Text(str(event.id), "dim"),
     ]
 
 
-def _in_short(extra: Mapping[str, object]) -> str:
+def _shortened(extra: Mapping[str, object]) -> str:
     if not extra:
         return ""
-    told = shown(json_format.dumps(redact(extra), ensure_ascii=False))
-    return told if len(told) <= _SHOWN else f"{told[: _SHOWN - 1]}…"
+    extra_text = shown(json_format.dumps(redact(extra), ensure_ascii=False))
+    return extra_text if len(extra_text) <= _SHOWN else f"{extra_text[: _SHOWN - 1]}…"
 
 
-def _refused(found: list[RefusedRecord], json: bool) -> None:
+def _refused(found: list[RefusedRecord], json: bool, empty: str) -> None:
     if json:
         print_json([each.as_json() for each in found])
         return
     now = datetime.now(UTC)
     made = table("at", "reason", "rule", "source", "id", whole=("id",))
-    cells = ([moment(each.at, now), *map(text, (each.reason, each.rule or "", each.source, each.id))] for each in found)
-    show(rows(made, cells, empty="Nothing was refused."))
+    cells = (
+        [time_cell(each.at, now), *map(text, (each.reason, each.rule or "", each.source, each.id))] for each in found
+    )
+    show(rows(made, cells, empty=empty))

@@ -1,14 +1,15 @@
-"""`assetflow explain`: why something runs, or why it does not."""
+"""`assetflow explain`: explain why something runs, or why it does not."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
 from rich.console import RenderableType
 
+from assetflow.cli.explanation_output import consumer_parts, decision_parts, event_parts, partition_parts
 from assetflow.cli.output import print_json, show
-from assetflow.cli.telling import consumer_parts, decision_parts, event_parts, partition_parts
 from assetflow.cli.values import EventName
 from assetflow.core.explanation import (
     ConsumerExplanation,
@@ -18,14 +19,14 @@ from assetflow.core.explanation import (
 )
 from assetflow.core.lineage import loops_through
 from assetflow.errors import InvalidCall
-from assetflow.ledger.explanations import (
+from assetflow.ledger.read.explanations import (
     consumer_explanation,
     event_explanation,
     partition_explanation,
     run_explanation,
 )
-from assetflow.ledger.lookup import find_consumer, find_event
-from assetflow.ledger.reader import Reader
+from assetflow.ledger.read.reader import Reader
+from assetflow.operations.lookup import find_consumer, find_event
 
 Explanation = ConsumerExplanation | PartitionExplanation | DecisionExplanation | EventExplanation
 
@@ -39,56 +40,66 @@ def explain(
     event: EventName | None = None,
     json: bool = False,
 ) -> None:
-    """Say why a consumer runs or does not, why a run exists, or what became of an event.
+    """Explain why a consumer runs or does not run, why a run was started, or what consumers did with an event.
 
     Parameters
     ----------
     consumer
         flow/deployment, its id, or a flow with one consumer.
     partition
-        With a consumer: one pending partition of it.
+        A pending partition of the consumer.
     run
-        A flow run's id instead: which decision started it, and which update completed its condition.
+        The id of a flow run: show the decision that started it, and the update that completed its condition.
     event
-        An event's id instead, or its number: where it came from, and each of its receipts.
+        The id or number of an event: show where it came from, and each of its receipts.
     json
         Print one JSON document.
     """
     if sum(each is not None for each in (consumer, run, event)) != 1 or (partition is not None and consumer is None):
         raise InvalidCall(
-            "one of a consumer, --run and --event is needed, and --partition goes with a consumer",
+            "exactly one of a consumer, --run and --event is needed, and --partition needs a consumer",
             fix="Write `assetflow explain flow/deployment`",
         )
     with Reader.open() as reader:
         if event is not None:
-            told: Explanation = event_explanation(reader, find_event(reader, event))
+            explanation: Explanation = event_explanation(reader, find_event(reader, event))
         elif run is not None:
-            told = run_explanation(reader, run)
+            explanation = _with_run_now(run_explanation(reader, run))
         else:
-            told = _of_consumer(reader, consumer or "", partition)
+            explanation = _of_consumer(reader, consumer or "", partition)
     if json:
-        print_json(told.as_json())
+        print_json(explanation.as_json())
     else:
-        show(*_parts(told))
+        show(*_parts(explanation))
 
 
 def _of_consumer(reader: Reader, name: str, partition: str | None) -> ConsumerExplanation | PartitionExplanation:
     record = find_consumer(reader, name)
     if partition is None:
-        loops = loops_through(reader.edges_of, record.consumer.name)
-        return consumer_explanation(reader, record, datetime.now(UTC), loops=loops)
+        loops = loops_through(reader.lineage.edges_of, record.consumer.name)
+        explanation = consumer_explanation(reader, record, datetime.now(UTC), loops=loops)
+        return explanation if explanation.last is None else replace(explanation, last=_with_run_now(explanation.last))
     if not record.consumer.schedule.is_partitioned:
         raise InvalidCall(f"{record.consumer.name} is not partitioned", fix="Leave --partition out")
     return partition_explanation(reader, record, partition)
 
 
-def _parts(told: Explanation) -> list[RenderableType]:
-    match told:
+def _with_run_now(explanation: DecisionExplanation) -> DecisionExplanation:
+    # Import Prefect's client only if the run has not ended: that takes a second.
+    if explanation.facts.run.flow_run_id is None or explanation.facts.run.ended is not None:
+        return explanation
+    from assetflow.prefect_io.not_started import with_run_now
+
+    return with_run_now(explanation, datetime.now(UTC))
+
+
+def _parts(explanation: Explanation) -> list[RenderableType]:
+    match explanation:
         case ConsumerExplanation():
-            return consumer_parts(told)
+            return consumer_parts(explanation)
         case PartitionExplanation():
-            return partition_parts(told)
+            return partition_parts(explanation)
         case DecisionExplanation():
-            return decision_parts(told)
+            return decision_parts(explanation)
         case EventExplanation():
-            return event_parts(told)
+            return event_parts(explanation)

@@ -1,9 +1,10 @@
-"""What a command that fails prints, and its exit status. Nobody sees a traceback who did not ask for it."""
+"""Report the failure of a command, and choose its exit status. Only `--debug` shows a traceback."""
 
 from __future__ import annotations
 
 import os
 import platform
+import shlex
 import sys
 import traceback
 from datetime import UTC, datetime
@@ -12,8 +13,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from assetflow.core.redaction import without_passwords
 from assetflow.core.visible import shown
-from assetflow.errors import AssetflowError
+from assetflow.errors import AssetflowError, LedgerMissing, StackFailed
 
 REFUSED = 2
 BUG = 70
@@ -22,12 +24,17 @@ NO_READER = 141
 
 
 def refused(error: AssetflowError) -> int:
-    """Say what happened, where and what to do; the exit status."""
-    lines = [Text.assemble(("error", "bold red"), f" [{error.code}] ", shown(error.message))]
+    """Print what happened, where and what to do, and return the exit status."""
+    lines = [Text.assemble(("error", "bold red"), f" [{error.code}] ", _printable(error.message))]
+    fix = error.fix
+    if isinstance(error, LedgerMissing) and (place := _stack_here()):
+        fix = f"To use the stack of `assetflow dev`: . {shlex.quote(str(place))}"
+    if isinstance(error, StackFailed):
+        lines += [Text(f"    {_printable(line)}", "dim") for line in error.output]
     rule = f"rule {error.rule} of the contract" if error.rule else ""
-    for label, value in (("where", error.where), ("do", error.fix), ("see", rule)):
+    for label, value in (("where", error.where), ("do", fix), ("see", rule)):
         if value:
-            lines.append(Text.assemble(f"  {label + ':':<7}", shown(value)))
+            lines.append(Text.assemble(f"  {label + ':':<7}", _printable(value)))
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     for line in lines:
         console.print(line)
@@ -35,39 +42,57 @@ def refused(error: AssetflowError) -> int:
 
 
 def unexpected(error: BaseException, arguments: list[str]) -> int:
-    """Say in one line that this is a mistake of assetflow's, and where the full report is; the exit status."""
+    """Print one line that says this is a bug in assetflow and where the full report is. Return the exit status."""
     place = _report(error, arguments)
     kept = f"The full report is in {place}" if place else "The full report could not be written; see --debug"
-    sys.stderr.write(f"assetflow failed unexpectedly: {shown(_in_short(error))}. {kept}\n")
+    sys.stderr.write(f"assetflow failed unexpectedly: {_printable(_summary(error))}. {kept}\n")
     return BUG
 
 
 def output_closed() -> int:
-    """Nobody reads on, as with `| head`: be quiet, also when Python empties its buffers at the end."""
+    """Return the exit status for an output that its reader closed, as `| head` does.
+
+    Python writes its buffers when it exits: send them to `/dev/null`, so that this does not fail too.
+    """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return NO_READER
 
 
-def _in_short(error: BaseException) -> str:
+def _printable(text: str) -> str:
+    return shown(without_passwords(text))
+
+
+def _stack_here() -> Path | None:
+    """Return the `env` file of the stack that `assetflow dev` made here, or `None` if this shell already uses one."""
+    here = Path.cwd()
+    places = (folder / ".assetflow" / "dev" / "env" for folder in (here, *here.parents))
+    return None if "ASSETFLOW_HOME" in os.environ else next((place for place in places if place.exists()), None)
+
+
+def _summary(error: BaseException) -> str:
     message = str(error).strip().splitlines()
     return type(error).__name__ + (f": {message[0][:200].rstrip('.')}" if message else "")
 
 
 def _report(error: BaseException, arguments: list[str]) -> Path | None:
-    # Only here: a command that succeeds need not wait for the settings.
+    # Import the settings only here, so that a command that succeeds does not wait for them.
+    from assetflow.private import make_private, make_private_folder
     from assetflow.settings import get_settings
 
     now = datetime.now(UTC)
     try:
-        folder = get_settings().home / "errors"
-        folder.mkdir(parents=True, exist_ok=True)
+        home = get_settings().home
+        folder = home / "errors"
+        for each in (home, folder):
+            make_private_folder(each)
         place = folder / f"{now:%Y%m%d-%H%M%S}-{os.getpid()}.txt"
-        place.write_text(_text(error, arguments, now), encoding="utf-8")
+        make_private(place)
+        place.write_text(_report_text(error, arguments, now), encoding="utf-8")
     except (OSError, AssetflowError):
         return None
     return place
 
 
-def _text(error: BaseException, arguments: list[str], now: datetime) -> str:
+def _report_text(error: BaseException, arguments: list[str], now: datetime) -> str:
     about = f"{now.isoformat()}\nassetflow {' '.join(arguments)}\nPython {platform.python_version()}, {sys.platform}\n"
-    return f"{about}\n{''.join(traceback.format_exception(error))}"
+    return without_passwords(f"{about}\n{''.join(traceback.format_exception(error))}")

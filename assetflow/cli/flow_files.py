@@ -1,4 +1,4 @@
-"""The schedules of the flows in a user's module."""
+"""Read the schedules of the flows in a user's module."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from assetflow.errors import InvalidFlow
 
 
 def schedules_of(file: Path) -> dict[str, ConsumerOptions]:
-    """Name and options of each flow of a module that is scheduled on assets or time, in the module's order.
+    """Return the name and options of each flow in the module that has a schedule, in the module's order.
 
     Raises:
         InvalidFlow: the module cannot be imported, or none of its flows has a schedule.
@@ -27,7 +27,7 @@ def schedules_of(file: Path) -> dict[str, ConsumerOptions]:
         if declaration.options.schedule != Schedule()
     }
     if not found:
-        raise InvalidFlow("no flow with a schedule", where=str(file), fix="Write @flow(schedule=...) over one")
+        raise InvalidFlow("no flow here has a schedule", where=str(file), fix="Write @flow(schedule=...) over one")
     return found
 
 
@@ -39,7 +39,7 @@ def _declarations(module: ModuleType) -> Iterator[tuple[str, FlowDeclaration]]:
 
 
 def _imported(file: Path) -> ModuleType:
-    """The module of a file; one below the working directory is imported by its full name, as `python -m` would."""
+    """Import the module of a file: by its full name, as `python -m` does, if it is below the working directory."""
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -51,18 +51,18 @@ def _imported(file: Path) -> ModuleType:
         if parts and all(part.isidentifier() for part in parts) and file.is_file():
             return importlib.import_module(".".join(parts))
         return _loaded(file)
-    except Exception as error:  # Whatever a user's module does when it is imported.
+    except Exception as error:  # A user's module may raise anything.
         raise InvalidFlow(
             f"cannot be imported: {type(error).__name__}: {error}",
             where=str(file),
-            fix="Run it with Python to see more",
+            fix="Run the file with Python to see the traceback",
         ) from error
 
 
 def _loaded(file: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(file.stem, file)
     if spec is None or spec.loader is None:
-        raise ImportError("no Python file")
+        raise ImportError("not a Python file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -1,7 +1,6 @@
-"""How commands print: tables for people, plain columns for pipes, one JSON document for programs.
+"""Print the results of commands: tables on a terminal, plain columns in a pipe, or one JSON document.
 
-Everything that comes from users goes through `shown`: names, keys and extras must not move the cursor, change colours
-or look like another text than they are.
+Text from users goes through `shown`: a name, key or extra must not move the cursor, change colours or hide characters.
 """
 
 from __future__ import annotations
@@ -22,29 +21,29 @@ from rich.text import Text
 from assetflow.core.explanation.words import ago, iso
 from assetflow.core.visible import shown
 
-# As wide as a line may get where nothing needs to fit on a screen.
+# The width of a line in a pipe, where nothing has to fit on a screen.
 _ENDLESS = 100_000
-# Columns of a terminal in which a row with an id fits.
+# The terminal width from which a row with an id fits.
 _ROOM = 90
 
 
 def text(value: object, style: str = "") -> Text:
-    """Text from a user as something to print: no markup, nothing invisible."""
+    """Return a user's text ready to print, without markup or invisible characters."""
     return Text(shown(value), style)
 
 
 def lines(values: Iterable[str]) -> Text:
-    """Texts from users below each other on a terminal, in one line in a pipe."""
+    """Join users' texts: one below the other on a terminal, in one line in a pipe."""
     return Text(("\n" if sys.stdout.isatty() else ", ").join(map(shown, values)))
 
 
 def print_json(document: object) -> None:
-    """Print one JSON document on standard output. It is ASCII: what is invisible is escaped."""
+    """Print one JSON document on standard output, as ASCII: invisible characters are escaped."""
     sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
 
 
 def show(*parts: RenderableType) -> None:
-    """Print on standard output: in colour and fitted to a terminal, plain and uncut into anything else."""
+    """Print on standard output: in colour and fitted to the width of a terminal, or plain and uncut elsewhere."""
     if sys.stdout.isatty():
         Console(highlight=False, markup=False, emoji=False).print(*parts, sep="\n")
     else:
@@ -52,7 +51,7 @@ def show(*parts: RenderableType) -> None:
 
 
 def plain(*parts: RenderableType) -> str:
-    """What is printed into a pipe: no colours, no cut columns, no blanks at the ends of lines."""
+    """Render for a pipe: without colours, cut columns or blanks at the ends of lines."""
     out = StringIO()
     console = Console(file=out, width=_ENDLESS, color_system=None, highlight=False, markup=False, emoji=False)
     console.print(Group(*parts))
@@ -60,11 +59,12 @@ def plain(*parts: RenderableType) -> str:
 
 
 def table(*columns: str, right: Sequence[str] = (), whole: Sequence[str] = ()) -> Table:
-    """A table whose cells wrap instead of being cut.
+    """Return an empty table whose cells wrap instead of being cut.
 
     Parameters:
-        right: the columns that are aligned to the right: numbers.
-        whole: the columns that do not wrap where there is room: ids, which people copy.
+        columns: the titles of the columns.
+        right: the columns to align to the right, such as numbers.
+        whole: the columns not to wrap on a wide terminal, such as ids, which users copy.
     """
     has_room = shutil.get_terminal_size().columns >= _ROOM
     unbroken = (*right, *whole) if has_room else right
@@ -75,14 +75,17 @@ def table(*columns: str, right: Sequence[str] = (), whole: Sequence[str] = ()) -
             justify="right" if column in right else "left",
             overflow="fold",
             no_wrap=column in unbroken,
-            # Where columns have to shrink below their titles, Rich would cut what it cannot fit in.
+            # Rich would cut cells if columns had to shrink below their titles.
             min_width=len(column) if has_room else None,
         )
     return made
 
 
 def rows(into: Table, cells: Iterable[Sequence[Text | str]], *, empty: str) -> RenderableType:
-    """The table with these rows; a sentence instead if there are none. A terminal is spared columns without content."""
+    """Add the rows to the table and return it, or return the `empty` sentence if there are none.
+
+    On a terminal, drop the columns without content.
+    """
     lines = list(cells)
     if not lines:
         return Text(empty, "dim")
@@ -95,8 +98,8 @@ def rows(into: Table, cells: Iterable[Sequence[Text | str]], *, empty: str) -> R
     return into
 
 
-def moment(value: datetime | None, now: datetime) -> Text:
-    """A time: how long ago on a terminal, ISO in a pipe."""
+def time_cell(value: datetime | None, now: datetime) -> Text:
+    """Return the cell for a time: how long ago on a terminal, ISO 8601 in a pipe."""
     if value is None:
         return Text("–" if sys.stdout.isatty() else "", "dim")
     if not sys.stdout.isatty():

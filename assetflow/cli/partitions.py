@@ -1,4 +1,4 @@
-"""`assetflow partitions ls|gaps`: which partitions have run, which wait and for what, and which are not there."""
+"""`assetflow partitions ls|gaps`: list the partitions of a consumer, or the keys that an asset lacks."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from datetime import UTC, datetime
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.output import moment, print_json, rows, show, table, text
+from assetflow.cli.empty_lists import empty_message
+from assetflow.cli.output import print_json, rows, show, table, text, time_cell
 from assetflow.cli.ranges import From, To, read_range
 from assetflow.cli.values import AtLeastOne
-from assetflow.core.backfill import series_to_look_at
 from assetflow.core.explanation.pending_keys import LeafKeys, leaf_keys
 from assetflow.core.explanation.words import count, iso, some
 from assetflow.core.partitions.ranges import KeySeries
+from assetflow.core.rules.backfill import series_to_look_at
 from assetflow.errors import InvalidCall
-from assetflow.ledger.explanations import names_of
-from assetflow.ledger.lookup import find_consumer, find_uri
-from assetflow.ledger.reader import Reader
+from assetflow.ledger.read.explanations import names_of
+from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord, KeyDecisions
+from assetflow.operations.lookup import find_consumer, find_uri
 
 app = cyclopts.App(name="partitions", help="Partitions: what has run for which key, and what is missing.")
 
-# The lines of the map: what a line is, and the place of a key in it.
+# For each kind of key, what one line of the map covers, and the ruler above the lines.
 _LINES = {"hour": "%Y-%m-%d", "day": "%Y-%m", "week": "%Y", "month": "%Y", "quarter": "%Y", "year": "%Y"}
 _RULERS = {
     "hour": "".join(f"{hour:<6}" for hour in range(0, 24, 6)).rstrip(),
@@ -36,14 +37,14 @@ _RULERS = {
 
 @app.command
 def ls(consumer: str, /, *, limit: AtLeastOne = 50, json: bool = False) -> None:
-    """List the partitions of a consumer: pending ones with the keys that came and are missing, done and failed ones.
+    """List the partitions of a consumer: pending ones with their received and missing keys, done and failed ones.
 
     Parameters
     ----------
     consumer
         flow/deployment, its id, or a flow with one consumer.
     limit
-        At most so many pending ones, and so many that have run (the latest).
+        The largest number of pending partitions, and of the latest ones that have run.
     json
         Print one JSON document.
     """
@@ -52,7 +53,8 @@ def ls(consumer: str, /, *, limit: AtLeastOne = 50, json: bool = False) -> None:
         if not record.consumer.schedule.is_partitioned:
             raise InvalidCall(f"{record.consumer.name} has no partitions", fix="`assetflow queue ls` shows its queue")
         pending = _pending(reader, record)
-        decided = dict(list(reader.decisions_by_key(record.consumer.id).items())[::-1])
+        decided = dict(list(reader.decisions.by_key(record.consumer.id).items())[::-1])
+        empty = empty_message(reader, "No partitions yet.")
     waiting = dict(list(pending.items())[:limit])
     if json:
         print_json(_as_json(record, waiting, len(pending), dict(list(decided.items())[:limit]), decided))
@@ -62,7 +64,7 @@ def ls(consumer: str, /, *, limit: AtLeastOne = 50, json: bool = False) -> None:
     made = table("partition", "state", "received", "missing", "since", "flow run", whole=("partition",))
     cells = [_pending_cells(key, leaves) for key, leaves in waiting.items()]
     cells += [_decided_cells(key, each, now) for key, each in list(decided.items())[:limit]]
-    show(rows(made, cells, empty="No partitions yet."))
+    show(rows(made, cells, empty=empty))
 
 
 @app.command
@@ -77,29 +79,29 @@ def gaps(
     timezone: str = "UTC",
     json: bool = False,
 ) -> int:
-    """Show for which keys of a range an asset was never updated. The exit status is 1 if there are any.
+    """Show the keys of a range for which an asset was never updated. The exit status is 1 if there are any.
 
     Parameters
     ----------
     asset
         The asset: its URI or its name.
     from_
-        The first key's time: 2026, 2026-11, 2026-11-20 or 2026-11-20T05.
+        The time of the first key: 2026, 2026-11, 2026-11-20 or 2026-11-20T05.
     to
-        The last key's time, included.
+        The time of the last key, which is included.
     every
-        How often a key comes: hour, day, week, month, quarter or year; as the known keys are written if not given.
+        The period of a key: hour, day, week, month, quarter or year. By default, that of the known keys.
     key_format
-        How a key is written, as in strftime; as the known keys are, or as Airflow's mappers do, if not given.
+        The strftime format of a key. By default, that of the known keys, or of Airflow's mappers.
     timezone
-        The zone of the keys.
+        The time zone of the keys.
     json
         Print one JSON document.
     """
     start, end = read_range(from_, to)
     with Reader.open() as reader:
         uri = find_uri(reader, asset)
-        known = reader.keys_of(uri)
+        known = reader.partitions.keys(uri)
     series = series_to_look_at(every, key_format, timezone, lambda: known)
     wanted = series.between(start, end)
     missing = [key for key in wanted if key not in known]
@@ -116,7 +118,7 @@ def gaps(
 def _pending(reader: Reader, record: ConsumerRecord) -> dict[str, tuple[LeafKeys, ...]]:
     schedule = record.consumer.schedule
     tokens_of = names_of(reader, schedule).tokens_of
-    queues = {key: queue for key, queue in reader.pending(record.consumer.id).items() if key is not None}
+    queues = {key: queue for key, queue in reader.queues.pending(record.consumer.id).items() if key is not None}
     return {key: leaf_keys(schedule, key, queues[key], tokens_of) for key in sorted(queues)}
 
 
@@ -182,11 +184,11 @@ def _decided_cells(key: str, each: KeyDecisions, now: datetime) -> list[Text | s
     style = "green" if each.is_done else "cyan" if each.is_open else "red"
     word = "done" if each.is_done else each.state.lower() if each.is_open else f"failed ({each.state})"
     run = "" if each.flow_run_id is None else str(each.flow_run_id)
-    return [text(key), text(word, style), "", "", moment(each.made, now), Text(run, "dim")]
+    return [text(key), text(word, style), "", "", time_cell(each.made, now), Text(run, "dim")]
 
 
 def _map(series: KeySeries, wanted: Mapping[str, datetime], known: Collection[str]) -> list[Text]:
-    """A line for each day of hours, month of days or year, under a ruler: one mark for each key."""
+    """Draw one mark for each key under a ruler: a line for each day of hourly keys, month of daily keys, or year."""
     lines: defaultdict[str, Text] = defaultdict(Text)
     mark, gap = ("■", "·") if (sys.stdout.encoding or "").lower().startswith("utf") else ("#", ".")
     for key, start in wanted.items():
@@ -201,5 +203,5 @@ def _map(series: KeySeries, wanted: Mapping[str, datetime], known: Collection[st
 
 
 def _place(series: KeySeries, start: datetime) -> int:
-    """How many places of a line lie before its first key."""
+    """Return the position of the key in its line."""
     return {"hour": start.hour, "day": start.day - 1, "month": start.month - 1}.get(series.writer.kind, 0)

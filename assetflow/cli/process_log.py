@@ -1,4 +1,4 @@
-"""What a process that goes on and on logs: lines for a person, or JSON for a machine (ASSETFLOW_LOG_FORMAT)."""
+"""The log of a long-running process: lines of text or of JSON, as `ASSETFLOW_LOG_FORMAT` says."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ import logging
 import sys
 from datetime import UTC, datetime
 
+from assetflow.core.redaction import without_passwords
 from assetflow.settings import get_settings
 
 _ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 def log_to_stderr() -> None:
-    """Send assetflow's log to standard error, a line for each thing that happens."""
+    """Send assetflow's log to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         JsonLines()
         if get_settings().log_format == "json"
-        else logging.Formatter("%(asctime)s  %(levelname)-7s  %(message)s", "%H:%M:%S")
+        else Lines("%(asctime)s  %(levelname)-7s  %(message)s", "%H:%M:%S")
     )
     ours = logging.getLogger("assetflow")
     ours.handlers = [handler]
@@ -26,10 +27,17 @@ def log_to_stderr() -> None:
     ours.propagate = False
 
 
-class JsonLines(logging.Formatter):
-    """Each record as a JSON object: time, level, logger, message, and what the record is about.
+class Lines(logging.Formatter):
+    """Formats a record as a line of text, without passwords in addresses: libraries put those into their errors."""
 
-    That is `consumer`, `decision`, `flow_run`, `recordings`: ids, by which lines of one thing are found.
+    def format(self, record: logging.LogRecord) -> str:
+        return without_passwords(super().format(record))
+
+
+class JsonLines(logging.Formatter):
+    """Formats a record as a JSON object: time, level, logger, message, and the ids that the record is about.
+
+    The ids are in `consumer`, `decision`, `flow_run` and `recordings`: search for one to find all its lines.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -38,9 +46,9 @@ class JsonLines(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": without_passwords(record.getMessage()),
             **about,
         }
         if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
+            line["traceback"] = without_passwords(self.formatException(record.exc_info))
         return json.dumps(line, default=str, ensure_ascii=False)

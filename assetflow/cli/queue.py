@@ -1,25 +1,30 @@
-"""`assetflow queue ls|rm|replay`: an operator's work on queues (contract 3.7, 4.6)."""
+"""`assetflow queue ls|rm|replay`: list queues, remove queued events, replay decisions. Contract 3.7 and 4.6."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TypedDict
 from uuid import UUID
 
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.naming import in_utc, this_user
-from assetflow.cli.output import moment, print_json, rows, show, table, text
+from assetflow.cli.empty_lists import empty_message
+from assetflow.cli.output import print_json, rows, show, table, text, time_cell
+from assetflow.cli.times import in_utc
+from assetflow.cli.user import this_user
 from assetflow.core.explanation import source_of
-from assetflow.core.explanation.words import count, iso, some
-from assetflow.errors import InvalidCall, UnknownEvent
+from assetflow.core.explanation.words import count, iso
+from assetflow.errors import InvalidCall, places
 from assetflow.ledger.ledger import Ledger
-from assetflow.ledger.lookup import find_consumer, find_uri
-from assetflow.ledger.queued import QueuedEvent
-from assetflow.ledger.reader import Reader
-from assetflow.ledger.records import ConsumerRecord
+from assetflow.ledger.read.queues import QueuedEvent
+from assetflow.ledger.read.reader import Reader
+from assetflow.operations import decisions
+from assetflow.operations.installation import Installation
+from assetflow.operations.lookup import select
+from assetflow.operations.queue import remove_queued
+
+_OPTIONS = {"consumer": "consumer, --asset or --event", "key": "--partition", "why": "--why"}
 
 app = cyclopts.App(name="queue", help="Queues: updates that consumers have not consumed yet.")
 
@@ -28,17 +33,16 @@ app = cyclopts.App(name="queue", help="Queues: updates that consumers have not c
 def ls(
     consumer: str | None = None, /, *, asset: str | None = None, event: UUID | None = None, json: bool = False
 ) -> None:
-    """List what is queued: how much for each consumer, or each event of one consumer, of one asset, or for whom one
-    event is queued.
+    """List the queues with their sizes or, if a consumer, an asset or an event is given, the queued events.
 
     Parameters
     ----------
     consumer
-        flow/deployment, its id, or a flow with one consumer.
+        List the queue of this consumer: flow/deployment, its id, or a flow with one consumer.
     asset
-        Only updates of this asset: its URI or its name.
+        List only updates of this asset: its URI or its name.
     event
-        Only this event: its id.
+        List only this event: its id.
     json
         Print one JSON document.
     """
@@ -46,7 +50,9 @@ def ls(
         if consumer is None and asset is None and event is None:
             _list_queues(reader, json)
         else:
-            _list_events(reader.queued(**_meant(reader, consumer, asset, event)), json)
+            which = select(reader, consumer, asset, event)
+            found = reader.queues.find(which.number, uri=which.uri, event_id=which.event_id)
+            _list_events(found, json, empty_message(reader, "Nothing is queued."))
 
 
 @app.command
@@ -62,41 +68,39 @@ def rm(
     by: str | None = None,
     json: bool = False,
 ) -> None:
-    """Remove queued events. Each gets a receipt that says who removed it and why.
+    """Remove queued events. Each event gets a receipt that says who removed it and why.
 
     Parameters
     ----------
     consumer
-        flow/deployment, its id, or a flow with one consumer. If it is not given, --asset or --event is needed, and
-        the events are removed from every queue; pending partitions are removed only by naming consumer and key.
+        flow/deployment, its id, or a flow with one consumer. Without it, --asset or --event is needed, and the events
+        are removed from every queue, except from pending partitions: those need a consumer and a key.
     why
-        The reason, for whoever reads the receipts.
+        The reason, which the receipts then show.
     asset
-        Only updates of this asset: its URI or its name.
+        Remove only updates of this asset: its URI or its name.
     event
-        Only this event: its id.
+        Remove only this event: its id.
     before
-        Only updates that were recorded before this time; UTC if it has no zone.
+        Remove only updates that were recorded before this time; UTC if it has no zone.
     partition
-        The pending partition; needed, and only possible, for a partitioned consumer.
+        The pending partition to remove from: required for a partitioned consumer, and refused for any other.
     by
-        Who removes them; the user of this process if not given.
+        Who removes them; by default the user of this process.
     json
         Print one JSON document.
     """
-    if not why.strip():
-        raise InvalidCall("--why is blank", rule="3.7", fix="Say why the events are removed")
-    with Ledger.open() as ledger:
-        meant = _meant(ledger.reader, consumer, asset, event)
-        record = _check_partition(ledger.reader, meant, partition)
-        removed = ledger.writer.remove_queued(
-            **meant,
-            before=None if before is None else in_utc(before),
+    with Ledger.open() as ledger, places(**_OPTIONS):
+        which = select(ledger.reader, consumer, asset, event)
+        removed = remove_queued(
+            Installation(ledger),
+            which,
             target_key=partition,
+            before=None if before is None else in_utc(before),
             by=this_user() if by is None else by,
             why=why,
-            now=datetime.now(UTC),
         )
+    record = which.consumer
     name = None if record is None else record.consumer.name
     if json:
         print_json({"consumer": name, "partition": partition, "removed": removed})
@@ -115,12 +119,12 @@ def replay(
     event: UUID | None = None,
     json: bool = False,
 ) -> None:
-    """Let undeliverable decisions be launched again, by the evaluator: one, or all of a consumer, an asset, an event.
+    """Make undeliverable decisions wait for their runs again, which the evaluator then starts.
 
     Parameters
     ----------
     decision
-        The decision's id; `assetflow decisions ls --undeliverable` lists them.
+        One decision, by its id; `assetflow decisions ls --undeliverable` lists them.
     consumer
         All decisions of this consumer: flow/deployment, its id, or a flow with one consumer.
     asset
@@ -132,31 +136,12 @@ def replay(
     """
     with Ledger.open() as ledger:
         found = _undeliverable(ledger.reader, decision, consumer, asset, event)
-        for each in found:
-            ledger.writer.replay(each)
+        decisions.replay(Installation(ledger), found)
     if json:
         print_json([{"decision": str(each), "status": "waiting"} for each in found])
     else:
-        told = [f"decision {each} waits for its run again" for each in found]
-        show(text("\n".join(told) or "No such decision is undeliverable."))
-
-
-class Meant(TypedDict):
-    """What an operator's words mean: a consumer's id, an asset's URI, an event's id."""
-
-    consumer: int | None
-    uri: str | None
-    event_id: UUID | None
-
-
-def _meant(reader: Reader, consumer: str | None, asset: str | None, event: UUID | None) -> Meant:
-    if event is not None and reader.event(event) is None:
-        raise UnknownEvent(f"no event has the id {event}", fix="`assetflow events ls` lists the events")
-    return {
-        "consumer": None if consumer is None else find_consumer(reader, consumer).consumer.id,
-        "uri": None if asset is None else find_uri(reader, asset),
-        "event_id": event,
-    }
+        outcome = [f"decision {each} waits for its run again" for each in found]
+        show(text("\n".join(outcome) or "No such decision is undeliverable."))
 
 
 def _undeliverable(
@@ -165,25 +150,29 @@ def _undeliverable(
     words = (consumer, asset, event)
     if (decision is None) == all(word is None for word in words):
         raise InvalidCall(
-            "which decisions?",
+            "no decision is named" if decision is None else "a decision id and a selection cannot be given together",
             rule="4.6",
-            fix="Give a decision's id, or some of --consumer, --asset and --event",
+            fix="Name a decision id, or select some with --consumer, --asset or --event",
         )
-    return [decision] if decision is not None else reader.undeliverable(**_meant(reader, *words))
+    if decision is not None:
+        return [decision]
+    which = select(reader, *words)
+    return reader.decisions.undeliverable(consumer=which.number, uri=which.uri, event_id=which.event_id)
 
 
 def _list_queues(reader: Reader, json: bool) -> None:
-    sizes = reader.queue_sizes()
-    found = [(record.consumer, sizes.get(record.consumer.id, 0)) for record in reader.consumers()]
+    sizes = reader.queues.sizes()
+    found = [(record.consumer, sizes.get(record.consumer.id, 0)) for record in reader.consumers.all()]
     if json:
         print_json([{"consumer": consumer.name, "id": consumer.id, "queued": size} for consumer, size in found])
         return
     made = table("consumer", "queued", "runs on", right=("queued",))
-    cells = ([text(consumer.name), Text(str(size)), text(consumer.schedule.describe())] for consumer, size in found)
-    show(rows(made, cells, empty="No consumers yet: deploy a flow that is scheduled on assets."))
+    cells = ([text(consumer.name), Text(str(size)), text(consumer.options.describe())] for consumer, size in found)
+    empty = empty_message(reader, "No consumers yet: deploy a flow that is scheduled on assets.")
+    show(rows(made, cells, empty=empty))
 
 
-def _list_events(found: Sequence[QueuedEvent], json: bool) -> None:
+def _list_events(found: Sequence[QueuedEvent], json: bool, empty: str) -> None:
     if json:
         print_json([_as_json(each) for each in found])
         return
@@ -191,7 +180,7 @@ def _list_events(found: Sequence[QueuedEvent], json: bool) -> None:
     consumers = ("consumer",) if len({each.consumer for each in found}) > 1 else ()
     keys = ("partition", "key") if any(each.target_key is not None for each in found) else ()
     made = table("#", *consumers, "asset", *keys, "occurred", "by", "id", right=("#",), whole=("id",))
-    show(rows(made, (_cells(each, consumers, keys, now) for each in found), empty="Nothing is queued."))
+    show(rows(made, (_cells(each, consumers, keys, now) for each in found), empty=empty))
 
 
 def _cells(each: QueuedEvent, consumers: Sequence[str], keys: Sequence[str], now: datetime) -> list[Text]:
@@ -201,7 +190,7 @@ def _cells(each: QueuedEvent, consumers: Sequence[str], keys: Sequence[str], now
         *([text(each.consumer_name)] if consumers else []),
         text(event.asset.name),
         *([text(each.target_key or ""), text(event.partition_key or "")] if keys else []),
-        moment(event.occurred, now),
+        time_cell(event.occurred, now),
         text(source_of(event.origin)),
         Text(str(event.id), "dim"),
     ]
@@ -219,22 +208,3 @@ def _as_json(each: QueuedEvent) -> dict[str, object]:
         "occurred": iso(event.occurred),
         "recorded": iso(event.recorded),
     }
-
-
-def _check_partition(reader: Reader, meant: Meant, partition: str | None) -> ConsumerRecord | None:
-    """The consumer that was named; a pending partition is removed only by naming consumer and key (3.7)."""
-    if meant["consumer"] is None:
-        if partition is not None or (meant["uri"] is None and meant["event_id"] is None):
-            fix = "Name a consumer; or, for plain queues, give --asset or --event"
-            raise InvalidCall("whose queue?", rule="3.7", fix=fix)
-        return None
-    record = reader.consumer_numbered(meant["consumer"])
-    assert record is not None, "it was found by its name"
-    name = record.consumer.name
-    if record.consumer.schedule.is_partitioned and partition is None:
-        keys = sorted(key for key in reader.pending(record.consumer.id) if key is not None)
-        known = f"; pending are {some(keys)}" if keys else ""
-        raise InvalidCall(f"{name} is partitioned{known}", rule="3.7", fix="Name the partition with --partition")
-    if partition is not None and not record.consumer.schedule.is_partitioned:
-        raise InvalidCall(f"{name} is not partitioned", rule="3.7", fix="Leave --partition out")
-    return record

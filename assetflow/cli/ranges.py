@@ -1,4 +1,4 @@
-"""Ranges of keys as they are typed: `--from 2026-11-01 --to 2026-11-20`, both included."""
+"""Read the `--from` and `--to` options, which name a range of keys: both ends are included."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ To = Annotated[str | None, Parameter(name="--to")]
 
 
 def read_range(start: str | None, end: str | None) -> tuple[datetime, datetime]:
-    """The begin of the first period and the end of the last one, as wall times.
+    """Return the start of the first period and the end of the last one, as wall times.
 
     Raises:
-        InvalidCall: one of them is missing, or the end lies before the beginning.
-        InvalidPartition: one of them is no time.
+        InvalidCall: one of them is missing, or the end is before the start.
+        InvalidPartition: one of them is not a time.
     """
     if start is None or end is None:
         raise InvalidCall("a range needs --from and --to", fix="Write --from 2026-11-01 --to 2026-11-20, both included")
     first, last = read_period(start)[0], read_period(end)[1]
     if last <= first:
-        raise InvalidCall(f"--to {end} lies before --from {start}", fix="Exchange them")
+        raise InvalidCall(f"--to {end} is before --from {start}", fix="Exchange them")
     return first, last

@@ -1,4 +1,4 @@
-"""Scenarios and steps from files, in JSON or YAML."""
+"""Read scenarios and steps from files in JSON or YAML."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from assetflow.errors import InvalidScenario
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """YAML as JSON means it: a time is a text, as it is in a JSON file."""
+    """A YAML loader that reads a time as text, as it is in a JSON file."""
 
 
 _PlainLoader.yaml_implicit_resolvers = {
@@ -22,10 +22,10 @@ _PlainLoader.yaml_implicit_resolvers = {
 
 
 def read_data(text: str, file_name: str) -> object:
-    """The plain data of a text: YAML if the file's name says so, else JSON.
+    """Parse the text: as YAML if the file name ends with .yaml or .yml, else as JSON.
 
     Raises:
-        InvalidScenario: the text is neither.
+        InvalidScenario: the text is not valid YAML or JSON.
     """
     try:
         if Path(file_name).suffix in (".yaml", ".yml"):
@@ -33,15 +33,15 @@ def read_data(text: str, file_name: str) -> object:
         return cast("object", json.loads(text))
     except (ValueError, yaml.YAMLError, RecursionError) as error:
         raise InvalidScenario(
-            f"cannot be read: {error}", where=file_name, fix="Write JSON, or YAML in a file that ends with .yaml"
+            f"cannot be read: {error}", where=file_name, fix="Write JSON, or YAML in a file whose name ends with .yaml"
         ) from error
 
 
 def read_text(file: Path) -> str:
-    """The text of a file.
+    """Return the text of a file.
 
     Raises:
-        InvalidScenario: there is no such file, or it is no text.
+        InvalidScenario: the file does not exist, or is not text.
     """
     try:
         return file.read_text(encoding="utf-8")

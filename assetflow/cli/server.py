@@ -1,4 +1,4 @@
-"""`assetflow server start`: evaluator, REST API and pages in one process."""
+"""`assetflow server start`: run the evaluator, the REST API and the pages in one process."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Annotated
 
 import uvicorn
@@ -16,22 +17,23 @@ from fastapi import FastAPI
 
 from assetflow.api.app import create_app
 from assetflow.api.backend import Backend
+from assetflow.api.connections import server_config, tell_seldom_of_full_files
+from assetflow.api.keys import Keys
 from assetflow.api.security import access_for
-from assetflow.cli.moments import since_option
 from assetflow.cli.process_log import log_to_stderr
+from assetflow.cli.times import since_option
 from assetflow.cli.values import Port
 from assetflow.errors import PortInUse
-from assetflow.evaluator.collector import spare_what_stays
-from assetflow.evaluator.evaluator import Evaluator, Options
-from assetflow.evaluator.service import evaluate, ready_marker
+from assetflow.evaluator.process.evaluator import Evaluator, Options
+from assetflow.evaluator.process.service import evaluate, freeze_garbage_collection, ready_marker
 from assetflow.ledger import Ledger
+from assetflow.operations.deciding_ledger import Decider
 from assetflow.settings import get_settings
 from assetflow.web import create_site
 
 app = App(name="server", help="Evaluator, REST API and pages in one process.")
 
 PORT = 4300
-SECONDS_TO_FINISH = 5
 
 logger = logging.getLogger("assetflow.server")
 
@@ -46,41 +48,44 @@ def start(
     since: str | None = None,
     take_over: bool = False,
 ) -> None:
-    """Evaluate, and answer requests, until Ctrl-C or SIGTERM.
+    """Run the evaluator and answer requests, until Ctrl-C or SIGTERM.
 
-    Listens on this machine only, unless there is a key (ASSETFLOW_API_KEY).
+    Without a key (ASSETFLOW_API_KEY), the server listens on this machine only.
 
     Parameters
     ----------
     host
         The address to listen on.
     port
-        The port; 0 for a free one, which is told.
+        The port to listen on; 0 chooses a free one, which the log shows.
     evaluator
-        Evaluate as well; without it, another process has to.
+        Run the evaluator too. Without it, another process has to run one.
     ui
         Serve the pages too.
     since
-        Replay what Prefect has kept since this time, such as 2026-11-20 or 2026-11-20T08:00:00Z (UTC if no zone is
-        given). Updates that are recorded already count once.
+        Read again what Prefect has kept since this time, such as 2026-11-20 or 2026-11-20T08:00:00Z (UTC if no zone is
+        given). Updates that are already recorded count once.
     take_over
-        Use this ledger for a Prefect server that belongs to another one, whose evaluator then stops.
+        Use this ledger for a Prefect server that belongs to another ledger. The evaluator of the other ledger stops.
     """
     log_to_stderr()
-    settings, moment = get_settings(), since_option(since)
-    access = access_for(host, settings.api_key, settings.api_hosts.split(","))
+    settings, since_time = get_settings(), since_option(since)
+    keys = Keys(settings.api_key, settings.api_key_read, settings.api_key_emit)
+    access = access_for(host, keys, settings.api_hosts.split(","))
     with Ledger.open() as ledger, _listening(host, port) as listener:
         pages = settings.ui_url or (_page_address(listener) if ui else "")
-        service = _Service(Options(since=moment, take_over=take_over, ui_url=pages))
+        service = _Service(Options(since=since_time, take_over=take_over, ui_url=pages))
         backend = Backend(ledger, on_recorded=service.wake, troubles=service.troubles)
+        if not evaluator:
+            backend = replace(backend, other_ledger=Decider(ledger.reader).other)
         site = create_site(backend, access) if ui else create_app(backend, access)
-        # Streams of open pages would hold the end back.
+        # Open pages keep their streams open, and the server would wait for them when it stops.
         on_stop = site.state.live.stop if ui else _nothing
         asyncio.run(service.run(site, listener, evaluating=evaluator, on_stop=on_stop))
 
 
 class _Server(uvicorn.Server):
-    """A server that leaves signals to whoever runs it."""
+    """A server that leaves signals to its caller."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -88,7 +93,7 @@ class _Server(uvicorn.Server):
 
 
 class _Service:
-    """Server and evaluator side by side: when one ends, the other does too."""
+    """The server and the evaluator, side by side: when one ends, the other ends too."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -96,7 +101,7 @@ class _Service:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def wake(self) -> None:
-        """There may be a decision to launch; called from any thread."""
+        """Tell the evaluator that there may be a decision to launch. Safe to call from any thread."""
         if self._loop is not None and self._evaluator is not None:
             self._loop.call_soon_threadsafe(self._evaluator.launcher.wake)
 
@@ -109,24 +114,25 @@ class _Service:
         """Serve until a signal comes.
 
         Parameters:
-            on_stop: ends answers that would go on for ever.
+            api: the application to serve.
+            listener: the socket to serve it on.
+            evaluating: run the evaluator too.
+            on_stop: called at the end, to end responses that would otherwise go on for ever.
 
         Raises:
-            as `evaluate`
+            AssetflowError: as `evaluate` does.
         """
         self._loop = asyncio.get_running_loop()
         stop = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             self._loop.add_signal_handler(number, stop.set)
-        config = uvicorn.Config(
-            api, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=SECONDS_TO_FINISH
-        )
-        server = _Server(config)
+        tell_seldom_of_full_files(self._loop)
+        server = _Server(server_config(api, proxies=get_settings().api_proxies))
         working: set[asyncio.Task[None]] = {asyncio.create_task(server.serve([listener]))}
         if evaluating:
             working.add(asyncio.create_task(self._evaluate(stop)))
         else:
-            spare_what_stays()
+            freeze_garbage_collection()
         logger.info("listening on %s", address_of(listener))
         working.add(asyncio.create_task(_until(stop)))
         await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
@@ -144,7 +150,7 @@ class _Service:
     @contextmanager
     def _at_work(self, evaluator: Evaluator) -> Generator[None]:
         self._evaluator = evaluator
-        spare_what_stays()
+        freeze_garbage_collection()
         try:
             with ready_marker(get_settings().home, evaluator):
                 yield
@@ -160,23 +166,23 @@ async def _until(stop: asyncio.Event) -> None:
 
 
 def address_of(listener: socket.socket) -> str:
-    """The address at which a socket can be called."""
+    """Return the URL of the server that listens on the socket."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _page_address(listener: socket.socket) -> str:
-    """The address to link to; empty if the server listens on all addresses, and may be called by any name."""
+    """Return the URL for links to the pages, or an empty text if the server listens on all addresses."""
     host = listener.getsockname()[0]
     return "" if host in ("0.0.0.0", "::") else address_of(listener)
 
 
 @contextmanager
 def _listening(host: str, port: int) -> Generator[socket.socket]:
-    """A socket that listens.
+    """Open a socket on the address and close it at the end.
 
     Raises:
-        PortInUse: the port is taken, or the address is not one of this machine.
+        PortInUse: the port is taken, or the address does not belong to this machine.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -185,8 +191,8 @@ def _listening(host: str, port: int) -> Generator[socket.socket]:
         listener.bind(address)
     except OSError as error:
         raise PortInUse(
-            f"nothing can listen on {host}, port {port}: {error}",
-            fix="Stop what listens there, or choose another one with --port",
+            f"cannot listen on {host}, port {port}: {error}",
+            fix="Stop the process that listens there, or choose another port with --port",
         ) from error
     with listener:
         yield listener

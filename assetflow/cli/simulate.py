@@ -1,4 +1,4 @@
-"""`assetflow simulate`: what schedules would do with events."""
+"""`assetflow simulate`: show what schedules would do with events."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from assetflow.errors import InvalidScenario
 
 
 def simulate(*files: Path, json: bool = False, flows: Path | None = None, events: Path | None = None) -> None:
-    """Say what schedules would do with events, without a server, a database or a clock.
+    """Show what schedules would do with events, without a server, a database or a clock.
 
     Parameters
     ----------
     files
-        Scenarios, in JSON or YAML.
+        Files with scenarios, in JSON or YAML.
     json
-        Print the answers as one JSON document.
+        Print the results as one JSON document.
     flows
-        A Python module instead: its flows are the consumers.
+        A Python module whose flows are the consumers, instead of scenario files.
     events
-        With --flows: a file with the steps, a list in JSON or YAML. An asset by its name is an outlet of a task:
-        `- task: {outlets: [{ref: {name: orders}}]}`.
+        With --flows: a file with the steps, a list in JSON or YAML. To name an asset by its name, write an outlet of a
+        task: `- task: {outlets: [{ref: {name: orders}}]}`.
     """
     scenarios, alone = _scenarios(files, flows, events)
     answers = [run_scenario(scenario) for scenario in scenarios]
@@ -41,14 +41,14 @@ def simulate(*files: Path, json: bool = False, flows: Path | None = None, events
 
 
 def _scenarios(files: tuple[Path, ...], flows: Path | None, events: Path | None) -> tuple[list[Scenario], bool]:
-    """The scenarios, and whether it is one that stands alone. All are read before the first is carried out."""
+    """Read all scenarios. Return them, and True if there is one file with a single scenario."""
     if flows is not None or events is not None:
         if flows is None or events is None or files:
-            raise InvalidScenario("--flows and --events belong together, without other files")
+            raise InvalidScenario("--flows and --events are given together, and without other files")
         steps = read_data(read_text(events), str(events))
         return [scenario_of_flows(str(flows), schedules_of(flows), steps, str(events))], True
     if not files:
-        raise InvalidScenario("no file", fix="Name one or more, or --flows and --events")
+        raise InvalidScenario("no file is named", fix="Name one or more files, or --flows and --events")
     documents = [(read_data(read_text(file), str(file)), str(file)) for file in files]
     scenarios = [scenario for data, name in documents for scenario in read_scenarios(data, name)]
     return scenarios, len(documents) == 1 and not isinstance(documents[0][0], list)

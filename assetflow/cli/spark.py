@@ -1,4 +1,4 @@
-"""`assetflow spark start` and `stop`: Spark's local Connect server of this project."""
+"""`assetflow spark start|stop`: start or stop the project's local Spark Connect server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ app = cyclopts.App(name="spark", help="Spark's own local Connect server, shared 
 
 @app.command
 def start() -> None:
-    """Start the local Connect server of this ASSETFLOW_HOME, if none runs; it stays until it is stopped."""
+    """Start the local Connect server of this ASSETFLOW_HOME, if none is running. It runs until it is stopped."""
     from assetflow.spark.session import start_local_server
 
     start_local_server()
@@ -20,7 +20,7 @@ def start() -> None:
 
 @app.command
 def stop() -> None:
-    """Stop the local Connect server of this ASSETFLOW_HOME, if one runs."""
+    """Stop the local Connect server of this ASSETFLOW_HOME, if one is running."""
     from assetflow.spark.session import stop_local_server
 
     sys.stdout.write("stopped\n" if stop_local_server() else "no server runs\n")

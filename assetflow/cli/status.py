@@ -1,4 +1,4 @@
-"""`assetflow status`: whether everything works, and what waits."""
+"""`assetflow status`: show whether everything works, and what is waiting."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from datetime import UTC, datetime
 from rich.text import Text
 
 from assetflow.cli.output import print_json, show, table, text
-from assetflow.core.explanation.words import ago, iso
+from assetflow.core.explanation.words import ago, count, iso
 from assetflow.core.visible import shown
-from assetflow.evaluator.status import Condition, look
-from assetflow.ledger.reader import Reader
+from assetflow.evaluator.process.status import InstallationStatus, installation_status
+from assetflow.ledger.read.reader import Reader
 
 
 def status(*, json: bool = False) -> int:
-    """Say whether an evaluator works, how far it is behind Prefect, and what waits for a run.
+    """Show whether an evaluator is running, how far it is behind Prefect, and what is waiting for a run.
 
-    Ends with 0 if all is well, with 1 if something needs attention: no evaluator at work, Prefect out of reach, an
-    update that is not recorded or a decision that has no run after a minute.
+    The exit status is 0 if all is well, and 1 if something needs attention: no evaluator is running, Prefect does not
+    answer, an update is not recorded or a decision has no run after a minute, or the evaluator has failed at something
+    for a minute.
 
     Parameters
     ----------
@@ -26,7 +27,7 @@ def status(*, json: bool = False) -> int:
         Print one JSON document.
     """
     with Reader.open() as reader:
-        condition = asyncio.run(look(reader, datetime.now(UTC)))
+        condition = asyncio.run(installation_status(reader, datetime.now(UTC)))
         place = reader.place
     if json:
         print_json(_as_json(condition, place))
@@ -39,62 +40,63 @@ def status(*, json: bool = False) -> int:
     return int(bool(condition.problems))
 
 
-def _lines(condition: Condition) -> list[tuple[str, Text]]:
+def _lines(condition: InstallationStatus) -> list[tuple[str, Text]]:
     return [
         ("evaluator", _evaluator(condition)),
         *_standbys(condition),
         ("Prefect", text(condition.prefect, "" if not condition.trouble else "red")),
         ("not recorded yet", _lag(condition)),
         ("without a run", _waiting(condition)),
+        ("not begun", _number(len(condition.not_started), "runs wait for a worker")),
         ("undeliverable", _number(condition.undeliverable, "see `assetflow decisions ls --undeliverable`")),
         ("refused", _number(condition.refused, "see `assetflow events ls --refused`")),
     ]
 
 
-def _evaluator(condition: Condition) -> Text:
+def _evaluator(condition: InstallationStatus) -> Text:
     lease = condition.evaluators.lease
     if lease is None:
         return Text("stopped; start it with `assetflow evaluator start`", "red")
     holder = f"process {lease.holder.pid} on {shown(lease.holder.host)}"
     if condition.evaluators.alive:
-        return Text(f"works since {_moment(lease.since, condition)}, {holder}", "green")
+        return Text(f"running since {_moment(lease.since, condition)}, {holder}", "green")
     what = "silent" if condition.silent else "dead or frozen"
-    return Text(f"{what}: {holder} gave its last sign of life {_moment(lease.renewed, condition)}", "red")
+    return Text(f"{what}: {holder} last reported {_moment(lease.renewed, condition)}", "red")
 
 
-def _standbys(condition: Condition) -> list[tuple[str, Text]]:
+def _standbys(condition: InstallationStatus) -> list[tuple[str, Text]]:
     return [
         ("stands by", text(f"process {each.holder.pid} on {each.holder.host}, since {_moment(each.since, condition)}"))
         for each in condition.evaluators.standbys
     ]
 
 
-def _lag(condition: Condition) -> Text:
+def _lag(condition: InstallationStatus) -> Text:
     lag = condition.lag
     if lag is None:
-        return Text("not known: Prefect does not answer", "red")
+        return Text("unknown: Prefect does not answer", "red")
     if lag.oldest is None:
         return Text("nothing")
-    return Text(f"{lag.updates} updates, the oldest from {_moment(lag.oldest, condition)}", "yellow")
+    return Text(f"{count(lag.updates, 'update')}, the oldest from {_moment(lag.oldest, condition)}", "yellow")
 
 
-def _waiting(condition: Condition) -> Text:
+def _waiting(condition: InstallationStatus) -> Text:
     if condition.oldest_waiting is None:
         return Text("nothing")
-    said = f": {shown(condition.waits_for)}" if condition.waits_for else ""
+    reason = f": {shown(condition.waits_for)}" if condition.waits_for else ""
     since = _moment(condition.oldest_waiting, condition)
-    return Text(f"{condition.waiting} decisions, the oldest from {since}{said}", "yellow")
+    return Text(f"{count(condition.waiting, 'decision')}, the oldest from {since}{reason}", "yellow")
 
 
 def _number(number: int, see: str) -> Text:
     return Text(f"{number}, {see}", "yellow") if number else Text("0")
 
 
-def _moment(value: datetime, condition: Condition) -> str:
+def _moment(value: datetime, condition: InstallationStatus) -> str:
     return f"{value:%Y-%m-%d %H:%M:%S} UTC ({ago(value, condition.now)})"
 
 
-def _as_json(condition: Condition, place: str) -> dict[str, object]:
+def _as_json(condition: InstallationStatus, place: str) -> dict[str, object]:
     lease, lag = condition.evaluators.lease, condition.lag
     return {
         "ok": not condition.problems,
@@ -118,8 +120,13 @@ def _as_json(condition: Condition, place: str) -> dict[str, object]:
             for each in condition.evaluators.standbys
         ],
         "prefect": {"url": condition.prefect, "reachable": not condition.trouble, "error": condition.trouble or None},
+        "held_up": [{"name": each.name, "since": iso(each.since), "reason": each.reason} for each in condition.held_up],
         "lag": None if lag is None else {"updates": lag.updates, "oldest": iso(lag.oldest)},
         "waiting": {"decisions": condition.waiting, "oldest": iso(condition.oldest_waiting)},
+        "not_begun": {
+            "runs": len(condition.not_started),
+            "oldest": iso(condition.not_started[0].since if condition.not_started else None),
+        },
         "undeliverable": condition.undeliverable,
         "refused": condition.refused,
     }

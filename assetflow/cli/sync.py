@@ -1,4 +1,4 @@
-"""`assetflow sync`: automations for what is deployed, without an evaluator."""
+"""`assetflow sync`: create the automations of the deployments without an evaluator."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from rich.text import Text
 
 from assetflow.cli.output import print_json, rows, show, table, text
 from assetflow.errors import PrefectUnreachable
-from assetflow.evaluator.consumer_ledger import MemoryConsumers
+from assetflow.evaluator.consumers.consumer_ledger import MemoryConsumers
+from assetflow.evaluator.consumers.reconcile import SyncReport
+from assetflow.evaluator.consumers.registry import Registry
 from assetflow.evaluator.health import Backoff
-from assetflow.evaluator.registry import Registry
-from assetflow.evaluator.report import Report
+from assetflow.prefect_io.automation_text import automation_name
 from assetflow.prefect_io.rest import prefect_api
-from assetflow.prefect_io.wording import automation_name
 from assetflow.settings import get_settings
 
 SECONDS_FOR_PREFECT = 10.0
@@ -23,16 +23,17 @@ _STEPS = {"shown": "made", "reshown": "updated", "hidden": "deleted"}
 
 
 def sync(*, json: bool = False) -> int:
-    """Make or update the automations of all deployments that are scheduled on assets.
+    """Create or update the automations of all deployments that are scheduled on assets.
 
-    The evaluator does the same while it runs. Checks the schedules as well: the exit status is 1 if one cannot be used.
+    The evaluator does the same while it runs. The command also checks the schedules: the exit status is 1 if one cannot
+    be used.
 
     Parameters
     ----------
     json
         Print one JSON document.
     """
-    # What the registry logs, this command prints.
+    # Keep the registry's log quiet: this command prints the same.
     logging.getLogger("assetflow.evaluator").addHandler(logging.NullHandler())
     report = asyncio.run(_sync())
     if json:
@@ -42,8 +43,8 @@ def sync(*, json: bool = False) -> int:
     return 1 if report.problems else 0
 
 
-async def _sync() -> Report:
-    """One look that went through. A server that is starting or busy gets a few seconds."""
+async def _sync() -> SyncReport:
+    """Reconcile once. Retry for a few seconds if the server is starting or busy."""
     backoff = Backoff()
     deadline = monotonic() + SECONDS_FOR_PREFECT
     async with prefect_api() as api:
@@ -61,22 +62,22 @@ async def _sync() -> Report:
             await asyncio.sleep(backoff.next())
 
 
-def _as_json(report: Report) -> dict[str, object]:
+def _as_json(report: SyncReport) -> dict[str, object]:
     return {
         "deployments": [
-            {"id": str(each.id), "name": each.name, "schedule": each.schedule.describe(), "held": each.held}
+            {"id": str(each.id), "name": each.name, "schedule": each.options.describe(), "held": each.held}
             for each in report.scheduled.values()
         ],
-        "automations": [{"what": _STEPS[each.what], "name": each.name} for each in report.done if each.what in _STEPS],
+        "automations": [{"what": _STEPS[each.what], "name": each.name} for each in report.steps if each.what in _STEPS],
         "problems": [error.as_dict() for error in report.problems.values()],
         "warnings": [str(cycle) for cycle in report.cycles],
     }
 
 
-def _print(report: Report) -> None:
-    steps = {each.name: _STEPS[each.what] for each in report.done if each.what in _STEPS}
+def _print(report: SyncReport) -> None:
+    steps = {each.name: _STEPS[each.what] for each in report.steps if each.what in _STEPS}
     automations = (
-        (text(steps.get(each.name, "in step")), text(automation_name(each.name, each.schedule)))
+        (text(steps.get(each.name, "in step")), text(automation_name(each.name, each.options)))
         for each in report.scheduled.values()
     )
     deleted = ((text("deleted"), text(name)) for name, step in steps.items() if step == "deleted")

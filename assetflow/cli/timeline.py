@@ -1,9 +1,13 @@
-"""A simulation as a person reads it: step by step, what ran and what went wrong, and at the end what waits."""
+"""Draw the result of a simulation: the runs and errors of each step, and what is waiting at the end.
+
+In a timed scenario, time acts between the steps too. Each such instant has a row of its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import NamedTuple, cast
 
 from rich.console import Console
 from rich.table import Table
@@ -14,16 +18,31 @@ from assetflow.core.simulation import Scenario
 Json = Mapping[str, object]
 
 
+class _Act(NamedTuple):
+    """What happens at an instant, and the step that the answer gives it, if it gives one."""
+
+    at: str
+    step: int | None
+    line: str
+    style: str
+
+
 def draw(console: Console, scenario: Scenario, answer: Json) -> None:
-    """Draw one scenario with its answer."""
+    """Draw one scenario with its result."""
     table = Table(title=Text(scenario.name), title_justify="left", title_style="bold", show_edge=False, pad_edge=False)
     table.add_column("time", style="dim", no_wrap=True)
     table.add_column("step", justify="right", style="dim")
     table.add_column("what happens")
     table.add_column("and then")
     _row(table, f"{scenario.start:%m-%d %H:%M:%S}", "", "consumers are deployed", _happened(answer, None))
+    timed = _Timed(scenario, answer)
     for number, step in enumerate(scenario.steps):
-        _row(table, f"{step.time:%m-%d %H:%M:%S}", str(number), _described(step.source), _happened(answer, number))
+        for at, then in timed.before(number):
+            _row(table, f"{at[5:10]} {at[11:19]}", "", "time acts", then)
+        then = _happened(answer, number, timed=scenario.passes == "timed")
+        for act in timed.at(number):
+            _line(then, act.line, act.style)
+        _row(table, f"{step.time:%m-%d %H:%M:%S}", str(number), _described(step.source), then)
     console.print(table)
     for line in _waiting(answer):
         console.print(line)
@@ -32,19 +51,72 @@ def draw(console: Console, scenario: Scenario, answer: Json) -> None:
     console.print()
 
 
+class _Timed:
+    """What happens at the instants of a timed scenario; nothing in others."""
+
+    def __init__(self, scenario: Scenario, answer: Json) -> None:
+        self._times = [f"{step.time:%Y-%m-%dT%H:%M:%SZ}" for step in scenario.steps]
+        self._acts = sorted(_acts(answer), key=lambda act: act.at) if scenario.passes == "timed" else []
+
+    def before(self, number: int) -> Iterator[tuple[str, Text]]:
+        """Yield the instants between the step before and this one, and what happens there."""
+        previous = self._times[number - 1] if number else ""
+        between = [act for act in self._acts if previous < act.at < self._times[number]]
+        for at, acts in groupby(between, key=lambda act: act.at):
+            text = Text()
+            for act in acts:
+                _line(text, act.line, act.style)
+            yield at, text
+
+    def at(self, number: int) -> list[_Act]:
+        """Return what happens in the instant of a step, and belongs to it and not to another at the same time."""
+        return [act for act in self._acts if act.at == self._times[number] and self._step_of(act) == number]
+
+    def _step_of(self, act: _Act) -> int:
+        steps = [number for number, time in enumerate(self._times) if time == act.at]
+        return act.step if act.step in steps else steps[-1]
+
+
+def _acts(answer: Json) -> Iterator[_Act]:
+    for missed in _list(answer.get("missed", [])):
+        what = f"on_deadline {missed['then']}, {missed['queued']} queued"
+        line = f"! {_named(missed)} missed its deadline of {missed['due']} ({what})"
+        yield _Act(str(missed["at"]), cast("int", missed["step"]), line, "red")
+    for run in _list(answer["runs"]):
+        yield _Act(str(run.get("at", run.get("time"))), cast("int", run["step"]), _run(run), "green")
+    for receipt in _list(answer.get("receipts", [])):
+        if receipt["status"] in ("expired", "skipped"):
+            line = f"– {receipt['asset']} (event {receipt['event']}) {receipt['status']} for {_named(receipt)}"
+            yield _Act(str(receipt["at"]), None, line, "yellow")
+
+
+def _named(entry: Json) -> str:
+    key = f" [{entry['partition_key']}]" if "partition_key" in entry else ""
+    return f"{entry['consumer']}{key}"
+
+
+def _run(run: Json) -> str:
+    events = _list(run["events"])
+    cause = f"with {_counted(events)}" if events else f"at {run['time']}"
+    opening = f", opened {run['time']}" if events and "time" in run else ""
+    deadline = ", by its deadline" if "deadline" in run else ""
+    return f"▶ {_named(run)} runs {cause}{opening}{deadline}"
+
+
 def _row(table: Table, time: str, step: str, what: str, then: Text) -> None:
     table.add_row(time, step, Text(what), then)
 
 
-def _happened(answer: Json, step: int | None) -> Text:
+def _happened(answer: Json, step: int | None, *, timed: bool = False) -> Text:
     text = Text()
     for run in _of_step(answer, "runs", step):
-        events = _list(run["events"])
-        cause = f"at {run['time']}" if "time" in run else f"with {_counted(events)}"
-        key = f" [{run['partition_key']}]" if "partition_key" in run else ""
-        _line(text, f"▶ {run['consumer']}{key} runs {cause}", "green")
+        if not timed:
+            _line(text, _run(run), "green")
     for given in _of_step(answer, "answers", step):
-        if "removed" in given:
+        if "explained" in given:
+            for row in _list(given["explained"]):
+                _line(text, _explained(str(given["consumer"]), row), "cyan")
+        elif "removed" in given:
             _line(text, f"{given['removed']} removed", "yellow")
         else:
             _line(text, _queues(cast("Json", given["queued"])) or "nothing is queued", "cyan")
@@ -52,6 +124,16 @@ def _happened(answer: Json, step: int | None) -> Text:
         consumer = f"{error['consumer']}: " if "consumer" in error else ""
         _line(text, f"✗ {consumer}{error['error']} ({error['rule']})", "red")
     return text
+
+
+def _explained(consumer: str, row: Json) -> str:
+    waits = cast("Mapping[str, str | None]", row["waits"])
+    reasons = [f"{reason} until {moment}" if moment else reason for reason, moment in waits.items()]
+    expiries = [
+        f"event {event} expires at {moment}" for event, moment in cast("list[list[object]]", row.get("expires", []))
+    ]
+    deadline = [f"deadline {row['deadline']}"] if "deadline" in row else []
+    return f"{_named({'consumer': consumer, **row})} waits: {'; '.join([', '.join(reasons), *expiries, *deadline])}"
 
 
 def _line(text: Text, line: str, style: str) -> None:
@@ -64,7 +146,7 @@ def _of_step(answer: Json, part: str, step: int | None) -> list[Json]:
 
 
 def _described(step: Json) -> str:
-    """A step as it was written, in short."""
+    """Return a step as the user wrote it, in short form."""
     return ", ".join(f"{key} {_value(value)}" for key, value in step.items() if key != "at") or "time passes"
 
 
@@ -97,7 +179,7 @@ def _receipts(receipts: Sequence[Json]) -> Table:
     for column in ("event", "asset", "consumer", "key", "status", "detail"):
         table.add_column(column)
     for receipt in receipts:
-        detail = ", ".join(f"{key} {receipt[key]}" for key in ("step", "by", "why", "error") if key in receipt)
+        detail = ", ".join(f"{key} {receipt[key]}" for key in ("step", "at", "by", "why", "error") if key in receipt)
         cells = (receipt["event"], receipt["asset"], receipt["consumer"] or "–", receipt.get("partition_key", ""))
         table.add_row(*(Text(str(cell)) for cell in (*cells, receipt["status"], detail)))
     return table

@@ -1,6 +1,6 @@
-"""Values as a person types them on the command line.
+"""The types of command line options: whole numbers, ports, durations and events.
 
-Cyclopts would round 1.5 to 2 where a whole number is wanted, and says of a duration only that it is none.
+They replace the converters of Cyclopts, which rounds 1.5 to 2 and does not say how a duration is written.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _whole_number(_: object, tokens: Sequence[Token]) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no whole number") from None
+        raise ValueError(f"{text!r} is not a whole number") from None
 
 
 def _event(_: object, tokens: Sequence[Token]) -> UUID | int:
@@ -39,9 +39,9 @@ def _age(_: object, tokens: Sequence[Token]) -> timedelta:
     try:
         age = cast(timedelta, convert(timedelta, tokens))
     except (CoercionError, OverflowError):
-        raise ValueError(f"{text!r} is no duration; write 90d or 26w") from None
+        raise ValueError(f"{text!r} is not a duration; write 90d or 26w") from None
     if age > _LONGEST:
-        raise ValueError(f"{text!r} is longer than there have been events; write 90d or 26w")
+        raise ValueError(f"{text!r} is too long; write 90d or 26w")
     return age
 
 

@@ -1,4 +1,4 @@
-"""`assetflow version`."""
+"""`assetflow version`: show the versions of assetflow and of what it runs on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assetflow.ledger.version import VERSION
 
 
 def version(*, json: bool = False) -> None:
-    """Say the versions of assetflow and of what it runs on.
+    """Show the versions of assetflow and of what it runs on.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The pages, beside the API in one application."""
+"""The web pages, served beside the API by one application."""
 
 from assetflow.web.site import create_site
 

@@ -1,9 +1,10 @@
-"""One asset: what it is, what surrounds it, its events, and the two things to do with it."""
+"""The page of an asset, with its events, and the forms that create an event and materialize the asset."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any, cast
 from uuid import UUID
 
@@ -12,30 +13,28 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
 from assetflow.api.backend import Backend, TheBackend
-from assetflow.api.paging import LARGEST, Text
-from assetflow.api.schemas.airflow import MaterializeIn
-from assetflow.api.v2.asset_events import record_update
-from assetflow.api.v2.materialize import start_run
-from assetflow.core.partitions import check_key
+from assetflow.api.paging import LARGEST
+from assetflow.api.params import NamedAsset
 from assetflow.core.redaction import redacted
-from assetflow.errors import AssetflowError, InvalidEvent, InvalidPartition, UnknownAsset
-from assetflow.ledger.catalog import AssetUsers, ListedAsset
-from assetflow.ledger.lookup import find_uri, near_assets
-from assetflow.ledger.reader import Reader
-from assetflow.ledger.records import EventQuery
-from assetflow.web.forms import Form, TheForm
+from assetflow.errors import AssetflowError, InvalidEvent, UnknownAsset
+from assetflow.ledger.read.assets import AssetUsers, ListedAsset
+from assetflow.ledger.read.reader import Reader
+from assetflow.ledger.records import EventFilter
+from assetflow.operations.lookup import find_uri, near_assets
+from assetflow.operations.recording import update_asset
+from assetflow.operations.starting_runs import RunWanted, maker_of, start_run
+from assetflow.web.forms import Form, TheForm, in_words
 from assetflow.web.pages import Pages, ThePages, address, url
 
 router = APIRouter()
 
 EVENTS = 20
-Asked = Annotated[Text, Query(min_length=1)]
 Place = Annotated[int | None, Query(ge=0, le=LARGEST)]
 
 
 @dataclass(frozen=True)
 class Found:
-    """An asset, and who has to do with it."""
+    """An asset, with the flows that make, read and run on it."""
 
     listed: ListedAsset
     users: AssetUsers
@@ -50,31 +49,49 @@ def show_asset(
     request: Request,
     pages: ThePages,
     backend: TheBackend,
-    asset: Asked,
+    asset: NamedAsset,
     key: Annotated[str, Query(max_length=250)] = "",
     before: Place = None,
+    at: datetime | None = None,
     started: UUID | None = None,
 ) -> Response:
-    """An asset by URI or name; of an unknown one, what comes near."""
+    """Show an asset by URI or name, or similar assets if it is unknown.
+
+    Args:
+        at: the time in the middle of the partition map.
+    """
     reader = backend.ledger.reader
     try:
         found = _find(reader, asset)
     except UnknownAsset:
         near = near_assets(reader, asset)
         return pages.show(request, "asset_unknown.html", status=404, asked=asset, near=near)
-    return _page(request, pages, backend, found, key=key, before=before, started=started)
+    return _page(request, pages, backend, found, key=key, before=before, at=at, started=started)
+
+
+@router.get("/asset/events")
+def ask_for_event(request: Request, pages: ThePages, backend: TheBackend, asset: NamedAsset) -> Response:
+    """Show the asset with the form that creates an event."""
+    return _page(request, pages, backend, _find(backend.ledger.reader, asset), form="create-event")
 
 
 @router.post("/asset/events")
 def create_event(request: Request, pages: ThePages, backend: TheBackend, form: TheForm) -> Response:
-    """Record an update, and show what became of it."""
+    """Record an update, and show its event."""
     found = _find(backend.ledger.reader, form.text("asset"))
     try:
         extra = _object(form.text("extra"), "extra")
-        event = record_update(backend, found.listed, extra, form.text("partition_key") or None, by="the Assets view")
+        key = form.text("partition_key") or None
+        event = update_asset(backend, found.listed, extra=extra, partition_key=key, by="the Assets view")
     except AssetflowError as error:
-        return _page(request, pages, backend, found, status=422, event_form=form.refused(**_told(error)))
+        return _page(request, pages, backend, found, status=422, event_form=form.refused(**_field_errors(error)))
     return RedirectResponse(url("/events", event.id), 303)
+
+
+@router.get("/asset/materialize")
+def ask_to_materialize(request: Request, pages: ThePages, backend: TheBackend, asset: NamedAsset) -> Response:
+    """Show the asset with the form that runs a flow."""
+    return _page(request, pages, backend, _find(backend.ledger.reader, asset), form="materialize")
 
 
 @router.post("/asset/materialize")
@@ -82,20 +99,22 @@ async def materialize(request: Request, pages: ThePages, backend: TheBackend, fo
     """Run a flow that makes the asset, and show the run."""
     found = await run_in_threadpool(_find, backend.ledger.reader, form.text("asset"))
     try:
-        deployment = _chosen(found, form.text("producer"))
-        run = await start_run(backend, deployment, _wanted(form))
+        _, deployment = maker_of(found.uri, found.users.producers, form.text("producer"))
+        parameters = _object(form.text("parameters"), "parameters")
+        wanted = RunWanted(parameters, form.text("partition_key") or None)
+        run = await start_run(backend.prefect, deployment, wanted)
     except AssetflowError as error:
-        refused = form.refused(**_told(error))
+        refused = form.refused(**_field_errors(error))
         return await run_in_threadpool(_page, request, pages, backend, found, status=422, run_form=refused)
     return RedirectResponse(url("/asset", asset=found.uri, started=run["id"]), 303)
 
 
 def _find(reader: Reader, text: str) -> Found:
     uri = find_uri(reader, text)
-    listed = reader.catalog.asset(uri=uri)
+    listed = reader.assets.get(uri=uri)
     if listed is None:
         raise UnknownAsset(f"no asset is called {text!r}")
-    return Found(listed, reader.catalog.users_of([listed.record])[uri])
+    return Found(listed, reader.assets.users_of([listed.record])[uri])
 
 
 def _page(
@@ -107,15 +126,17 @@ def _page(
     status: int = 200,
     key: str = "",
     before: int | None = None,
+    at: datetime | None = None,
     started: UUID | None = None,
+    form: str = "",
     event_form: Form | None = None,
     run_form: Form | None = None,
 ) -> Response:
     reader = backend.ledger.reader
-    query = EventQuery(
+    query = EventFilter(
         uri=found.uri, partition_key=key or None, to_sequence=None if before is None else max(0, before - 1)
     )
-    events = [redacted(event) for event in reader.events(query, newest_first=True, limit=EVENTS + 1)]
+    events = [redacted(event) for event in reader.events.find(query, newest_first=True, limit=EVENTS + 1)]
     shown = events[:EVENTS]
     here = address(found.uri)
     return pages.show(
@@ -128,52 +149,34 @@ def _page(
         name=found.listed.name,
         users=found.users,
         events=shown,
-        receipts=reader.event_catalog.receipts_of([event.sequence for event in shown if event.sequence is not None]),
+        receipts=reader.receipts.counts([event.sequence for event in shown if event.sequence is not None]),
         has_keys=any(event.partition_key is not None for event in events),
         key=key,
         here=url("/asset", asset=found.uri, key=key, before=before),
         newest=url("/asset", asset=found.uri, key=key) if before is not None else "",
         older=url("/asset", asset=found.uri, key=key, before=shown[-1].sequence) if len(events) > EVENTS else "",
         address=here,
+        partitions=url("/asset/partitions", asset=found.uri, key=key, at=at.isoformat() if at else None),
         started=started,
+        open=form,
         event_form=event_form or Form(),
         run_form=run_form or Form(),
     )
 
 
-def _chosen(found: Found, name: str) -> UUID:
-    """The deployment that is to run: the only one, or the one that was chosen."""
-    producers = found.users.producers
-    if not producers:
-        raise UnknownAsset(f"no deployed flow declares to make {found.uri}", where="form")
-    if name not in producers and len(producers) > 1:
-        raise UnknownAsset("several flows make this asset", where="producer", fix="Choose one of them")
-    return producers.get(name) or next(iter(producers.values()))
-
-
-def _wanted(form: Form) -> MaterializeIn:
-    key = form.text("partition_key")
-    try:
-        checked = check_key(key) if key else None
-    except AssetflowError as error:
-        raise InvalidPartition(error.message, where="partition_key", fix=error.fix) from error
-    return MaterializeIn(conf=_object(form.text("parameters"), "parameters"), partition_key=checked)
-
-
 def _object(text: str, field: str) -> dict[str, Any]:
-    """The JSON object that somebody typed; nothing is an empty one."""
+    """Parse the JSON object in a field; an empty field gives an empty object."""
     try:
         value: object = json.loads(text) if text.strip() else {}
     except (ValueError, RecursionError) as error:
         place = f" (line {error.lineno}, column {error.colno})" if isinstance(error, json.JSONDecodeError) else ""
-        raise InvalidEvent(f"this is no JSON{place}", where=field, fix='Write it as {"rows": 12}') from error
+        raise InvalidEvent(f"not valid JSON{place}", where=field, fix='Write it as {"rows": 12}') from error
     if not isinstance(value, dict):
-        raise InvalidEvent("this is no JSON object", where=field, fix='Write it as {"rows": 12}')
+        raise InvalidEvent("not a JSON object", where=field, fix='Write it as {"rows": 12}')
     return cast("dict[str, Any]", value)
 
 
-def _told(error: AssetflowError) -> dict[str, str]:
-    """What is wrong, beside the field that it is about."""
+def _field_errors(error: AssetflowError) -> dict[str, str]:
+    """Return the message of the error under the name of the form field that it is about."""
     field = error.where if error.where in ("extra", "partition_key", "parameters", "producer") else "form"
-    message = error.message[:1].upper() + error.message[1:].rstrip(".")
-    return {field: f"{message}. {error.fix}".strip()}
+    return {field: in_words(error)}

@@ -1,4 +1,4 @@
-"""Assets: searched as one types, by group, with their last update and who has to do with them."""
+"""The list of assets, with search, groups, and the last update of each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from assetflow.api.backend import TheReader
 from assetflow.api.paging import LARGEST, Text
-from assetflow.ledger.catalog import AssetQuery, Order
+from assetflow.ledger.read.assets import AssetFilter, Order
 from assetflow.web.pages import ThePages, url
 
 router = APIRouter()
@@ -29,9 +29,9 @@ def list_assets(
     sort: Sort = "name",
     offset: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
 ) -> Response:
-    """A page of assets."""
-    query = AssetQuery(search=search.strip(), group=group or None)
-    found, total = reader.catalog.assets(query, _ORDERS[sort], limit=ROWS, offset=offset)
+    """Show a page of assets."""
+    query = AssetFilter(search=search.strip(), group=group or None)
+    found, total = reader.assets.page(query, _ORDERS[sort], limit=ROWS, offset=offset)
 
     def at(place: int) -> str:
         return url("/assets", search=search, group=group, sort="" if sort == "name" else sort, offset=place or None)
@@ -41,9 +41,9 @@ def list_assets(
         "assets.html",
         fragment="list",
         found=found,
-        users=reader.catalog.users_of([each.record for each in found]),
+        users=reader.assets.users_of([each.record for each in found]),
         total=total,
-        groups=[each for each in reader.catalog.groups() if each],
+        groups=[each for each in reader.assets.groups() if each],
         search=search,
         group=group,
         sort=sort,

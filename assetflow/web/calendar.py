@@ -1,8 +1,8 @@
-"""The partitions of an asset as a map: a mark for each key of a range, with the gaps."""
+"""The partition map of an asset: a cell for each key of a window, and a bar for the whole range of keys."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
@@ -11,8 +11,9 @@ from zoneinfo import ZoneInfo
 from assetflow.core.partitions.ranges import KeySeries
 
 CellState = Literal["done", "gap", "due", "soon"]
+SliceState = Literal["all", "some", "none"]
 
-# How far back the map goes at first, and how far one step goes: about what fits on a screen.
+# The length of the window for each kind of key: about what fits on a screen.
 _WINDOWS = {
     "hour": timedelta(days=14),
     "day": timedelta(days=183),
@@ -21,14 +22,14 @@ _WINDOWS = {
     "quarter": timedelta(days=366 * 12),
     "year": timedelta(days=366 * 40),
 }
-# Before the first key nobody misses any, so a map of a few keys is as short as they are.
+SLICES = 48
 _TITLES = {"hour": "%Y-%m-%d", "day": "%B %Y", "week": "%G", "month": "%Y", "quarter": "%Y", "year": ""}
 _LABELS = {"hour": "%H", "day": "%-d", "week": "%V", "month": "%b", "quarter": "", "year": "%Y"}
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One key: `due` is that of the period which has not ended, `soon` one that has not begun."""
+    """One key. Its state is `due` while its period has not ended, and `soon` if its period has not begun."""
 
     key: str
     label: str
@@ -37,7 +38,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Block:
-    """A day of hours, a month of days, or a year: cells in order, behind so many empty places."""
+    """A day of hourly keys, a month of daily keys, or a year: the calendar's cells, after `blank` empty ones."""
 
     title: str
     blank: int
@@ -45,13 +46,38 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Slice:
+    """A part of the bar.
+
+    Attributes:
+        at: a time in the middle of the slice; the map moves there when a user clicks the slice.
+        first, last: the first and the last key of the slice.
+        shown: True if the map shows a part of the slice now.
+    """
+
+    at: datetime
+    first: str
+    last: str
+    updated: int
+    keys: int
+    shown: bool
+
+    @property
+    def state(self) -> SliceState:
+        return "all" if self.updated >= self.keys else "some" if self.updated else "none"
+
+
+@dataclass(frozen=True)
 class Calendar:
-    """A map.
+    """A map of the keys around a time.
 
     Attributes:
         kind: hour, day, week, month, quarter or year.
-        missing: the keys of the range without an update, the period of now left out.
-        earlier, later: the ends of the ranges before and behind, if there is something.
+        at: the time. The map fills about one screen, and does not go beyond the first and the last key.
+        first, last: the days of the first and the last of all keys.
+        missing: the keys of the map without an update. No key before the first or after the last one is missing.
+        earlier, later: the times of the previous and the next map, or `None` if there are no keys.
+        bar: the whole range, if the map does not show all of it.
     """
 
     kind: str
@@ -59,52 +85,97 @@ class Calendar:
     blocks: list[Block]
     updated: int
     missing: list[str]
+    at: datetime
+    first: datetime
+    last: datetime
     earlier: datetime | None
     later: datetime | None
+    bar: list[Slice]
 
 
 @dataclass(frozen=True)
-class Known:
-    """The keys that were updated: the first, the last, and a way to ask for those between two (`since`, `until`)."""
+class KnownKeys:
+    """The keys that were updated.
+
+    Attributes:
+        ask: returns the keys between two keys (`since`, `until`).
+        count: takes a list of keys, and returns how many keys lie from each one to the next, and after the last one.
+    """
 
     first: str
     last: str
     ask: Callable[..., Collection[str]]
+    count: Callable[[Sequence[str]], Sequence[int]]
 
-    def among(self, wanted: Collection[str]) -> set[str]:
-        """Those of some keys of a series that were updated. The keys of a series have the order of their texts."""
+    def updated_among(self, wanted: Collection[str]) -> set[str]:
+        """Return those of the wanted keys that were updated. The keys of a series sort as text."""
         return set(self.ask(since=min(wanted), until=max(wanted))) if wanted else set()
 
 
-def calendar_of(series: KeySeries, known: Known, now: datetime, until: datetime | None) -> Calendar:
-    """The map that ends at `until`, or with the newest key or now.
+def calendar_of(series: KeySeries, known: KnownKeys, now: datetime, at: datetime | None) -> Calendar:
+    """Return the map around a time.
 
-    Parameters:
-        until: a wall time of the series' zone.
+    Args:
+        at: a wall time in the time zone of the series; `None` for the newest key.
     """
-    kind = series.writer.kind
-    today = now.astimezone(ZoneInfo(series.writer.timezone)).replace(tzinfo=None)
-    format_of = series.writer.output_format
-    first = datetime.strptime(known.first, format_of)  # noqa: DTZ007 (a wall time)
-    last = datetime.strptime(known.last, format_of)  # noqa: DTZ007
-    newest = max(last, today) + timedelta(microseconds=1)
-    end = min(until or newest, newest)
-    start = max(series.writer.start_of(end - _WINDOWS[kind]), series.writer.start_of(first))
-    wanted = series.between(start, end)
-    there = known.among(wanted)
-    current = series.writer.start_of(today)
+    kind, start_of = series.writer.kind, series.writer.start_of
+    first, last = _read(series, known.first), _read(series, known.last)
+    at = last if at is None else min(max(at, first), last)
+    start, end = _window(_WINDOWS[kind], start_of(first), last + timedelta(microseconds=1), at)
+    wanted = series.between(start_of(start), end)
+    there = known.updated_among(wanted)
+    current = start_of(now.astimezone(ZoneInfo(series.writer.timezone)).replace(tzinfo=None))
     cells = {
-        start: Cell(key, _label(kind, start), _state(key in there, start, current)) for key, start in wanted.items()
+        begin: Cell(key, _label(kind, begin), _state(key in there, begin, current)) for key, begin in wanted.items()
     }
+    earlier = at - _WINDOWS[kind] if start > start_of(first) else None
+    later = at + _WINDOWS[kind] if end <= last else None
     return Calendar(
         kind=kind,
         words=series.describe(),
         blocks=_blocks(kind, cells),
         updated=sum(cell.state == "done" for cell in cells.values()),
         missing=[cell.key for cell in cells.values() if cell.state == "gap"],
-        earlier=start if start > first else None,
-        later=min(end + _WINDOWS[kind], newest) if end < newest else None,
+        at=at,
+        first=first,
+        last=last,
+        earlier=None if earlier is None else max(earlier, first),
+        later=None if later is None else min(later, last),
+        bar=_bar(series, known, start, end) if earlier or later else [],
     )
+
+
+def _read(series: KeySeries, key: str) -> datetime:
+    return datetime.strptime(key, series.writer.output_format)  # noqa: DTZ007 (a wall time)
+
+
+def _window(size: timedelta, first: datetime, end: datetime, at: datetime) -> tuple[datetime, datetime]:
+    """Return the start and the end of a window around `at`, kept within the range."""
+    start = max(min(at - size / 2, end - size), first) if end - first > size else first
+    return start, min(start + size, end)
+
+
+def _bar(series: KeySeries, known: KnownKeys, start: datetime, end: datetime) -> list[Slice]:
+    """Split the whole range into slices of the same length; `start` and `end` are those of the map."""
+    write, start_of = series.writer.write_part, series.writer.start_of
+    first, last = start_of(_read(series, known.first)), start_of(_read(series, known.last))
+    begins = sorted({start_of(first + (last - first) * number / SLICES) for number in range(SLICES)})
+    ends = [*begins[1:], last + timedelta(microseconds=1)]
+    slices: list[Slice] = []
+    for begin, following, updated in zip(begins, ends, known.count([write(each) for each in begins]), strict=True):
+        final = start_of(following - timedelta(microseconds=1))
+        keys = _periods(series.writer.kind, begin, final) + 1
+        shown = begin < end and following > start
+        slices.append(Slice(begin + (final - begin) / 2, write(begin), write(final), updated, keys, shown))
+    return slices
+
+
+def _periods(kind: str, start: datetime, end: datetime) -> int:
+    """Return the number of periods between the starts of two periods."""
+    months = (end.year - start.year) * 12 + end.month - start.month
+    by_months = {"month": 1, "quarter": 3, "year": 12}
+    by_time = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(days=7)}
+    return months // by_months[kind] if kind in by_months else round((end - start) / by_time[kind])
 
 
 def _state(there: bool, start: datetime, current: datetime) -> CellState:
@@ -122,7 +193,7 @@ def _blocks(kind: str, cells: Mapping[datetime, Cell]) -> list[Block]:
 
 
 def _blank(kind: str, start: datetime) -> int:
-    """How many places of a block lie before its first cell."""
+    """Return the number of empty places before the first cell of a block."""
     match kind:
         case "hour":
             return start.hour

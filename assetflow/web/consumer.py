@@ -1,9 +1,8 @@
-"""One consumer: why it runs or does not, its queue, its decisions, and what an operator can do."""
+"""The page of a consumer: why it runs or does not, its queue and decisions, and the forms of an operator."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, TypedDict
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
@@ -12,17 +11,20 @@ from fastapi.responses import RedirectResponse
 
 from assetflow.api.backend import Backend, TheBackend
 from assetflow.api.paging import LARGEST
-from assetflow.api.schemas.airflow import MaterializeIn
-from assetflow.api.v1.consumers import Deployment, Flow, named_consumer, switch
-from assetflow.api.v2.materialize import start_run
+from assetflow.api.params import Deployment, Flow
+from assetflow.core.conditions import AssetAll
+from assetflow.core.consumers import Consumer
 from assetflow.core.lineage import loops_through
-from assetflow.core.partitions import check_key
 from assetflow.core.redaction import redacted
-from assetflow.errors import AssetflowError
-from assetflow.ledger.explanations import consumer_explanation, partition_explanation
+from assetflow.errors import AssetflowError, InvalidCall, PrefectUnreachable
+from assetflow.ledger.read.explanations import consumer_explanation, partition_explanation
 from assetflow.ledger.records import ConsumerRecord
-from assetflow.web.forms import Form, TheForm
-from assetflow.web.pages import Pages, ThePages, url
+from assetflow.operations import queue
+from assetflow.operations.consumers import consumer_at, switch
+from assetflow.operations.lookup import Selection
+from assetflow.operations.starting_runs import RunWanted, start_run
+from assetflow.web.forms import Form, TheForm, in_words
+from assetflow.web.pages import Pages, ThePages, url, wants_fragment
 from assetflow.web.refresh import look_again
 
 router = APIRouter()
@@ -34,6 +36,15 @@ Key = Annotated[str, Query(max_length=250)]
 Place = Annotated[int | None, Query(ge=0, le=LARGEST)]
 
 
+class Notice(TypedDict, total=False):
+    """The result of an operator's last action, for the page to show; `refused` is the reason if it failed."""
+
+    started: UUID | None
+    asked: str
+    removed: int | None
+    refused: str
+
+
 @router.get("/consumers/{flow}/{deployment}")
 def show_consumer(
     request: Request,
@@ -43,26 +54,57 @@ def show_consumer(
     deployment: Deployment,
     key: Key = "",
     before: Place = None,
-    remove: UUID | None = None,
     started: UUID | None = None,
     asked: Annotated[str, Query(max_length=10)] = "",
     removed: Annotated[int | None, Query(ge=0, le=LARGEST)] = None,
 ) -> Response:
-    """A consumer; with a key, one of its partitions; with `remove`, the question whether to remove that event."""
-    record = named_consumer(backend.ledger.reader, flow, deployment)
-    # Until the evaluator has heard of it from Prefect, the page looks again.
+    """Show a consumer or, with a key, one of its partitions.
+
+    Args:
+        started: the run that an operator has just started here.
+        removed: the number of events that an operator has just removed here.
+        asked: `pause` or `resume`, if an operator has just asked Prefect for it.
+    """
+    record = consumer_at(backend.ledger.reader, flow, deployment)
+    # Let the page reload until the evaluator has the change from Prefect; then drop `asked` from the address.
     waits = asked in ("pause", "resume") and (asked == "pause") != record.consumer.paused
-    told = {"started": started, "asked": asked if waits else "", "removed": removed}
-    return _page(request, pages, backend, record, key=key, before=before, remove=remove, told=told)
+    notice: Notice = {"started": started, "asked": asked if waits else "", "removed": removed}
+    answered = bool(asked) and not waits
+    plain = _place(record, key=key, before=before, **notice)
+    if answered and not wants_fragment(request):
+        return RedirectResponse(plain, 303)
+    page = _page(request, pages, backend, record, key=key, before=before, notice=notice)
+    if answered:
+        page.headers["hx-replace-url"] = plain
+    return page
+
+
+@router.get("/consumers/{flow}/{deployment}/switch")
+def leave_switch(flow: Flow, deployment: Deployment) -> Response:
+    """Redirect to the consumer: a browser asks for this address when a user reloads a failed switch."""
+    return RedirectResponse(url("/consumers", flow, deployment), 303)
 
 
 @router.post("/consumers/{flow}/{deployment}/switch")
-async def switch_consumer(backend: TheBackend, flow: Flow, deployment: Deployment, form: TheForm) -> Response:
-    """Pause or resume, as the switch of the automation in Prefect does."""
-    record = await run_in_threadpool(named_consumer, backend.ledger.reader, flow, deployment)
+async def switch_consumer(
+    request: Request, pages: ThePages, backend: TheBackend, flow: Flow, deployment: Deployment, form: TheForm
+) -> Response:
+    """Pause or resume the consumer, as the switch of its automation in Prefect does."""
+    record = await run_in_threadpool(consumer_at, backend.ledger.reader, flow, deployment)
     paused = form.text("paused") == "yes"
-    await switch(backend, record, paused=paused)
+    try:
+        await switch(backend.prefect, record, paused=paused)
+    except AssetflowError as error:
+        status = 503 if isinstance(error, PrefectUnreachable) else 409
+        notice: Notice = {"refused": f"Nothing was changed. {in_words(error)}"}
+        return await run_in_threadpool(_page, request, pages, backend, record, status=status, notice=notice)
     return RedirectResponse(_place(record, asked="pause" if paused else "resume"), 303)
+
+
+@router.get("/consumers/{flow}/{deployment}/run")
+def ask_for_run(request: Request, pages: ThePages, backend: TheBackend, flow: Flow, deployment: Deployment) -> Response:
+    """Show the consumer with the form that starts a run."""
+    return _page(request, pages, backend, consumer_at(backend.ledger.reader, flow, deployment), form="run-now")
 
 
 @router.post("/consumers/{flow}/{deployment}/run")
@@ -70,36 +112,45 @@ async def run_now(
     request: Request, pages: ThePages, backend: TheBackend, flow: Flow, deployment: Deployment, form: TheForm
 ) -> Response:
     """Start a run that consumes nothing."""
-    record = await run_in_threadpool(named_consumer, backend.ledger.reader, flow, deployment)
+    record = await run_in_threadpool(consumer_at, backend.ledger.reader, flow, deployment)
     try:
-        key = form.text("partition_key")
-        wanted = MaterializeIn(partition_key=check_key(key) if key else None)
-        run = await start_run(backend, record.consumer.deployment_id, wanted)
+        wanted = RunWanted(partition_key=form.text("partition_key") or None)
+        run = await start_run(backend.prefect, record.consumer.deployment_id, wanted)
     except AssetflowError as error:
-        refused = form.refused(**{_field(error, "partition_key"): _told(error)})
+        refused = form.refused(**{_field(error, "partition_key"): in_words(error)})
         return await run_in_threadpool(_page, request, pages, backend, record, status=422, run_form=refused)
     return RedirectResponse(_place(record, started=run["id"]), 303)
+
+
+@router.get("/consumers/{flow}/{deployment}/remove")
+def ask_to_remove(
+    request: Request,
+    pages: ThePages,
+    backend: TheBackend,
+    flow: Flow,
+    deployment: Deployment,
+    key: Key = "",
+    event: UUID | None = None,
+) -> Response:
+    """Show the consumer with the form that removes one event, or all, from its queue."""
+    record = consumer_at(backend.ledger.reader, flow, deployment)
+    return _page(request, pages, backend, record, key=key, remove=event, form="remove")
 
 
 @router.post("/consumers/{flow}/{deployment}/remove")
 def remove_queued(
     request: Request, pages: ThePages, backend: TheBackend, flow: Flow, deployment: Deployment, form: TheForm
 ) -> Response:
-    """Remove what is queued, or one event of it, for a reason that the receipts keep (3.7)."""
-    record = named_consumer(backend.ledger.reader, flow, deployment)
+    """Remove one queued event, or all of them, for a reason that the receipts keep. Contract 3.7."""
+    record = consumer_at(backend.ledger.reader, flow, deployment)
     key, why = form.text("key"), form.text("why").strip()
     event = UUID(form.text("event")) if form.text("event") else None
-    if not why:
-        refused = form.refused(why="Say why: the receipts keep it.")
+    which = Selection(record, event_id=event)
+    try:
+        count = queue.remove_queued(backend, which, target_key=key or None, by="the Assets view", why=why)
+    except InvalidCall as error:
+        refused = form.refused(why=in_words(error))
         return _page(request, pages, backend, record, key=key, remove=event, status=422, remove_form=refused)
-    count = backend.ledger.writer.remove_queued(
-        record.consumer.id,
-        event_id=event,
-        target_key=key or None,
-        by="the Assets view",
-        why=why,
-        now=backend.now(),
-    )
     return RedirectResponse(_place(record, key=key, removed=count), 303)
 
 
@@ -113,18 +164,19 @@ def _page(
     key: str = "",
     before: int | None = None,
     remove: UUID | None = None,
-    told: Mapping[str, object] | None = None,
+    form: str = "",
+    notice: Notice | None = None,
     run_form: Form | None = None,
     remove_form: Form | None = None,
 ) -> Response:
     reader, consumer = backend.ledger.reader, record.consumer
-    loops = loops_through(reader.edges_of, consumer.name)
+    loops = loops_through(reader.lineage.edges_of, consumer.name)
     explained = consumer_explanation(reader, record, backend.now(), loops=loops, partitions=PARTITIONS)
     partitioned = consumer.schedule.is_partitioned
     part = partition_explanation(reader, record, key) if partitioned and key else None
     shown = not partitioned or part is not None
-    queue = reader.queue(consumer.id, key or None, limit=QUEUED + 1) if shown else []
-    decisions = reader.decisions(consumer=consumer.id, before=before, limit=DECISIONS + 1)
+    queued = reader.queues.events(consumer.id, key or None, limit=QUEUED + 1) if shown else []
+    decisions = reader.decisions.find(consumer=consumer.id, before=before, limit=DECISIONS + 1)
     return pages.show(
         request,
         "consumer.html",
@@ -136,20 +188,30 @@ def _page(
         part=part,
         key=key if partitioned else "",
         rows=explained.condition if part is None else part.condition,
-        queue=[redacted(event) for event in queue[:QUEUED]],
+        queue=[redacted(event) for event in queued[:QUEUED]],
         queued=explained.queued if part is None else part.queued,
         decisions=decisions[:DECISIONS],
         again=look_again(decisions),
-        consumed=reader.event_catalog.consumed_of([each.number for each in decisions[:DECISIONS]]),
+        consumed=reader.decisions.consumed_assets([each.number for each in decisions[:DECISIONS]]),
         older=_place(record, key=key, before=decisions[DECISIONS - 1].number) if len(decisions) > DECISIONS else "",
         newest=_place(record, key=key) if before is not None else "",
-        here=_place(record, key=key, before=before, asked=(told or {}).get("asked")),
+        here=_place(record, key=key, before=before, **{**(notice or {}), "refused": None}),
         place=_place(record),
+        verb=_verb(consumer),
         remove=remove,
+        open=form,
         run_form=run_form or Form(),
         remove_form=remove_form or Form(),
-        **({"started": None, "asked": "", "removed": None} | dict(told or {})),
+        **({"started": None, "asked": "", "removed": None, "refused": ""} | dict(notice or {})),
     )
+
+
+def _verb(consumer: Consumer) -> str:
+    """Return the verb that ends the sentence "Runs when orders AND customers …"."""
+    schedule = consumer.schedule
+    if not schedule.tokens:
+        return ""
+    return "were updated" if len(schedule.tokens) > 1 and isinstance(schedule.condition, AssetAll) else "was updated"
 
 
 def _place(record: ConsumerRecord, **query: object) -> str:
@@ -158,7 +220,3 @@ def _place(record: ConsumerRecord, **query: object) -> str:
 
 def _field(error: AssetflowError, name: str) -> str:
     return name if error.where == name else "form"
-
-
-def _told(error: AssetflowError) -> str:
-    return f"{error.message[:1].upper()}{error.message[1:].rstrip('.')}. {error.fix}".strip()

@@ -1,8 +1,8 @@
-"""Consumers: how many of their assets were updated, their condition, their last run and the next time."""
+"""The list of consumers: how many of their assets are updated, their condition, their last run and the next time."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -10,21 +10,30 @@ from fastapi import APIRouter, Query, Request, Response
 
 from assetflow.api.backend import TheBackend
 from assetflow.api.paging import LARGEST, Text
-from assetflow.api.v1.consumers import Deployment, Flow, named_consumer
+from assetflow.api.params import Deployment, Flow
 from assetflow.core.explanation import next_time
-from assetflow.ledger.explanations import consumer_explanation
-from assetflow.ledger.overview import ConsumerOverview
+from assetflow.ledger.read.consumers import ConsumerOverview
+from assetflow.ledger.read.explanations import consumer_explanation
+from assetflow.ledger.records import ConsumerFilter
+from assetflow.operations.consumers import consumer_at, list_by_name
 from assetflow.web.pages import ThePages, url
 from assetflow.web.refresh import look_again
 
 router = APIRouter()
 
 ROWS = 50
-Show = Literal["", "paused", "running"]
+Show = Literal["", "active", "inactive", "paused", "held"]
+_FILTERS: dict[Show, ConsumerFilter] = {
+    "": ConsumerFilter(),
+    "active": ConsumerFilter(active=True),
+    "inactive": ConsumerFilter(active=False),
+    "paused": ConsumerFilter(paused=True),
+    "held": ConsumerFilter(held=True),
+}
 
 
 @dataclass(frozen=True)
-class Listed:
+class ConsumerRow:
     """A consumer in the list, with its next time-based run."""
 
     of: ConsumerOverview
@@ -40,12 +49,10 @@ def list_consumers(
     show: Show = "",
     offset: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
 ) -> Response:
-    """A page of consumers."""
+    """Show a page of consumers."""
     reader, now = backend.ledger.reader, backend.now()
-    paused = {"paused": True, "running": False}.get(show)
-    records, total = reader.catalog.consumers(search.strip(), paused=paused, limit=ROWS, offset=offset)
-
-    listed = reader.overviews(records)
+    wanted = replace(_FILTERS[show], search=search.strip())
+    listed, total = list_by_name(reader, wanted, limit=ROWS, offset=offset)
 
     def at(place: int) -> str:
         return url("/consumers", search=search, show=show, offset=place or None)
@@ -54,7 +61,7 @@ def list_consumers(
         request,
         "consumers.html",
         fragment="list",
-        found=[Listed(each, next_time(each.record.consumer, now)) for each in listed],
+        found=[ConsumerRow(each, next_time(each.record.consumer, now)) for each in listed],
         again=look_again(each.last for each in listed),
         total=total,
         search=search,
@@ -70,7 +77,7 @@ def list_consumers(
 def show_condition(
     request: Request, pages: ThePages, backend: TheBackend, flow: Flow, deployment: Deployment
 ) -> Response:
-    """The condition of a consumer as a tree, with the facts beside each asset: a part of the list."""
+    """Show the condition of a consumer in the list, as a tree with the facts beside each asset."""
     reader = backend.ledger.reader
-    told = consumer_explanation(reader, named_consumer(reader, flow, deployment), backend.now(), partitions=1)
+    told = consumer_explanation(reader, consumer_at(reader, flow, deployment), backend.now(), partitions=1)
     return pages.show(request, "condition.html", fragment="tree", told=told)

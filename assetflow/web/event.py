@@ -1,4 +1,4 @@
-"""One event: where it came from, and what became of it for each consumer."""
+"""The page of an event: where it came from, and its receipts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request, Response
 from assetflow.api.backend import TheReader
 from assetflow.api.paging import LARGEST
 from assetflow.core.redaction import redacted
-from assetflow.ledger.explanations import event_explanation
+from assetflow.ledger.read.explanations import event_explanation
 from assetflow.web.pages import ThePages, url
 
 router = APIRouter()
@@ -27,7 +27,7 @@ def show_event(
     event_id: UUID,
     offset: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
 ) -> Response:
-    """An event with a page of its receipts, in the words that the command line and the API use."""
+    """Show an event with a page of its receipts, in the same words as the command line and the API."""
     told = event_explanation(reader, event_id, limit=RECEIPTS, offset=offset)
 
     def at(place: int) -> str:

@@ -1,4 +1,4 @@
-"""What forms send: read, and refused without the token that only our own pages know."""
+"""Read the forms of the pages, and refuse a form without the token that only our own pages have."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class StaleForm(AssetflowError):
 
 @dataclass(frozen=True)
 class Form:
-    """The fields of a form; `errors` are told beside the fields when it is shown again."""
+    """The fields of a form, and the `errors` to show beside them when the page shows the form again."""
 
     fields: Mapping[str, str] = field(default_factory=dict[str, str])
     errors: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -35,16 +35,16 @@ class Form:
         return self.errors.get(name, "")
 
     def refused(self, **errors: str) -> Form:
-        """The same fields with what is wrong with them."""
+        """Return the same fields with these errors."""
         return Form(self.fields, errors)
 
 
 async def checked_form(request: Request) -> Form:
-    """The form of a request.
+    """Read the form of a request, and check its token.
 
     Raises:
-        StaleForm: it has no token, or one of another session.
-        InvalidCall: it is no form.
+        StaleForm: the form has no token, or one of another session.
+        InvalidCall: the body is not a form.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
@@ -60,6 +60,11 @@ async def checked_form(request: Request) -> Form:
             fix="Go back, reload the page, and send it again",
         )
     return Form(fields)
+
+
+def in_words(error: AssetflowError) -> str:
+    """Return the sentences about an error for a page: what happened, and what to do about it."""
+    return f"{error.message[:1].upper()}{error.message[1:].rstrip('.')}. {error.fix}".strip()
 
 
 TheForm = Annotated[Form, Depends(checked_form)]

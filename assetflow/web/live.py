@@ -1,4 +1,4 @@
-"""What is new, told to open pages as it is committed (server-sent events)."""
+"""Tell open pages what has changed, as it is committed, by server-sent events."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
 from assetflow.api.backend import Backend
+from assetflow.api.security import Access
 from assetflow.errors import LedgerError
-from assetflow.ledger.news import Seen
-from assetflow.web.state import Trouble, troubles_of
+from assetflow.ledger.read.feed import Position
+from assetflow.web.troubles import Trouble, troubles_of
 
 router = APIRouter()
 
@@ -27,11 +28,12 @@ MOST = 200
 
 @dataclass(frozen=True)
 class Change:
-    """What changed since the last one.
+    """The changes in the ledger since the last look.
 
     Attributes:
-        kinds: of `assets`, `events`, `decisions`, `troubles`.
-        uris, consumers: whose events and decisions; none when there were too many to say.
+        kinds: what changed: some of `assets`, `events`, `decisions`, `troubles`.
+        uris: the assets of the new events; `None` if there are too many to list.
+        consumers: the consumers of the new decisions; `None` if there are too many to list.
     """
 
     kinds: frozenset[str]
@@ -43,23 +45,23 @@ _ANYTHING = Change(frozenset({"assets", "events", "decisions"}), None, None)
 
 
 class Live:
-    """Looks into the ledger once a second, as long as a page is open, and tells all of them.
+    """Reads the ledger once a second while a page is open, and sends the changes to all open pages.
 
     Attributes:
-        seen: what has been told; none as long as nobody looks.
+        seen: the position up to which changes were sent; `None` while no page is open.
     """
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._pages: set[asyncio.Queue[Change | None]] = set()
         self._looking: asyncio.Task[None] | None = None
-        self.seen: Seen | None = None
+        self.seen: Position | None = None
 
-    async def changes(self, seen: Seen | None = None) -> AsyncGenerator[Change | None]:
-        """Each change; none now and then, to see whether the page is still there.
+    async def changes(self, seen: Position | None = None) -> AsyncGenerator[Change | None]:
+        """Yield each change, and `None` now and then, so that the caller can check that the page is still open.
 
         Parameters:
-            seen: what the page knew when it was made: what came since is told first.
+            seen: the position when the page was made; the changes since then come first.
         """
         told = asyncio.Queue[Change | None]()
         self._pages.add(told)
@@ -97,7 +99,7 @@ class Live:
     async def _look(self) -> None:
         troubles: list[Trouble] | None = None
         while True:
-            # A ledger that cannot be read for a moment is looked at again.
+            # The ledger may be unreadable for a moment: read it again next time.
             with suppress(LedgerError):
                 now = await run_in_threadpool(troubles_of, self._backend)
                 change, self.seen = await run_in_threadpool(self._since, self.seen)
@@ -108,16 +110,16 @@ class Live:
                         told.put_nowait(Change(kinds, change.uris, change.consumers))
             await asyncio.sleep(SECONDS)
 
-    def _since(self, seen: Seen | None) -> tuple[Change, Seen]:
+    def _since(self, seen: Position | None) -> tuple[Change, Position]:
         reader = self._backend.ledger.reader
-        newest = reader.newest()
+        newest = reader.feed.end()
         if seen is None or seen == newest:
             return Change(frozenset()), newest
         kinds = {name for name in ("asset", "event", "decision") if getattr(seen, name) != getattr(newest, name)}
         named = frozenset(f"{name}s" for name in kinds)
         if max(newest.event - seen.event, newest.decision - seen.decision) > MOST:
             return Change(named, None, None), newest
-        news = reader.news(seen, limit=MOST + 1)
+        news = reader.feed.after(seen, limit=MOST + 1)
         uris = frozenset(event.uri for event, _ in news.events)
         return Change(named, uris, frozenset(made.consumer_name for made, _ in news.decisions)), newest
 
@@ -129,19 +131,24 @@ async def stream(
     consumer: Annotated[str | None, Query(max_length=1000)] = None,
     seen: Annotated[str | None, Query(pattern=r"^\d{1,18}\.\d{1,18}\.\d{1,18}$")] = None,
 ) -> StreamingResponse:
-    """What changes from now on: `assets`, `events`, `decisions`, `troubles`, each as an event of that name.
+    """Stream the changes: `assets`, `events`, `decisions` and `troubles`, each as an event with that name.
 
     Parameters:
-        asset: only events of this one, by URI.
-        consumer: only decisions of this one.
+        asset: only events of this asset, by URI.
+        consumer: only decisions of this consumer.
         seen: the last asset, event and decision that the page has seen, as `3.17.5`.
     """
     live: Live = request.app.state.live
 
     async def told() -> AsyncGenerator[str]:
         yield "retry: 3000\n\n"
-        async for change in live.changes(None if seen is None else Seen(*map(int, seen.split(".")))):
+        async for change in live.changes(None if seen is None else Position(*map(int, seen.split(".")))):
             if change is None:
+                access: Access = request.app.state.access
+                with suppress(LedgerError):
+                    if not await access.rights(request.headers):
+                        # The user has logged out.
+                        return
                 yield ": here\n\n"
                 continue
             for kind in sorted(change.kinds):

@@ -1,4 +1,4 @@
-"""Logging in once with the key: the cookie says that somebody did, and is no way to learn the key."""
+"""Log in with the key, and keep the login in a cookie that does not contain the key."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -14,7 +15,9 @@ from fastapi.responses import RedirectResponse
 from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 
-from assetflow.api.security import Access
+from assetflow.api.keys import ALL, NONE, Keys, Right
+from assetflow.api.security import Access, address_of
+from assetflow.ledger import Ledger
 from assetflow.web.forms import TheForm
 from assetflow.web.pages import ThePages
 
@@ -23,27 +26,54 @@ router = APIRouter()
 LOGIN = "/login"
 COOKIE = "assetflow_session"
 SECONDS = 7 * 24 * 3600
+_EVERYTHING = "everything"
+_ONLY_EMITS = "This key may only send updates. Log in with a key that may read."
 
 
 class Sessions:
-    """Makes and checks cookies and CSRF tokens. Both are signed with what only this server, or its key, can make."""
+    """Makes, checks and ends sessions, and makes the CSRF tokens of forms.
 
-    def __init__(self, key: str) -> None:
-        self.needed = bool(key)
-        # Without a key there is nothing to log in for; tokens hold as long as the process.
-        self._key = key
-        self._secret = hmac.digest(key.encode(), b"assetflow pages", "sha256") if key else secrets.token_bytes(32)
+    Cookies and tokens are signed with a secret derived from the server's keys. The ledger keeps the sessions that were
+    ended, so that all of its servers know them, also after a restart.
+    """
 
-    def is_key(self, text: str) -> bool:
-        return self.needed and hmac.compare_digest(text.encode("utf-8", "replace"), self._key.encode())
+    def __init__(self, keys: Keys, ledger: Ledger) -> None:
+        self.needed = bool(keys.everything)
+        self._ledger = ledger
+        # A changed key ends all sessions. Without a key nobody logs in, and the tokens last as long as the process.
+        known = f"{keys.everything}\n{keys.read}".encode()
+        self._secret = hmac.digest(known, b"assetflow pages", "sha256") if self.needed else secrets.token_bytes(32)
 
-    def new(self) -> str:
-        """The value of a cookie: when it was made, something random, and a signature."""
-        text = f"{int(time.time())}.{secrets.token_urlsafe(16)}"
+    def new(self, rights: frozenset[Right]) -> str:
+        """Return the value of a cookie: the time, a random text, the rights, and a signature."""
+        allows = _EVERYTHING if rights == ALL else Right.READ
+        text = f"{int(time.time())}.{secrets.token_urlsafe(16)}.{allows}"
         return f"{text}.{self._sign('session', text)}"
 
+    def rights(self, headers: Mapping[str, str]) -> frozenset[Right]:
+        """Return the rights of the session of a request; none without a session, or if it was ended.
+
+        Raises:
+            LedgerError: the ledger cannot be asked whether the session was ended.
+        """
+        session = self.of(headers) if self.needed else ""
+        if not session or self._ledger.reader.is_session_ended(session):
+            return NONE
+        return ALL if session.endswith(f".{_EVERYTHING}") else frozenset({Right.READ})
+
+    def end(self, headers: Mapping[str, str]) -> None:
+        """End the session of a request: no server of this ledger accepts its cookie any more.
+
+        Raises:
+            LedgerError: the ledger cannot be written, and the session is still valid.
+        """
+        session = self.of(headers)
+        if self.needed and session:
+            now = datetime.now(UTC)
+            self._ledger.writer.end_session(session, now + timedelta(seconds=SECONDS), now)
+
     def of(self, headers: Mapping[str, str]) -> str:
-        """The session that the cookies name; empty if there is none that holds."""
+        """Return the session in the cookies, even if it was ended, or an empty text without one."""
         value = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
         text, _, signature = value.rpartition(".")
         made = text.partition(".")[0]
@@ -52,7 +82,7 @@ class Sessions:
         return text if int(made) + SECONDS > time.time() else ""
 
     def token(self, headers: Mapping[str, str]) -> str:
-        """The CSRF token of a session: pages of other origins cannot read it."""
+        """Return the CSRF token of a session, which pages of other origins cannot read."""
         return self._sign("form", self.of(headers))
 
     def holds(self, headers: Mapping[str, str], token: str) -> bool:
@@ -63,10 +93,10 @@ class Sessions:
 
 
 def with_login(access: Access, sessions: Sessions) -> Access:
-    """The same access, and whoever has logged in may call too."""
+    """Return the same access, which also accepts the sessions of users who have logged in."""
 
-    def logged_in(headers: Headers) -> bool:
-        return bool(sessions.of(headers))
+    def logged_in(headers: Headers) -> frozenset[Right]:
+        return sessions.rights(headers)
 
     return replace(access, open_paths=access.open_paths | {LOGIN, "/static/"}, logged_in=logged_in)
 
@@ -75,22 +105,25 @@ def with_login(access: Access, sessions: Sessions) -> Access:
 def ask(
     request: Request, pages: ThePages, following: Annotated[str, Query(alias="next", max_length=4000)] = "/"
 ) -> Response:
-    """The page that asks for the key."""
-    if not pages.sessions.needed or pages.sessions.of(request.headers):
+    """Show the page that asks for the key."""
+    if not pages.sessions.needed or pages.sessions.rights(request.headers):
         return RedirectResponse(_own(following), 303)
-    return pages.bare(request, "login.html", following=_own(following), wrong=False)
+    return pages.bare(request, "login.html", following=_own(following), refused="")
 
 
 @router.post(LOGIN)
-def log_in(request: Request, pages: ThePages, form: TheForm) -> Response:
+async def log_in(request: Request, pages: ThePages, form: TheForm) -> Response:
     """Set the cookie, if the key is right."""
     following = _own(form.text("next"))
-    if not pages.sessions.is_key(form.text("key")):
-        return pages.bare(request, "login.html", status=401, following=following, wrong=True)
+    access: Access = request.app.state.access
+    rights = access.keys.rights(form.text("key"))
+    if Right.READ not in rights:
+        status, refused = (403, _ONLY_EMITS) if rights else await _wrong(access, request)
+        return pages.bare(request, "login.html", status=status, following=following, refused=refused)
     response = RedirectResponse(following, 303)
     response.set_cookie(
         COOKIE,
-        pages.sessions.new(),
+        pages.sessions.new(rights),
         max_age=SECONDS,
         httponly=True,
         samesite="strict",
@@ -99,16 +132,25 @@ def log_in(request: Request, pages: ThePages, form: TheForm) -> Response:
     return response
 
 
+async def _wrong(access: Access, request: Request) -> tuple[int, str]:
+    """Wait as long as a wrong key has to, and return the status and the message of the answer."""
+    seconds = await access.wrong_keys.pause(address_of(request.scope))
+    if seconds:
+        return 429, f"Too many wrong keys came from your address. Try again in {seconds} seconds."
+    return 401, "The key is wrong."
+
+
 @router.post("/logout")
-def log_out(_form: TheForm) -> Response:
-    """Forget the cookie."""
+def log_out(request: Request, pages: ThePages, _form: TheForm) -> Response:
+    """End the session, and forget the cookie."""
+    pages.sessions.end(request.headers)
     response = RedirectResponse(LOGIN, 303)
     response.delete_cookie(COOKIE, httponly=True, samesite="strict")
     return response
 
 
 def _own(path: str) -> str:
-    """Where to go on to: a path of these pages, never another host."""
+    """Return the path to continue to, which is always on this server, never on another host."""
     is_path = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
     return path if is_path and not path.startswith(LOGIN) else "/"
 

@@ -1,11 +1,10 @@
-"""Pages from templates: text of users is escaped always, and what cannot be seen in it is written out."""
+"""Render the templates of pages. Text from users is always escaped, and its invisible characters are written out."""
 
 from __future__ import annotations
 
 import json
 from contextlib import suppress
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 from urllib.parse import quote, urlencode
@@ -16,30 +15,31 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from assetflow.api.backend import Backend
+from assetflow.api.keys import NONE, Right
 from assetflow.core.explanation import source_of
 from assetflow.core.explanation.words import ago, at, count, iso
 from assetflow.core.redaction import redact
 from assetflow.core.visible import shown
 from assetflow.errors import LedgerError
-from assetflow.ledger.news import Seen
+from assetflow.ledger.read.feed import Position
 from assetflow.web.prefect_links import PrefectLinks
-from assetflow.web.state import troubles_of
+from assetflow.web.static_files import address_of
+from assetflow.web.troubles import troubles_of
 
 if TYPE_CHECKING:
     from assetflow.web.login import Sessions
 
 TEMPLATES = Path(__file__).parent / "templates"
-VERSION = version("assetflow")
 _VARY = {"vary": "HX-Request"}
 
 
 class Pages:
-    """What turns data into pages.
+    """The renderer of pages.
 
-    Templates extend `base.html` and have `ui` (the macros of `ui.html`) without importing it.
+    Templates extend `base.html`, and can use `ui` (the macros of `ui.html`) without importing it.
 
     Attributes:
-        sessions: who is logged in, and the tokens of forms.
+        sessions: the logins, and the tokens of forms.
     """
 
     def __init__(self, backend: Backend, sessions: Sessions) -> None:
@@ -50,11 +50,11 @@ class Pages:
     def show(
         self, request: Request, template: str, *, fragment: str = "", status: int = 200, **content: object
     ) -> HTMLResponse:
-        """A page.
+        """Render a page.
 
         Parameters:
-            fragment: the block of the template that is sent alone to htmx, which puts it into the page that is there.
-            content: what the template needs.
+            fragment: the block of the template to send if htmx asks, which puts it into the open page.
+            content: the variables of the template.
         """
         reader = self._backend.ledger.reader
         if not (fragment and wants_fragment(request)):
@@ -69,13 +69,13 @@ class Pages:
         return HTMLResponse("".join(found.blocks[fragment](context)), status, _VARY)
 
     def bare(self, request: Request, template: str, *, status: int = 200, **content: object) -> HTMLResponse:
-        """A page that needs no ledger: it shows what went wrong, or asks for the key."""
+        """Render a page without reading the ledger: one that shows an error, or asks for the key."""
         context = self._always(request) | {"troubles": (), "prefect": PrefectLinks("")} | content
         return HTMLResponse(self._templates.get_template(template).render(context), status, _VARY)
 
-    def newest(self) -> Seen:
-        """What a page has seen that is made now."""
-        return self._backend.ledger.reader.newest()
+    def newest(self) -> Position:
+        """Return the position of the newest change, which a page made now has seen."""
+        return self._backend.ledger.reader.feed.end()
 
     def _always(self, request: Request) -> dict[str, object]:
         return {
@@ -83,17 +83,18 @@ class Pages:
             "path": request.url.path,
             "csrf_token": self.sessions.token(request.headers),
             "can_log_out": bool(self.sessions.needed and self.sessions.of(request.headers)),
+            "may_operate": Right.OPERATE in getattr(request.state, "rights", NONE),
         }
 
 
 def wants_fragment(request: Request) -> bool:
-    """Whether htmx asks for a part of a page; when it restores its history, it needs all of it."""
+    """Return True if htmx asks for a part of a page. To restore its history, it needs the whole page."""
     return "hx-request" in request.headers and "hx-history-restore-request" not in request.headers
 
 
 def pages_of(request: Request) -> Pages:
     pages: Pages = request.app.state.pages
-    # Before the page reads anything: what comes in between is told as soon as its stream begins.
+    # Note the position before the page reads the ledger: its stream then begins with the changes in between.
     with suppress(LedgerError):
         request.state.seen = pages.newest()
     return pages
@@ -126,15 +127,16 @@ def _environment(backend: Backend) -> Environment:
         "address": address,
         "source": source_of,
     }
-    names.globals |= {"static": _static, "count": count, "url": url}
+    names.globals |= {"static": address_of, "count": count, "url": url}
     names.globals["ui"] = made.get_template("ui.html").module
     return made
 
 
 def url(path: str, *parts: object, **query: object) -> str:
-    """An address of the pages: `url("/asset", asset=uri)`, `url("/events", id)`; what is none or empty is left out.
+    """Return the address of a page: `url("/asset", asset=uri)`, `url("/events", id)`.
 
-    Every part and value is encoded, so that a text of a user stays one part.
+    Query values that are `None` or empty are left out. Every part and value is encoded, so that a user's text stays one
+    part.
     """
     whole = "/".join((path.rstrip("/"), *(quote(str(part).encode("utf-8", "replace"), safe="") for part in parts)))
     given = {name: str(value).encode("utf-8", "replace") for name, value in query.items() if value not in (None, "")}
@@ -142,16 +144,12 @@ def url(path: str, *parts: object, **query: object) -> str:
 
 
 def address(uri: str) -> str:
-    """The page of an asset."""
+    """Return the address of an asset's page."""
     return url("/asset", asset=uri)
 
 
-def _static(path: str) -> str:
-    return f"/static/{path}?v={VERSION}"
-
-
 def _visible(value: object) -> object:
-    """What is put into a page: none as nothing, text with its control characters written out."""
+    """Return a value as a page shows it: `None` as an empty text, text with its control characters written out."""
     if value is None:
         return ""
     return shown(value, keep="\n\t") if isinstance(value, str) and not isinstance(value, Markup) else value
@@ -163,7 +161,7 @@ def _ago(moment: datetime, now: datetime) -> str:
 
 
 def _json(value: object, indent: int | None = 2) -> str:
-    """JSON to read, without the values that look like secrets."""
+    """Return indented JSON, without the values that look like secrets."""
     return json.dumps(redact(value), ensure_ascii=False, indent=indent, default=_plain)
 
 
@@ -172,6 +170,6 @@ def _plain(value: object) -> object:
 
 
 def _brief(value: object, length: int = 80) -> str:
-    """JSON in a line, cut off."""
+    """Return JSON in one line, cut at `length`."""
     text = _json(value, indent=None)
     return text if len(text) <= length else f"{text[: length - 1]}…"

@@ -1,18 +1,19 @@
-"""The partitions of an asset, as its page shows them: a map where keys are times, a list where they are not."""
+"""The partitions on an asset's page: a map if the keys are times, else a list."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from functools import partial
 from typing import Annotated
+from urllib.parse import parse_qsl, urlsplit
 
 from fastapi import APIRouter, Query, Request, Response
 
 from assetflow.api.backend import TheBackend
+from assetflow.api.params import NamedAsset
 from assetflow.core.partitions.ranges import series_of_keys
-from assetflow.ledger.lookup import find_uri
-from assetflow.web.asset import Asked
-from assetflow.web.calendar import Known, calendar_of
+from assetflow.operations.lookup import find_uri
+from assetflow.web.calendar import KnownKeys, calendar_of
 from assetflow.web.pages import ThePages, url
 
 router = APIRouter()
@@ -26,35 +27,48 @@ def show_partitions(
     request: Request,
     pages: ThePages,
     backend: TheBackend,
-    asset: Asked,
-    until: datetime | None = None,
+    asset: NamedAsset,
+    key: Annotated[str, Query(max_length=250)] = "",
+    at: datetime | None = None,
     after: Annotated[str, Query(max_length=250)] = "",
 ) -> Response:
-    """A part of the asset's page; empty if the asset has no partitions.
+    """Show the partitions as a part of the asset's page; the part is empty if the asset has none.
 
     Parameters:
-        until: where the map ends; now, or the newest key, if not given.
-        after: of keys that are no times, the first ones behind this one.
+        key: the key whose events the page shows; the map marks it, and is around it.
+        at: the time that the map is around; by default the time of `key`, or of the newest key.
+        after: list the keys after this one, if the keys are not times.
     """
     reader, now = backend.ledger.reader, backend.now()
     uri = find_uri(reader, asset)
-    keys_of = partial(reader.catalog.keys, uri)
-    # How the first and the last ones are written tells how all are; there may be very many.
+    keys_of = partial(reader.partitions.keys, uri)
+    # Guess the format from the first and the last keys only: there may be very many.
     first, last = keys_of(limit=SAMPLE), keys_of(newest_first=True, limit=SAMPLE)
     series = series_of_keys([*first, *last])
     listed = keys_of(after=after, limit=KEYS + 1) if series is None else []
-    here = url("/asset/partitions", asset=uri)
-    return pages.show(
+    known = KnownKeys(first[0], last[0], keys_of, partial(reader.partitions.counts_from, uri)) if series else None
+    around = _wall(at) or (None if series is None else series.time_of(key))
+    page = pages.show(
         request,
         "partitions.html",
         fragment="partitions",
         uri=uri,
-        total=reader.catalog.count_keys(uri),
-        calendar=None if series is None else calendar_of(series, Known(first[0], last[0], keys_of), now, _wall(until)),
+        total=reader.partitions.count(uri),
+        calendar=None if series is None or known is None else calendar_of(series, known, now, around),
+        key=key,
         keys=listed[:KEYS],
         more=url("/asset/partitions", asset=uri, after=listed[KEYS - 1]) if len(listed) > KEYS else "",
-        first=here if after else "",
+        first=url("/asset/partitions", asset=uri) if after else "",
     )
+    if at is not None:
+        page.headers["hx-replace-url"] = _kept(request, uri, at)
+    return page
+
+
+def _kept(request: Request, uri: str, at: datetime) -> str:
+    """Return the address of the asset's page with the position of its map."""
+    shown = dict(parse_qsl(urlsplit(request.headers.get("hx-current-url", "")).query))
+    return url("/asset", asset=uri, key=shown.get("key"), before=shown.get("before"), at=at.isoformat())
 
 
 def _wall(moment: datetime | None) -> datetime | None:

@@ -1,4 +1,4 @@
-"""Addresses in Prefect's own UI."""
+"""Links to Prefect's UI."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from uuid import UUID
 
 from prefect.settings import PREFECT_API_URL, PREFECT_UI_URL
 
-from assetflow.ledger.reader import Reader
+from assetflow.core.redaction import without_passwords
+from assetflow.ledger.read.reader import Reader
 
 
 @dataclass(frozen=True)
 class PrefectLinks:
-    """Links into Prefect's UI; empty texts if nobody has said where it is."""
+    """Links to pages of Prefect's UI; empty texts if its address is unknown."""
 
     base: str
 
     @classmethod
     def of(cls, reader: Reader) -> PrefectLinks:
-        """At the address that Prefect's settings name, or beside the API that the ledger belongs to."""
+        """Return links to the UI that Prefect's settings name, or that of the server to which the ledger belongs."""
         named = PREFECT_UI_URL.value()
         api = PREFECT_API_URL.value() or reader.prefect_api_url() or ""
-        base = str(named or api.rstrip("/").removesuffix("/api"))
+        base = without_passwords(str(named or api.rstrip("/").removesuffix("/api")))
         return cls(base.rstrip("/") if base.startswith(("http://", "https://")) else "")
 
     def flow_run(self, number: UUID | str) -> str:

@@ -1,4 +1,4 @@
-"""How often an open page looks again for what is not told live: that decisions got their runs, and that runs ended."""
+"""How often an open page reloads what the live stream does not send: new runs of decisions, and ends of runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from assetflow.ledger.records import DecisionRecord
 
 
 def look_again(decisions: Iterable[DecisionRecord | None]) -> str:
-    """A trigger of htmx for a page that shows these decisions; empty if nothing of them is open."""
+    """Return the htmx trigger for a page that shows these decisions; empty if all their runs have ended."""
     under_way = [each for each in decisions if each is not None and each.ended is None]
     if not under_way:
         return ""

@@ -1,4 +1,4 @@
-"""Why a run is there, what it consumed and what it produced; and a decision that has no run."""
+"""The pages of a run and of a decision: why it was made, what it consumed and what it produced."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from fastapi.responses import RedirectResponse
 
 from assetflow.api.backend import Backend, TheBackend
 from assetflow.core.redaction import redacted
-from assetflow.errors import UnknownEvent
-from assetflow.ledger.explanations import decision_explanation
-from assetflow.ledger.records import DecisionRecord, EventQuery
+from assetflow.ledger.read.explanations import decision_explanation
+from assetflow.ledger.records import DecisionRecord, EventFilter
+from assetflow.operations import decisions
+from assetflow.operations.decisions import decision_with
+from assetflow.prefect_io.not_started import with_run_now
 from assetflow.web.forms import TheForm
 from assetflow.web.pages import Pages, ThePages, url
 from assetflow.web.refresh import look_again
@@ -24,27 +26,30 @@ PRODUCED = 100
 
 @router.get("/runs/{flow_run}")
 def show_run(request: Request, pages: ThePages, backend: TheBackend, flow_run: UUID) -> Response:
-    """A flow run as far as the ledger knows it; of an unknown one, what it may be."""
-    record = backend.ledger.reader.decision_of_run(flow_run)
+    """Show what the ledger knows about a flow run or, if it is unknown, what it may be."""
+    record = backend.ledger.reader.decisions.of_run(flow_run)
     return _page(request, pages, backend, record, flow_run)
 
 
 @router.get("/decisions/{decision_id}")
 def show_decision(request: Request, pages: ThePages, backend: TheBackend, decision_id: UUID) -> Response:
-    """The page of a decision's run; of one without a run, why it has none."""
-    record = backend.ledger.reader.decision(decision_id)
-    if record is None:
-        raise UnknownEvent(f"there is no decision {decision_id}", fix="The activity lists the decisions")
+    """Redirect to the page of the decision's run or, without a run, show why it has none."""
+    record = decision_with(backend.ledger.reader, decision_id)
     if record.flow_run_id is not None:
         return RedirectResponse(url("/runs", record.flow_run_id), 303)
     return _page(request, pages, backend, record, None)
 
 
+@router.get("/decisions/{decision_id}/replay")
+def leave_replay(decision_id: UUID) -> Response:
+    """Redirect to the decision: a browser asks for this address when a user reloads a refused replay."""
+    return RedirectResponse(url("/decisions", decision_id), 303)
+
+
 @router.post("/decisions/{decision_id}/replay")
 def replay(backend: TheBackend, decision_id: UUID, _form: TheForm) -> Response:
-    """Let an undeliverable decision wait for its run again (4.6)."""
-    backend.ledger.writer.replay(decision_id)
-    backend.on_recorded()
+    """Make an undeliverable decision wait for its run again. Contract 4.6."""
+    decisions.replay(backend, [decision_id])
     return RedirectResponse(url("/decisions", decision_id), 303)
 
 
@@ -53,7 +58,9 @@ def _page(
 ) -> Response:
     reader = backend.ledger.reader
     told = None if record is None else decision_explanation(reader, record)
-    produced = [] if flow_run is None else reader.events(EventQuery(flow_run_id=flow_run), limit=PRODUCED + 1)
+    if told is not None:
+        told = with_run_now(told, backend.now(), backend.prefect)
+    produced = [] if flow_run is None else reader.events.find(EventFilter(flow_run_id=flow_run), limit=PRODUCED + 1)
     source = next((event.source_flow_run for event in produced), None)
     consumed = [] if told is None else told.oldest_events(CONSUMED)
     return pages.show(

@@ -1,47 +1,59 @@
-"""API and pages in one application, behind one guard."""
+"""Create the application that serves the API and the pages, behind one guard."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from fastapi import FastAPI
 from fastapi.responses import RedirectResponse
-from fastapi.staticfiles import StaticFiles
+from starlette.middleware.gzip import GZipMiddleware
 
 from assetflow.api.app import create_app
 from assetflow.api.backend import Backend
 from assetflow.api.security import Access
-from assetflow.web import activity, asset, assets, consumer, consumers, event, live, login, partitions, run, state
-from assetflow.web.front import Front
+from assetflow.web import (
+    activity,
+    asset,
+    assets,
+    consumer,
+    consumers,
+    event,
+    live,
+    login,
+    partitions,
+    run,
+    trouble_banner,
+)
 from assetflow.web.live import Live
 from assetflow.web.login import Sessions, with_login
+from assetflow.web.middleware import PageMiddleware
 from assetflow.web.pages import Pages
-
-STATIC = Path(__file__).parent / "static"
+from assetflow.web.static_files import MarkedFiles
 
 ROUTERS = tuple(
     module.router
-    for module in (login, live, state, assets, asset, partitions, event, consumers, consumer, run, activity)
+    for module in (login, live, trouble_banner, assets, asset, partitions, event, consumers, consumer, run, activity)
 )
 
 
 def create_site(backend: Backend, access: Access | None = None) -> FastAPI:
-    """The API on a ledger, with the pages.
+    """Create the application of an installation: the API with the pages.
 
-    `app.state.live.stop()` ends the streams of open pages, so that the server can end.
+    `app.state.live.stop()` ends the streams of open pages, so that the server can stop.
 
     Parameters:
-        access: who may call; without it this machine only, and without a key.
+        backend: the installation that the routes work on.
+        access: who may call; by default only this machine, without a key.
     """
     access = access or Access()
-    sessions = Sessions(access.key)
+    sessions = Sessions(access.keys, backend.ledger)
     app = create_app(backend, with_login(access, sessions))
     app.state.live = Live(backend)
     app.state.pages = pages = Pages(backend, sessions)
-    app.add_middleware(Front, pages=pages)
+    app.add_middleware(PageMiddleware, pages=pages)
+    # Outermost, so that it also compresses the pages that show problems; it does not compress streams.
+    app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=6)
     for router in ROUTERS:
         app.include_router(router, include_in_schema=False)
-    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    app.mount("/static", MarkedFiles(), name="static")
 
     @app.get("/", include_in_schema=False)
     def start() -> RedirectResponse:  # pyright: ignore[reportUnusedFunction]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -10,14 +11,21 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
+from assetflow.api.connections import server_config
+
 SECONDS = 20
 
 
 @contextmanager
-def serving(app: FastAPI) -> Iterator[str]:
+def serving(app: FastAPI, **config: str) -> Iterator[str]:
     """The address at which the application answers within the block."""
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, ws="none"))
-    thread = threading.Thread(target=server.run)
+    server = uvicorn.Server(server_config(app, **config))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield from _running(server, listener)
+
+
+def _running(server: uvicorn.Server, listener: socket.socket) -> Iterator[str]:
+    thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:
         deadline = time.monotonic() + SECONDS
@@ -25,8 +33,7 @@ def serving(app: FastAPI) -> Iterator[str]:
             assert thread.is_alive(), "the server did not start"
             assert time.monotonic() < deadline
             time.sleep(0.005)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        yield f"http://127.0.0.1:{port}"
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join(SECONDS)

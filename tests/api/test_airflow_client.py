@@ -75,7 +75,7 @@ def test_assets_are_listed_and_filtered(shop: Ledger, assets: AssetApi) -> None:
 
 def test_declared_outlets_and_inlets_are_listed_before_their_first_update(ledger: Ledger, assets: AssetApi) -> None:
     told = declaration_to_text(FlowDeclaration(produces=(ORDERS,), reads=(CUSTOMERS,)))
-    ledger.writer.set_edges(uuid4(), "ingest/hourly", told, NOON)
+    ledger.writer.lineage.declare(uuid4(), "ingest/hourly", told, NOON)
     orders, customers = assets.get_assets(order_by=["-name"]).assets
     assert (orders.name, orders.group, orders.last_asset_event) == ("orders", "shop", None)
     assert [each.dag_id for each in orders.producing_tasks] == ["ingest.hourly"]
@@ -107,7 +107,7 @@ def test_events_are_created_and_listed(shop: Ledger, assets: AssetApi) -> None:
     assert [(run.dag_id, run.state, run.triggering) for run in made.created_dagruns] == [
         ("copy.nightly", "queued", True)
     ]
-    assert shop.reader.events(newest_first=True, limit=1)[0].extra == {"rows": 3}, "it is no part of the extra"
+    assert shop.reader.events.find(newest_first=True, limit=1)[0].extra == {"rows": 3}, "it is no part of the extra"
 
     found = assets.get_asset_events(asset_id=number, order_by=["-timestamp"])
     assert (found.total_entries, [each.id for each in found.asset_events]) == (3, [3, 2, 1])
@@ -152,7 +152,7 @@ def test_queued_events_are_read_and_deleted(shop: Ledger, assets: AssetApi) -> N
         NOON + timedelta(minutes=1),
     )
     assert assets.get_dag_asset_queued_events("report.nightly").total_entries == 1
-    deployment = str(shop.reader.consumers()[0].consumer.deployment_id)
+    deployment = str(shop.reader.consumers.all()[0].consumer.deployment_id)
     assert assets.get_dag_asset_queued_event(deployment, number) == queued
 
     for dag, before in (("copy.nightly", None), ("report.nightly", NOON.isoformat())):
@@ -161,26 +161,26 @@ def test_queued_events_are_read_and_deleted(shop: Ledger, assets: AssetApi) -> N
         assert refused.value.status == 404
 
     assets.delete_dag_asset_queued_event("report.nightly", number)
-    assert shop.reader.queue(1) == []
+    assert shop.reader.queues.events(1) == []
     with pytest.raises(ApiException) as refused:
         assets.delete_asset_queued_events(number)
     assert refused.value.status == 404
     update(shop, CUSTOMERS, 5)
-    assert len(shop.reader.decisions(consumer=1)) == 0, "the update before was removed"
+    assert len(shop.reader.decisions.find(consumer=1)) == 0, "the update before was removed"
     assets.delete_dag_asset_queued_events("report.nightly")
-    assert shop.reader.queue(1) == []
+    assert shop.reader.queues.events(1) == []
 
 
 def test_only_what_came_before_a_time_is_deleted(shop: Ledger, assets: AssetApi) -> None:
     moment = (NOON + timedelta(minutes=2)).isoformat()
     assets.delete_asset_queued_events(1, before=moment)
-    assert [event.sequence for event in shop.reader.queue(1)] == [2]
+    assert [event.sequence for event in shop.reader.queues.events(1)] == [2]
 
 
 def test_what_a_run_consumed(shop: Ledger, client: ApiClient) -> None:
     (decision,) = [each for each in update(shop, CUSTOMERS, 3) if each.consumer == 1]
     run = uuid4()
-    shop.writer.launched(decision.id, run, NOON)
+    shop.writer.decisions.launched(decision.id, run, NOON)
 
     runs = DagRunApi(client)
     found = runs.get_upstream_asset_events("report.nightly", str(run))

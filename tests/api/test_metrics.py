@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from assetflow.api.app import create_app
 from assetflow.api.backend import Backend
+from assetflow.api.keys import Keys
 from assetflow.api.security import Access
 from assetflow.ledger import Ledger
 from assetflow.web import create_site
@@ -51,9 +52,9 @@ def test_the_numbers_of_a_ledger(make_api: MakeApi, ledger: Ledger) -> None:
     deploy(ledger, "copy/nightly", ORDERS)
     update(ledger, ORDERS, 1)
     update(ledger, ORDERS, 2)
-    (lost, _) = ledger.reader.decisions(consumer=2)
-    ledger.writer.undeliverable(lost.id, "the deployment is gone", NOON)
-    ledger.writer.refuse({}, "no update", None, "prefect", event_id(50), NOON)
+    (lost, _) = ledger.reader.decisions.find(consumer=2)
+    ledger.writer.decisions.undeliverable(lost.id, "the deployment is gone", NOON)
+    ledger.writer.events.refuse({}, "no update", None, "prefect", event_id(50), NOON)
     now = NOON + timedelta(minutes=5)
 
     numbers = read(make_api(prefect=prefect_with_a_late_update, now=lambda: now))
@@ -83,7 +84,7 @@ def test_without_prefect_the_rest_is_told(api: Api) -> None:
 @pytest.mark.parametrize("create", [create_app, create_site])
 def test_health_needs_no_key_and_the_rest_does(ledger: Ledger, create: Callable[..., FastAPI]) -> None:
     """With pages too: a machine is told 401, not sent to the login."""
-    with serving(create(Backend(ledger), Access("secret"))) as url, httpx.Client(base_url=url, timeout=60) as api:
+    with serving(create(Backend(ledger), Access(Keys("secret")))) as url, httpx.Client(base_url=url, timeout=60) as api:
         check_access(api)
 
 

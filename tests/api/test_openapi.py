@@ -63,7 +63,7 @@ def test_no_failure_and_no_undocumented_answer(api: Api, ledger: Ledger) -> None
     deploy(ledger, "daily/nightly", ROLLED_UP)
     update(ledger, ORDERS, 1, aliases=("late",))
     update(ledger, HOURLY, 2, "2026-01-01T00:00:00")
-    ledger.writer.refuse({"x": 1}, "no URI", "2.2", "api", None, NOON)
+    ledger.writer.events.refuse({"x": 1}, "no URI", "2.2", "api", None, NOON)
     schema = schemathesis.openapi.from_dict(api.get("/api/openapi.json").json())
     url = str(api.base_url).rstrip("/")
     for result in schema.get_all_operations():

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from assetflow.core.assets import AssetAlias
-from assetflow.ledger import Ledger
-from assetflow.ledger.explanations import decision_explanation
+from assetflow.evaluator.liveness import STOPPED
+from assetflow.evaluator.process.held_up import CURSOR
+from assetflow.ledger import Holder, Ledger
+from assetflow.ledger.read.explanations import decision_explanation
 from tests.api.conftest import Api
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
 
@@ -26,16 +28,16 @@ def shop(ledger: Ledger) -> Ledger:
 def test_a_consumer_is_told_as_the_command_line_tells_it(api: Api, shop: Ledger) -> None:
     told = api.get("/api/v1/consumers/report/nightly").json()
     assert (told["consumer"], told["state"], told["queued"]) == ("report/nightly", "waiting", 1)
-    assert "not updated: customers" in told["words"]
+    assert "it still needs customers" in told["words"]
     assert [row["state"] for row in told["condition"]] == ["waiting", "satisfied", "waiting"]
 
     (decision,) = api.get("/api/v1/decisions", params={"consumer": "copy/nightly"}).json()["items"]
-    record = shop.reader.decisions(consumer=3)[0]
+    record = shop.reader.decisions.find(consumer=3)[0]
     assert (
         api.get(f"/api/v1/decisions/{decision['decision']}").json()
         == decision_explanation(shop.reader, record).as_json()
     )
-    shop.writer.launched(record.id, event_id(77), NOON)
+    shop.writer.decisions.launched(record.id, event_id(77), NOON)
     assert api.get(f"/api/v1/runs/{event_id(77)}").json()["decision"] == decision["decision"]
 
 
@@ -48,7 +50,7 @@ def test_consumers_are_listed_in_pages(api: Api, shop: Ledger) -> None:
     report = first["items"][0]
     assert (report["updated"], report["assets"], report["queued"]) == (1, 2, 1)
     assert [each["name"] for each in api.get("/api/v1/consumers?search=LATE").json()["items"]] == ["late/nightly"]
-    shop.writer.switch(1, paused=True, now=NOON)
+    shop.writer.consumers.switch(1, paused=True, now=NOON)
     assert [each["id"] for each in api.get("/api/v1/consumers?paused=true").json()["items"]] == [1]
 
 
@@ -81,7 +83,7 @@ def test_very_many_receipts_are_read_in_pages(api: Api, ledger: Ledger) -> None:
 def test_of_a_run_that_consumed_very_many_events_the_oldest_are_told(
     api: Api, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assetflow.ledger.explanations.MOST_EVENTS", 3)
+    monkeypatch.setattr("assetflow.ledger.read.explanations.MOST_EVENTS", 3)
     monkeypatch.setattr("assetflow.core.explanation.decisions.MOST_EVENTS", 3)
     deploy(ledger, "report/nightly", ORDERS & CUSTOMERS)
     for minute in range(9):
@@ -120,7 +122,7 @@ def test_the_queue_is_shown_and_emptied_with_a_reason(api: Api, shop: Ledger) ->
     assert [each["sequence"] for each in api.get(path).json()["items"]] == [1]
     assert api.delete(path).status_code == 422
     assert api.delete(path, params={"why": "a test", "by": "me"}).json() == {"removed": 1}
-    (receipt,) = [each for each in shop.reader.receipts(event_id(1)) if each.receipt.consumer == 1]
+    (receipt,) = [each for each in shop.reader.receipts.of_event(event_id(1)) if each.receipt.consumer == 1]
     assert (receipt.receipt.by, receipt.receipt.why) == ("me", "a test")
 
 
@@ -134,7 +136,7 @@ def test_pending_partitions_are_removed_only_by_their_key(api: Api, shop: Ledger
     refused = api.delete(f"{path}/queue", params={"why": "x"})
     assert (refused.status_code, refused.json()["rule"]) == (422, "3.7")
     assert api.delete(f"{path}/queue", params={"why": "x", "key": "2026-01-01"}).json() == {"removed": 1}
-    assert shop.reader.pending(5) == {}
+    assert shop.reader.queues.pending(5) == {}
 
 
 def test_partitions_of_an_asset(api: Api, shop: Ledger) -> None:
@@ -192,7 +194,7 @@ def test_airflow_2_asks_by_uri(api: Api, shop: Ledger, root: str) -> None:
     assert api.get(f"{root}/dags/report.nightly/assets/queuedEvent/{uri}").json() == queued
     assert api.delete(f"{root}/dags/report.nightly/assets/queuedEvent/{uri}").status_code == 204
     assert api.delete(f"{root}/assets/queuedEvent/{uri}").status_code == 404
-    assert shop.reader.queue(1) == []
+    assert shop.reader.queues.events(1) == []
 
 
 def test_a_scenario_is_simulated(api: Api) -> None:
@@ -212,4 +214,24 @@ def test_a_simulation_that_takes_too_long_is_ended(api: Api, monkeypatch: pytest
 def test_ready_says_what_is_missing(api: Api) -> None:
     answer = api.get("/api/v1/ready")
     assert answer.status_code == 503
-    assert "no evaluator" in answer.json()["problems"][0]
+    assert answer.json()["problems"] == [str(STOPPED)]
+
+
+def test_ready_says_what_holds_up_an_evaluator_of_another_process(api: Api, ledger: Ledger) -> None:
+    ledger.writer.lease.acquire(Holder.this_process(event_id(1)))
+    assert api.get("/api/v1/ready").status_code == 200
+    since = NOON.isoformat()
+    ledger.writer.set_cursor(CURSOR, [{"name": "ledger", "since": since, "reason": "the database refuses: odd"}])
+    answer = api.get("/api/v1/ready")
+    assert (answer.status_code, answer.json()["problems"]) == (503, ["ledger: the database refuses: odd"])
+
+
+def test_a_waiting_decision_is_given_up_once(api: Api, shop: Ledger) -> None:
+    (record,) = shop.reader.decisions.find(consumer=3)
+    path = f"/api/v1/decisions/{record.id}/give-up"
+    assert api.post(path, json={}).status_code == 422
+    answer = api.post(path, json={"why": "never sent", "by": "ann"})
+    assert answer.json() == {"decision": str(record.id), "status": "undeliverable"}
+    run = api.get(f"/api/v1/decisions/{record.id}").json()["run"]
+    assert (run["status"], run["error"]) == ("undeliverable", "given up by ann: never sent")
+    assert api.post(path, json={"why": "again"}).status_code == 404

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
+import respx
 from httpx import Client
 
 from assetflow.ledger import Ledger
+from assetflow.prefect_io.task_api import TaskApi
+from tests.api.conftest import MakeApi
 from tests.cli.shop import CUSTOMERS, ORDERS, deploy
 
 
@@ -22,7 +25,7 @@ def test_an_event_is_durable_when_answered(api: Client, ledger: Ledger) -> None:
 
     assert status == 200
     assert told["items"] == [{"index": 0, "status": "recorded", "id": number, "uri": "s3://lake/orders", "sequence": 1}]
-    (event,) = ledger.reader.events()
+    (event,) = ledger.reader.events.find()
     assert (str(event.id), event.extra, event.origin.kind, event.origin.by) == (
         number,
         {"rows": 3},
@@ -39,7 +42,7 @@ def test_thousands_are_one_recording_with_one_pass(api: Client, ledger: Ledger) 
 
     assert (status, told["recorded"], told["refused"]) == (200, 2002, 0)
     assert [each["consumer"] for each in told["decisions"]] == ["report/both"]
-    assert len(ledger.reader.recordings()) == 1
+    assert len(ledger.reader.events.recordings()) == 1
 
 
 def test_each_item_is_reported_and_the_good_ones_are_recorded(api: Client, ledger: Ledger) -> None:
@@ -67,23 +70,23 @@ def test_each_item_is_reported_and_the_good_ones_are_recorded(api: Client, ledge
     ]
     assert told["items"][1]["rule"] == "1.5"
     assert told["items"][5]["code"] == "too-large"
-    assert ledger.reader.count_events() == 1
-    assert len(ledger.reader.refused()) == 5, "what is too large is not kept"
+    assert ledger.reader.events.count() == 1
+    assert len(ledger.reader.events.refused()) == 5, "what is too large is not kept"
 
 
 def test_if_all_are_refused_nothing_is_recorded(api: Client, ledger: Ledger) -> None:
     assert post(api, {"uri": " "})[0] == 422
-    assert ledger.reader.count_events() == 0
+    assert ledger.reader.events.count() == 0
 
 
-@pytest.mark.parametrize("key", ["a text of mine", str(uuid4())])
+@pytest.mark.parametrize("key", ["a text of mine", "1f6cbe5d-4c0f-4f0e-9d57-3c1b7a2f9a10"])
 def test_sent_again_nothing_changes(api: Client, ledger: Ledger, key: str) -> None:
     first = post(api, {"uri": ORDERS.uri, "id": key})[1]
     again = post(api, {"uri": ORDERS.uri, "id": key})[1]
 
     assert (again["recorded"], again["known"]) == (0, 1)
     assert first["items"][0]["id"] == again["items"][0]["id"]
-    assert ledger.reader.count_events() == 1
+    assert ledger.reader.events.count() == 1
 
 
 def test_levels_of_an_extra_are_limited(api: Client) -> None:
@@ -99,4 +102,29 @@ def test_a_uri_with_secrets_is_warned_of(api: Client, ledger: Ledger) -> None:
     _, told = post(api, {"uri": "https://me:secret@host/x?sig=1"})
     assert len(told["warnings"]) == 2
     assert "secret@" not in str(told)
-    assert "me:" not in str(ledger.reader.events()[0].uri)
+    assert "me:" not in str(ledger.reader.events.find()[0].uri)
+
+
+def test_beside_a_ledger_that_was_taken_over_updates_are_recorded_in_prefect(
+    make_api: MakeApi, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api, prefect = make_api(other_ledger=lambda: str(UUID(int=9))), "http://prefect.test/api"
+    monkeypatch.setattr(TaskApi, "connect", lambda patience: TaskApi(prefect, patience=patience))
+    with respx.mock:
+        respx.route(host="127.0.0.1").pass_through()
+        artifacts = respx.post(f"{prefect}/artifacts/").respond(201, json={})
+        events = respx.post(f"{prefect}/events").respond(204)
+        status, told = post(api, {"uri": ORDERS.uri}, {"uri": CUSTOMERS.uri})
+    assert (status, told["recorded"]) == (200, 2)
+    assert "has taken over: the update goes through Prefect" in told["warnings"][0]
+    assert [artifacts.call_count, events.call_count] == [1, 1], "one recording"
+    assert ledger.reader.events.find() == []
+
+
+def test_beside_a_ledger_that_was_taken_over_airflows_path_records_nothing(make_api: MakeApi, ledger: Ledger) -> None:
+    """Its answer needs the number of the update, which only the ledger that decides can give."""
+    deploy(ledger, "report/orders", ORDERS)
+    answer = make_api(other_ledger=lambda: str(UUID(int=9))).post("/api/v2/assets/events", json={"asset_id": 1})
+    assert answer.status_code == 503
+    assert "has taken over; nothing is recorded" in answer.text
+    assert ledger.reader.events.find() == []

@@ -8,10 +8,11 @@ from uuid import uuid4
 import pytest
 
 import assetflow
+from assetflow.api.keys import Keys
 from assetflow.api.security import Access
-from assetflow.authoring.api_source import RemoteLedger
-from assetflow.authoring.reading import EventQuery, EventSequence
-from assetflow.authoring.recorded_source import RecordedSource
+from assetflow.authoring.past_events.api_source import RemoteLedger
+from assetflow.authoring.past_events.reading import EventSequence, PastEventQuery
+from assetflow.authoring.past_events.recorded_source import RecordedSource
 from assetflow.authoring.remote import RemoteApi
 from assetflow.core.conditions import Token
 from assetflow.errors import ApiRefused, ApiUnreachable, InvalidAsset, InvalidEvent, RecordingFailed
@@ -22,49 +23,66 @@ from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, event_id, update
 KEY = "a-long-random-text"
 
 
-def of(kind: str, value: str) -> EventQuery:
-    return EventQuery(Token(kind, value))  # pyright: ignore[reportArgumentType]
+def of(kind: str, value: str) -> PastEventQuery:
+    return PastEventQuery(Token(kind, value))  # pyright: ignore[reportArgumentType]
 
 
 def test_an_update_goes_to_another_environment(make_api: MakeApi, ledger: Ledger) -> None:
-    api = make_api(Access(key=KEY))
+    api = make_api(Access(Keys(KEY)))
     deploy(ledger, "report/nightly", ORDERS)
     number = uuid4()
 
     for _ in range(2):
-        event = assetflow.emit(ORDERS, {"rows": 1}, id=number, to=str(api.base_url), key=KEY)
+        event = assetflow.emit(ORDERS, {"rows": 1}, id=number, to=str(api.base_url), api_key=KEY)
 
     assert event.id == number
-    (recorded,) = ledger.reader.events()
+    (recorded,) = ledger.reader.events.find()
     assert (recorded.id, recorded.extra, recorded.asset.name, recorded.origin.kind) == (
         number,
         {"rows": 1},
         "orders",
         "api",
     )
-    assert len(ledger.reader.decisions()) == 1
+    assert len(ledger.reader.decisions.find()) == 1
+
+
+def test_the_emitting_key_is_enough_to_send_updates(make_api: MakeApi, ledger: Ledger) -> None:
+    keys = Keys(KEY, f"{KEY}-read", f"{KEY}-emit")
+    url = str(make_api(Access(keys)).base_url)
+    assetflow.emit(ORDERS, to=url, api_key=keys.emit)
+    assert ledger.reader.events.count() == 1
+    with pytest.raises(RecordingFailed, match="may only read") as refused:
+        assetflow.emit(ORDERS, to=url, api_key=keys.read)
+    assert "ASSETFLOW_API_KEY_EMIT" in refused.value.fix
+
+
+def test_the_old_name_of_the_api_key_works_and_warns(make_api: MakeApi, ledger: Ledger) -> None:
+    url = str(make_api(Access(Keys(KEY))).base_url)
+    with pytest.warns(DeprecationWarning, match=r"emit\(api_key=\.\.\.\)\. The key of a partition is partition_key="):
+        assetflow.emit(ORDERS, to=url, key=KEY)
+    assert ledger.reader.events.count() == 1
 
 
 def test_what_cannot_be_sent_says_why(make_api: MakeApi, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSETFLOW_RECORDING_TIMEOUT", "0.2")
-    url = str(make_api(Access(key=KEY)).base_url)
+    url = str(make_api(Access(Keys(KEY))).base_url)
     with pytest.raises(RecordingFailed, match="401") as refused:
-        assetflow.emit(ORDERS, to=url, key="wrong")
+        assetflow.emit(ORDERS, to=url, api_key="wrong")
     assert "right key" in refused.value.fix
     with pytest.raises(RecordingFailed, match="does not answer"):
         assetflow.emit(ORDERS, to="http://127.0.0.1:9")
     with pytest.raises(InvalidEvent, match="bytes"):
-        assetflow.emit(ORDERS, {"x": "x" * 70_000}, to=url, key=KEY)
+        assetflow.emit(ORDERS, {"x": "x" * 70_000}, to=url, api_key=KEY)
     with pytest.raises(InvalidAsset):
-        assetflow.emit("airflow://x", to=url, key=KEY)
-    assert ledger.reader.count_events() == 0
+        assetflow.emit("airflow://x", to=url, api_key=KEY)
+    assert ledger.reader.events.count() == 0
 
 
 def test_past_events_are_read_through_the_api(api: Api, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     for minute in range(7):
         update(ledger, ORDERS, minute, extra={"minute": minute}, aliases=("late",) if minute == 3 else ())
     update(ledger, CUSTOMERS, 20)
-    monkeypatch.setattr("assetflow.authoring.api_source.PAGE", 3)
+    monkeypatch.setattr("assetflow.authoring.past_events.api_source.PAGE", 3)
     remote = RemoteLedger(lambda: RemoteApi(str(api.base_url)))
     monkeypatch.setattr(RecordedSource, "_not_yet_recorded", lambda _self, _query: [])
     events = EventSequence(RecordedSource(remote), of("uri", ORDERS.uri))
@@ -78,7 +96,7 @@ def test_past_events_are_read_through_the_api(api: Api, ledger: Ledger, monkeypa
     assert [event.extra["minute"] for event in EventSequence(RecordedSource(remote), of("alias", "late"))] == [3]
     assert len(EventSequence(RecordedSource(remote), of("name", "orders"))) == 7
     assert len(EventSequence(RecordedSource(remote), of("name", "nothing"))) == 0
-    assert events[0] == ledger.reader.event(event_id(0))
+    assert events[0] == ledger.reader.events.get(event_id(0))
 
     assert remote.known([event_id(1), event_id(99)]) == {event_id(1)}
     assert remote.newest_sequences([ORDERS.uri, "x"]) == {ORDERS.uri: 7}

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from assetflow.api.keys import Keys
 from assetflow.api.security import Access, access_for
 from assetflow.errors import InvalidSettings
 from assetflow.ledger import Ledger
@@ -62,7 +63,7 @@ def test_a_write_is_json_and_from_our_own_pages(api: Api, ledger: Ledger, header
     headers = {name: value.replace("SELF", origin) for name, value in headers.items()}
 
     assert api.post("/api/v1/events", content=BODY, headers=headers).status_code == status
-    assert ledger.reader.count_events() == (status == 200)
+    assert ledger.reader.events.count() == (status == 200)
 
 
 def test_a_page_from_elsewhere_deletes_nothing(api: Api, ledger: Ledger) -> None:
@@ -89,7 +90,7 @@ def test_a_page_from_elsewhere_deletes_nothing(api: Api, ledger: Ledger) -> None
     ],
 )
 def test_with_a_key_everything_but_health_needs_it(make_api: MakeApi, headers: dict[str, str], status: int) -> None:
-    api = make_api(Access(key=KEY))
+    api = make_api(Access(Keys(KEY)))
     for path in ("/api/v1/assets", "/api/v2/assets", "/api/openapi.json"):
         answer = api.get(path, headers=headers)
         assert answer.status_code == status
@@ -100,13 +101,13 @@ def test_with_a_key_everything_but_health_needs_it(make_api: MakeApi, headers: d
 
 
 def test_every_refusal_of_a_key_is_the_same(make_api: MakeApi) -> None:
-    api = make_api(Access(key=KEY))
+    api = make_api(Access(Keys(KEY)))
     told = {api.get("/api/v1/assets", headers={"x-api-key": key}).text for key in ("", "x", KEY[:-1], f"{KEY}x")}
     assert len(told) == 1
 
 
 def test_who_has_the_key_may_write_from_anywhere(make_api: MakeApi) -> None:
-    api = make_api(Access(key=KEY))
+    api = make_api(Access(Keys(KEY)))
     headers = JSON | {"x-api-key": KEY, "origin": "http://other.example"}
     assert api.post("/api/v1/events", content=BODY, headers=headers).status_code == 200
 
@@ -114,25 +115,25 @@ def test_who_has_the_key_may_write_from_anywhere(make_api: MakeApi) -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org", ""])
 def test_elsewhere_only_with_a_key(host: str) -> None:
     with pytest.raises(InvalidSettings) as refused:
-        access_for(host, "")
+        access_for(host, Keys())
     assert "ASSETFLOW_API_KEY" in refused.value.fix
-    assert access_for(host, KEY).key == KEY
+    assert access_for(host, Keys(KEY)).keys.everything == KEY
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
 def test_on_this_machine_without_a_key(host: str) -> None:
-    assert access_for(host, "").key == ""
+    assert access_for(host, Keys()).keys == Keys()
 
 
 def test_names_of_the_host_can_be_added() -> None:
-    access = access_for("10.0.0.7", KEY, ["Flows.example.org ", ""])
+    access = access_for("10.0.0.7", Keys(KEY), ["Flows.example.org ", ""])
     assert access.hosts == {"localhost", "127.0.0.1", "::1", "10.0.0.7", "flows.example.org"}
 
 
 @pytest.mark.parametrize("key", [" x", "schlüssel", "a\nb"])
 def test_a_key_that_no_header_can_hold_is_refused(key: str) -> None:
     with pytest.raises(InvalidSettings) as refused:
-        access_for("127.0.0.1", key)
+        access_for("127.0.0.1", Keys(key))
     assert key not in str(refused.value)
 
 
@@ -170,7 +171,7 @@ def test_a_body_that_is_no_json_is_refused(api: Api, body: bytes) -> None:
 def test_what_is_no_json_number_is_refused(api: Api, ledger: Ledger) -> None:
     body = b'{"events": [{"uri": "s3://a/b", "extra": {"x": NaN}}, {"uri": "s3://a/b", "extra": {"x": 1e999}}]}'
     assert api.post("/api/v1/events", content=body, headers=JSON).status_code == 422
-    assert ledger.reader.count_events() == 0
+    assert ledger.reader.events.count() == 0
 
 
 def _chunks(size: int) -> Any:
@@ -192,7 +193,7 @@ def test_values_that_look_like_secrets_are_not_shown(api: Api, ledger: Ledger) -
     secret = "hunter2"
     extra = {"db_password": secret, "nested": [{"apiKey": secret, "rows": 1}], "token": {"a": secret}, "max_tokens": 5}
     assert api.post("/api/v1/events", json={"events": [{"uri": ORDERS.uri, "extra": extra}]}).status_code == 200
-    (event,) = ledger.reader.events()
+    (event,) = ledger.reader.events.find()
     assert event.extra == extra
 
     for path in ("/api/v1/events", f"/api/v1/events/{event.id}", "/api/v2/assets/events", "/api/v1/assets"):
@@ -215,10 +216,12 @@ def test_text_of_users_is_sent_as_text(api: Api) -> None:
     assert answer.content.isascii()
 
 
-def test_lone_surrogates_can_be_kept_and_shown(api: Api) -> None:
+def test_a_lone_surrogate_is_refused_and_what_was_sent_can_be_shown(api: Api) -> None:
     body = b'{"events": [{"uri": "s3://a/b", "extra": {"x": "\\ud800"}}]}'
-    assert api.post("/api/v1/events", content=body, headers=JSON).status_code == 200
-    assert api.get("/api/v1/events").status_code == 200
+    answer = api.post("/api/v1/events", content=body, headers=JSON)
+    assert (answer.status_code, answer.json()["items"][0]["rule"]) == (422, "2.7")
+    (refused,) = api.get("/api/v1/refused").json()["items"]
+    assert "extra.x holds the lone surrogate U+D800" in refused["reason"]
 
 
 def test_what_did_not_change_is_not_sent_again(api: Api, ledger: Ledger) -> None:

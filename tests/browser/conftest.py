@@ -1,13 +1,16 @@
-"""A browser in front of the embedded stack's Prefect."""
+"""A browser in front of the embedded stack's Prefect, and one in front of the pages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
+from assetflow.ledger import Ledger
 from assetflow.stack.environment import StackEnvironment
+from tests.browser.shown import Shown
+from tests.browser.site import running_site
 from tests.environment.needs import chromium
 from tests.environment.project_stack import running_stack
 
@@ -36,3 +39,26 @@ def page(stack: StackEnvironment) -> Iterator[Page]:
             yield browser.new_page(base_url=stack.ui_url, viewport={"width": 1280, "height": 900})
         finally:
             browser.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=QUIET)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Ledger]]:
+    with running_site(tmp_path_factory.mktemp("pages") / "ledger.db") as site:
+        yield site
+
+
+@pytest.fixture
+def shown(browser: Browser, served: tuple[str, Ledger]) -> Iterator[Shown]:
+    shown = Shown(browser, *served)
+    yield shown
+    for context in browser.contexts:
+        context.close()
+    assert not shown.complaints

@@ -9,6 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from assetflow.api.backend import Backend
+from assetflow.api.keys import Keys
 from assetflow.api.security import Access
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.events import AssetEvent, Origin, Recording, SourceFlowRun, SourceTaskRun
@@ -29,7 +30,7 @@ def update(ledger: Ledger, asset: Asset, ago: timedelta, key: str | None = None,
     """One update, so long before the tests began."""
     given = {"origin": Origin("api")} | fields
     event = AssetEvent(uuid4(), asset, START - ago, partition_key=key, **given)  # pyright: ignore[reportArgumentType]
-    ledger.writer.record([Recording(event.id, (event,))], START - ago)
+    ledger.writer.events.record([Recording(event.id, (event,))], START - ago)
     return event
 
 
@@ -57,6 +58,6 @@ def running_site(place: Path, key: str = "") -> Iterator[tuple[str, Ledger]]:
     """The address of the pages, and their ledger."""
     with Ledger.open(place, now=START - timedelta(days=2)) as ledger:
         fill(ledger)
-        site = create_site(Backend(ledger), Access(key))
+        site = create_site(Backend(ledger), Access(Keys(key)))
         with serving(site) as url:
             yield url, ledger

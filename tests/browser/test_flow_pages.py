@@ -8,16 +8,14 @@ from typing import Literal
 from uuid import uuid4
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.events import Origin, SourceFlowRun
 from assetflow.ledger import Ledger
-from tests.browser.conftest import QUIET
+from tests.browser.shown import Shown, violations
 from tests.browser.site import EVIL, EVIL_ASSET, REPORT, START, running_site, update
-from tests.browser.test_pages import AXE, Shown
 from tests.cli.shop import HOURLY, ORDERS, ROLLED_UP, deploy
-from tests.environment.needs import chromium
 
 pytestmark = [pytest.mark.long, pytest.mark.browser]
 
@@ -29,24 +27,16 @@ def run_everything(ledger: Ledger) -> Paths:
     deploy(ledger, f"{EVIL[:20]}/nightly", EVIL_ASSET & AssetAlias(EVIL) & ORDERS)
     deploy(ledger, "daily/rollup", ROLLED_UP)
     update(ledger, HOURLY, timedelta(), "2026-01-01T05:00:00")
-    waiting = ledger.reader.undelivered(limit=3)
+    waiting = ledger.reader.decisions.waiting(limit=3)
     runs = [uuid4() for _ in waiting]
     for (decision, _), run in zip(waiting, runs, strict=True):
-        ledger.writer.launched(decision.id, run, START)
+        ledger.writer.decisions.launched(decision.id, run, START)
     source = SourceFlowRun(runs[0], EVIL, flow_name=EVIL, deployment_name="nightly")
     update(ledger, REPORT, timedelta(), origin=Origin("task", flow_run=source))
-    (left, _) = ledger.reader.undelivered(limit=1)[0]
-    ledger.writer.undeliverable(left.id, f"Prefect answers 409: {EVIL}", START)
+    (left, _) = ledger.reader.decisions.waiting(limit=1)[0]
+    ledger.writer.decisions.undeliverable(left.id, f"Prefect answers 409: {EVIL}", START)
     paths = ["/consumers", "/consumers/report/nightly", "/consumers/daily/rollup?key=2026-01-01", "/activity"]
     return [*paths, f"/runs/{runs[0]}", f"/decisions/{left.id}", "/activity?asset=nothing"]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=QUIET)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -71,10 +61,7 @@ def test_pages_are_accessible_and_fit(
     for path in served[2]:
         page = shown.drawn(path, theme, width)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
-        page.evaluate(AXE.read_text())
-        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-        bad = [each for each in found["violations"] if each["impact"] in ("serious", "critical")]
-        assert [(each["id"], [node["html"][:200] for node in each["nodes"]][:3]) for each in bad] == [], path
+        assert violations(page) == [], path
         assert page.locator("main img, main script").count() == 0
         assert page.title().endswith(" · assetflow")
         page.context.close()
@@ -86,9 +73,7 @@ def test_the_condition_pops_up_and_goes_by_keyboard(shown: Shown) -> None:
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("listitem")).to_have_count(3)
-    page.evaluate(AXE.read_text())
-    found = page.evaluate("axe.run(document.querySelector('dialog'), {resultTypes: ['violations']})")
-    assert [each["id"] for each in found["violations"] if each["impact"] in ("serious", "critical")] == []
+    assert violations(page, "document.querySelector('dialog')") == []
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     expect(page.get_by_role("button", name="0 of 2 updated")).to_be_focused()

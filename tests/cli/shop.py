@@ -29,7 +29,9 @@ def deploy(
 ) -> Consumer:
     declaration = FlowDeclaration(ConsumerOptions(to_schedule(schedule), **options), produces=produces)
     deployment = uuid5(UUID(int=0), name)
-    return ledger.writer.deploy(name, deployment, uuid4(), declaration_to_text(declaration), False, False, NOON)[0]
+    return ledger.writer.consumers.deploy(
+        name, deployment, uuid4(), declaration_to_text(declaration), False, False, NOON
+    )[0]
 
 
 def update(ledger: Ledger, asset: Asset, minute: int, key: str | None = None, **fields: Any) -> list[Decision]:
@@ -37,7 +39,7 @@ def update(ledger: Ledger, asset: Asset, minute: int, key: str | None = None, **
     moment = NOON + timedelta(minutes=minute)
     fields = {"origin": Origin("api")} | fields
     event = AssetEvent(event_id(minute), asset, moment, partition_key=key, **fields)
-    return ledger.writer.record([Recording(event.id, (event,))], moment)[0][1]
+    return ledger.writer.events.record([Recording(event.id, (event,))], moment)[0][1]
 
 
 def event_id(minute: int) -> UUID:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 import assetflow.cli.version
+from assetflow.cli.failures import refused
+from assetflow.errors import StackFailed
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
 from tests.cli.shop import HOURLY, ORDERS, ROLLED_UP, deploy, update
@@ -16,33 +18,33 @@ BAD = [
     (("nonsense",), 'Unknown command "nonsense"'),
     (("events", "ls", "--bogus"), "Unknown option: --bogus"),
     (("events", "ls", "--limit", "0"), "Must be >= 1"),
-    (("events", "ls", "--limit", "many"), "'many' is no whole number"),
-    (("events", "ls", "--limit", "1.5"), "'1.5' is no whole number"),
+    (("events", "ls", "--limit", "many"), "'many' is not a whole number"),
+    (("events", "ls", "--limit", "1.5"), "'1.5' is not a whole number"),
     (("events", "ls", "--asset", "ordrs"), "Did you mean orders"),
     (("events", "show", "123"), "no event has the number 123"),
     (("events", "show", "9" * 30), "no event has the number"),
     (("events", "show", "orders"), "'orders' is neither the number"),
     (("events", "show", "1.5"), "'1.5' is neither the number"),
     (("explain", "--event", "1.5"), "'1.5' is neither the number"),
-    (("database", "prune", "--older-than", "x"), "'x' is no duration; write 90d"),
-    (("database", "prune", "--older-than", "999999999999999d"), "is no duration; write 90d"),
-    (("database", "prune", "--older-than", "999999d"), "longer than there have been events"),
-    (("dev", "--port", "80.4"), "'80.4' is no whole number"),
+    (("database", "prune", "--older-than", "x"), "'x' is not a duration; write 90d"),
+    (("database", "prune", "--older-than", "999999999999999d"), "is not a duration; write 90d"),
+    (("database", "prune", "--older-than", "999999d"), "is too long"),
+    (("dev", "--port", "80.4"), "'80.4' is not a whole number"),
     (("events", "show", NO_ID), "there is no event"),
     (("events", "show"), "requires an argument"),
-    (("decisions", "ls", "--waiting", "--undeliverable"), "exclude each other"),
+    (("decisions", "ls", "--waiting", "--undeliverable"), "cannot be given together"),
     (("decisions", "ls", "--consumer", "reprt"), "Did you mean report/shop"),
     (("queue", "ls", "nobody"), "no consumer is called 'nobody'"),
     (("queue", "ls", "twice"), "several consumers: twice/one, twice/two"),
     (("queue", "rm", "report"), "--why"),
-    (("queue", "rm", "report", "--why", " "), "--why is blank"),
+    (("queue", "rm", "report", "--why", " "), "the reason is blank"),
     (("queue", "rm", "report", "--why", "x", "--partition", "k"), "not partitioned"),
     (("queue", "rm", "daily", "--why", "x"), "--partition"),
     (("queue", "rm", "report", "--why", "x", "--before", "noon"), "unable to convert"),
     (("queue", "replay", NO_ID), "no undeliverable decision"),
     (("explain",), "one of a consumer, --run and --event"),
     (("explain", "report", "--run", NO_ID), "one of a consumer, --run and --event"),
-    (("explain", "--partition", "k", "--run", NO_ID), "--partition goes with a consumer"),
+    (("explain", "--partition", "k", "--run", NO_ID), "--partition needs a consumer"),
     (("explain", "report", "--partition", "k"), "not partitioned"),
     (("explain", "--run", NO_ID), "no decision started the flow run"),
     (("explain", "--event", NO_ID), "there is no event"),
@@ -52,8 +54,8 @@ BAD = [
     (("emit", "s3://"), "needs a bucket"),
     (("emit", "x", "--extra", '{"rows": 1,, }'), "in line 1, column 12"),
     (("emit", "x", "--extra", "[1]"), "not a JSON object"),
-    (("emit", "x", "--extra", '{"a": NaN}'), "extra is not JSON"),
-    (("emit", "x", "--extra", '{"a":' * 100_000), "nested too deeply"),
+    (("emit", "x", "--extra", '{"a": NaN}'), "extra.a is not JSON: it is NaN"),
+    (("emit", "x", "--extra", '{"a":' * 100_000), "nested more than 50 levels"),
     (("emit", "x", "--partition", ""), "rule 2.5"),
     (("emit", "x", "--id", "1"), "unable to convert"),
     (("emit", "x", "--alias", " "), "[invalid-asset]"),
@@ -76,7 +78,7 @@ def test_a_bad_call_is_refused(ledger: Ledger, call: Call, arguments: tuple[str,
     assert (answer.code, answer.out) == (2, "")
     assert message in " ".join(answer.err.replace("│", " ").split())
     assert "Traceback" not in answer.err
-    assert ledger.reader.count_events() == 1
+    assert ledger.reader.events.count() == 1
 
 
 def test_without_a_ledger_the_error_says_how_to_get_one(call: Call, home: Path) -> None:
@@ -86,7 +88,31 @@ def test_without_a_ledger_the_error_says_how_to_get_one(call: Call, home: Path) 
     assert answer.err.splitlines() == [
         "error [ledger] there is no ledger",
         f"  where: {home / 'ledger.db'}",
-        "  do:    Start the evaluator once, it makes one",
+        "  do:    Start the evaluator once: it makes one",
+    ]
+
+
+def test_beside_a_stack_the_error_says_how_to_use_it(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack = tmp_path / "a shop" / ".assetflow" / "dev"
+    (stack / "deep").mkdir(parents=True)
+    (stack / "env").touch()
+    monkeypatch.chdir(stack / "deep")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("ASSETFLOW_HOME")
+    answer = call("events", "ls")
+    assert answer.err.splitlines()[-1] == f"  do:    To use the stack of `assetflow dev`: . '{stack / 'env'}'"
+
+
+def test_what_a_process_said_is_told_line_by_line(capsys: pytest.CaptureFixture[str]) -> None:
+    said = ["Port 80 is taken [bold]", "\x1b[2Jhere"]
+    assert refused(StackFailed("the worker ended; its log ends with:", fix="Read it", output=said)) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "error [stack-failed] the worker ended; its log ends with:",
+        "    Port 80 is taken [bold]",
+        "    \\x1b[2Jhere",
+        "  do:    Read it",
     ]
 
 

@@ -11,8 +11,8 @@ from prefect import Flow
 from prefect.client.orchestration import get_client
 
 import assetflow
-from assetflow.evaluator.ledger_consumers import LedgerConsumers
-from assetflow.evaluator.registry import Registry
+from assetflow.evaluator.consumers.registry import Registry
+from assetflow.evaluator.process.ledger_thread import LedgerThread
 from assetflow.ledger import Ledger
 from assetflow.prefect_io.rest import prefect_api
 from tests.cli.conftest import Call
@@ -27,7 +27,7 @@ def test_consumers_are_listed_with_what_they_wait_for(ledger: Ledger, call: Call
     update(ledger, ORDERS, 1)
     update(ledger, ORDERS, 2)
     update(ledger, HOURLY, 3, key="2026-01-01T05:00:00")
-    ledger.writer.switch(joined.id, paused=True, now=NOON)
+    ledger.writer.consumers.switch(joined.id, paused=True, now=NOON)
 
     first, rolled, quick = call("consumers", "ls", "--json").json
 
@@ -41,12 +41,12 @@ def test_consumers_are_listed_with_what_they_wait_for(ledger: Ledger, call: Call
     assert "orders AND customers" in text
     assert "1 of 2" in text
     assert "paused" in text
-    assert "1 keys pending" in text
+    assert "1 key pending" in text
 
 
 def test_an_empty_ledger_says_what_to_do_first(ledger: Ledger, call: Call) -> None:
-    assert ledger.reader.consumers() == []
-    assert "Deploy a flow" in call("consumers", "ls").out
+    assert ledger.reader.consumers.all() == []
+    assert "deploy a flow" in call("consumers", "ls").out
     assert call("consumers", "ls", "--json").json == []
 
 
@@ -60,8 +60,8 @@ def deployed(flow: object, name: str) -> UUID:
 
 
 async def bring_in_step(ledger: Ledger) -> None:
-    async with prefect_api() as api:
-        await Registry(api, LedgerConsumers(ledger)).sync()
+    async with LedgerThread(ledger.place) as thread, prefect_api() as api:
+        await Registry(api, thread).sync()
 
 
 async def deleted(deployment: UUID) -> None:
@@ -87,7 +87,7 @@ def test_sync_and_wait_and_the_switch_on_a_server(ledger: Ledger, prefect_here: 
 
     assert call("consumers", "pause", name).code == 0
     asyncio.run(bring_in_step(ledger))
-    (record,) = [each for each in ledger.reader.consumers() if each.consumer.name == name]
+    (record,) = [each for each in ledger.reader.consumers.all() if each.consumer.name == name]
     assert record.consumer.paused
     assert call("consumers", "resume", name).code == 0
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import respx
 
-from assetflow.evaluator.prune import CURSOR
+from assetflow.evaluator.process.prune import CURSOR
 from assetflow.ledger import Ledger
 from assetflow.ledger.version import VERSION
 from tests.cli.conftest import API_URL, Call
@@ -19,7 +19,7 @@ PASSWORD = "hunter2"
 
 def test_upgrade_makes_a_ledger_and_says_so(call: Call, home: Path) -> None:
     assert call("database", "check").code == 2
-    assert "is made, and has version" in call("database", "upgrade").out
+    assert "is created, and has version" in call("database", "upgrade").out
     assert (home / "ledger.db").exists()
     assert "nothing to do" in call("database", "upgrade").out
     assert call("database", "upgrade", "--json").json["before"] == VERSION
@@ -32,7 +32,7 @@ def test_check_answers_with_its_status(ledger: Ledger, call: Call) -> None:
         connection.exec_driver_sql("DROP INDEX asset_group")
     answer = call("database", "check")
     assert answer.code == 1
-    assert "not as it should be" in answer.out
+    assert "damaged" in answer.out
     assert "asset_group" in answer.out
 
 
@@ -79,8 +79,8 @@ def test_prune_counts_and_takes_out(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "report/shop", ORDERS)
     for number in (1, 2):
         (decision,) = update(ledger, ORDERS, number)
-        ledger.writer.launched(decision.id, decision.id, decision.made)
-        ledger.writer.ended("Completed", decision.made, decision_id=decision.id)
+        ledger.writer.decisions.launched(decision.id, decision.id, decision.made)
+        ledger.writer.decisions.ended("Completed", decision.made, decision_id=decision.id)
     ledger.writer.set_cursor("events", datetime.now(UTC).isoformat())
     respx.get(f"{API_URL}/variables/name/assetflow_ledger").respond(200, json={"value": str(ledger.id)})
     respx.post(f"{API_URL}/artifacts/count").respond(200, json=0)
@@ -95,5 +95,5 @@ def test_prune_counts_and_takes_out(ledger: Ledger, call: Call) -> None:
         assert answer.json["dry_run"] is dry_run
         counted = {name: answer.json[name] for name in ("events", "receipts", "decisions", "artifacts_recordings")}
         assert counted == {"events": 1, "receipts": 1, "decisions": 1, "artifacts_recordings": 0}
-        assert ledger.reader.count_events() == (2 if dry_run else 1)
+        assert ledger.reader.events.count() == (2 if dry_run else 1)
     assert "older than" in call("database", "prune", "--older-than", "90d").out

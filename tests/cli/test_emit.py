@@ -9,9 +9,13 @@ import httpx
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
+from assetflow.core.schedules import PartitionedAssetTimetable
+from assetflow.evaluator.liveness import STOPPED
 from assetflow.ledger import Ledger
+from assetflow.prefect_io.ledger_variable import TAKEN_OVER
+from assetflow.prefect_io.names import LEDGER_VARIABLE
 from tests.cli.conftest import Call
-from tests.cli.shop import CUSTOMERS, HOURLY, ORDERS, ROLLED_UP, deploy
+from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy
 from tests.environment.prefect_server import PrefectServer
 
 ID = UUID(int=5)
@@ -24,7 +28,7 @@ def test_an_update_is_recorded_and_decided_when_the_command_answers(ledger: Ledg
     options = ("--extra", '{"rows": 3}', "--alias", "late", "--id", str(ID), "--name", "o")
     emitted = call("emit", "S3://lake/orders/", *options, "--json").json
 
-    (decision,) = ledger.reader.decisions()
+    (decision,) = ledger.reader.decisions.find()
     assert emitted == {
         "event": str(ID),
         "uri": ORDERS.uri,
@@ -32,9 +36,10 @@ def test_an_update_is_recorded_and_decided_when_the_command_answers(ledger: Ledg
         "via": "ledger",
         "new": True,
         "queued": ["both/shop"],
+        "refused": [],
         "decisions": [{"decision": str(decision.id), "consumer": "report/shop", "target_key": None}],
     }
-    event = ledger.reader.event(ID)
+    event = ledger.reader.events.get(ID)
     assert event is not None
     assert (event.extra, event.aliases, event.origin.kind, event.asset.name) == ({"rows": 3}, ("late",), "cli", "o")
 
@@ -45,7 +50,7 @@ def test_the_same_id_twice_is_one_event(ledger: Ledger, call: Call) -> None:
     first, again = (call("emit", ORDERS.uri, "--id", str(ID), "--json").json for _ in range(2))
 
     assert (first["new"], again["new"]) == (True, False)
-    assert len(ledger.reader.decisions()) == 1
+    assert len(ledger.reader.decisions.find()) == 1
 
 
 def test_a_key_reaches_partitioned_consumers(ledger: Ledger, call: Call) -> None:
@@ -54,12 +59,39 @@ def test_a_key_reaches_partitioned_consumers(ledger: Ledger, call: Call) -> None
     told = call("emit", HOURLY.uri, "--partition", "2026-01-01T00:00:00").out
 
     assert "waits in the queue of daily/shop" in told
-    assert ledger.reader.pending(1).keys() == {"2026-01-01"}
+    assert ledger.reader.queues.pending(1).keys() == {"2026-01-01"}
 
 
 @pytest.mark.usefixtures("ledger")
 def test_an_update_that_nobody_takes_is_said(call: Call) -> None:
-    assert "no consumer takes it" in call("emit", "x").out
+    assert "no consumer queues it: no deployed flow is scheduled on this asset" in call("emit", "x").out
+
+
+@pytest.mark.parametrize("meant", ["orders", "s3://lake/order", "S3://lake/Orders/"])
+def test_the_asset_that_was_probably_meant_is_named(ledger: Ledger, call: Call, meant: str) -> None:
+    deploy(ledger, "report/shop", ORDERS)
+    call("emit", ORDERS.uri, "--name", "orders")
+
+    assert f"flows are scheduled on {ORDERS.uri}: emit that URI if you meant it" in call("emit", meant).out
+
+
+def test_who_does_not_take_an_update_is_said_with_the_reason(ledger: Ledger, call: Call) -> None:
+    consumer = deploy(ledger, "drops/shop", ORDERS, while_paused="drop")
+    kept = deploy(ledger, "keeps/shop", ORDERS, while_paused="keep")
+    deploy(ledger, "daily/shop", PartitionedAssetTimetable(assets=ORDERS))
+    for each in (consumer, kept):
+        ledger.writer.consumers.switch(each.id, paused=True, now=NOON)
+
+    answer = call("emit", ORDERS.uri)
+
+    said, *reasons = answer.out.splitlines()
+    assert said.endswith("is recorded")
+    assert sorted(reasons, reverse=True) == [
+        "  waits in the queue of keeps/shop, which is paused",
+        "  not for daily/shop, which takes only updates with a partition key",
+        "  dropped: drops/shop was paused, and takes nothing meanwhile (while_paused='drop')",
+    ]
+    assert answer.err.startswith(str(STOPPED))
 
 
 def test_a_name_of_another_asset_is_a_warning(ledger: Ledger, call: Call) -> None:
@@ -94,6 +126,29 @@ def test_what_prefect_may_not_have_taken_can_be_said_again(call: Call, monkeypat
     assert "does not answer" in answer.err
     assert f"with --id {ID}" in answer.err
     assert "task" not in answer.err
+
+
+@pytest.mark.prefect
+@pytest.mark.parametrize("evaluator_saw_it", [True, False])
+def test_beside_a_ledger_that_was_taken_over_an_update_goes_through_prefect(
+    prefect_here: PrefectServer, call: Call, home: Path, evaluator_saw_it: bool
+) -> None:
+    """It would be recorded in a ledger that nobody evaluates any more."""
+    other = str(UUID(int=9))
+    with Ledger.open(home / "ledger.db") as ledger:
+        ledger.writer.set_prefect_api_url(prefect_here.api_url)
+        if evaluator_saw_it:
+            ledger.writer.set_cursor(TAKEN_OVER, other)
+    variables = f"{prefect_here.api_url}/variables"
+    httpx.delete(f"{variables}/name/{LEDGER_VARIABLE}")
+    if not evaluator_saw_it:
+        httpx.post(f"{variables}/", json={"name": LEDGER_VARIABLE, "value": other}).raise_for_status()
+    try:
+        answer = call("emit", ORDERS.uri, "--json")
+    finally:
+        httpx.delete(f"{variables}/name/{LEDGER_VARIABLE}")
+    assert answer.json["via"] == "prefect"
+    assert f"ledger {other} has taken over" in answer.err
 
 
 @pytest.mark.prefect

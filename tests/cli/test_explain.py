@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import uuid4
 
 from assetflow.ledger import Ledger
-from assetflow.ledger.explanations import READ_FIRST
+from assetflow.ledger.read.explanations import READ_FIRST
 from tests.cli.conftest import Call
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
 
@@ -73,7 +73,7 @@ def test_a_run_is_explained_by_its_decision(ledger: Ledger, call: Call) -> None:
     update(ledger, ORDERS, 1)
     (decision,) = update(ledger, CUSTOMERS, 2)
     run = uuid4()
-    ledger.writer.launched(decision.id, run, NOON)
+    ledger.writer.decisions.launched(decision.id, run, NOON)
 
     told = call("explain", "--run", str(run), "--json").json
 
@@ -89,8 +89,8 @@ def test_a_run_of_a_consumer_that_was_deployed_anew_is_not_judged_by_the_new_sch
     old = deploy(ledger, "report/shop", ORDERS)
     (decision,) = update(ledger, ORDERS, 1)
     run = uuid4()
-    ledger.writer.launched(decision.id, run, NOON)
-    ledger.writer.remove(old.id, NOON)
+    ledger.writer.decisions.launched(decision.id, run, NOON)
+    ledger.writer.consumers.remove(old.id, NOON)
     deploy(ledger, "report/shop", CUSTOMERS)
 
     told = call("explain", "--run", str(run), "--json").json
@@ -102,7 +102,7 @@ def test_an_event_is_shown_with_every_receipt(ledger: Ledger, call: Call) -> Non
     deploy(ledger, "copy/shop", ORDERS)
     deploy(ledger, "report/shop", ORDERS & CUSTOMERS)
     paused = deploy(ledger, "paused/shop", ORDERS)
-    ledger.writer.switch(paused.id, paused=True, now=NOON)
+    ledger.writer.consumers.switch(paused.id, paused=True, now=NOON)
     (decision,) = update(ledger, ORDERS, 1, extra={"rows": 3})
 
     told = call("events", "show", str(event_id(1)), "--json").json

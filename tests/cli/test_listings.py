@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from datetime import UTC, datetime
+from socket import gethostname
 from uuid import uuid4
 
 import pytest
 
 from assetflow.core.assets import AssetAlias
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
+from assetflow.evaluator.liveness import STOPPED
 from assetflow.ledger import Ledger
+from assetflow.ledger.lease.lease import Holder
 from tests.cli.conftest import Call
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
 
@@ -35,7 +40,7 @@ def test_assets_are_listed_with_who_updates_them_and_who_runs_on_them(ledger: Le
 
 def test_assets_that_flows_declare_are_listed_before_their_first_update(ledger: Ledger, call: Call) -> None:
     told = declaration_to_text(FlowDeclaration(produces=(ORDERS,)))
-    ledger.writer.set_edges(uuid4(), "ingest/hourly", told, NOON)
+    ledger.writer.lineage.declare(uuid4(), "ingest/hourly", told, NOON)
     (orders,) = call("assets", "ls", "--json").json
     assert (orders["names"], orders["group"], orders["producers"]) == (["orders"], "shop", ["ingest/hourly"])
     assert (orders["last_update"], orders["events"]) == (None, 0)
@@ -63,7 +68,7 @@ def test_events_are_listed_newest_first(ledger: Ledger, call: Call) -> None:
 
 
 def test_what_was_refused_is_listed_with_the_reason(ledger: Ledger, call: Call) -> None:
-    ledger.writer.refuse({"x": 1}, "the URI is blank", "1.5", "prefect", event_id(1), NOON)
+    ledger.writer.events.refuse({"x": 1}, "the URI is blank", "1.5", "prefect", event_id(1), NOON)
 
     assert call("events", "ls", "--refused", "--json").json == [
         {
@@ -83,8 +88,8 @@ def test_decisions_are_listed_by_consumer_and_by_what_became_of_them(ledger: Led
     deploy(ledger, "copy/shop", ORDERS)
     report, copy = update(ledger, ORDERS, 1)
     run = uuid4()
-    ledger.writer.launched(report.id, run, NOON)
-    ledger.writer.undeliverable(copy.id, "the deployment is gone", NOON)
+    ledger.writer.decisions.launched(report.id, run, NOON)
+    ledger.writer.decisions.undeliverable(copy.id, "the deployment is gone", NOON)
 
     both = call("decisions", "ls", "--json").json
     assert [(each["consumer"], each["status"], each["events"]) for each in both] == [
@@ -144,3 +149,16 @@ def test_versions(call: Call) -> None:
     assert set(found) == {"assetflow", "prefect", "python", "pyspark", "ledger_schema"}
     assert found["prefect"].startswith("3.")
     assert "ledger schema" in call("version").out
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["assets ls", "consumers ls", "decisions ls", "events ls", "events ls --refused", "queue ls", "queue ls --asset x"],
+)
+def test_an_empty_list_says_that_no_evaluator_is_running(ledger: Ledger, call: Call, command: str) -> None:
+    if "--asset" in command:
+        call("emit", "x")
+    assert f"{STOPPED}." in call(*command.split()).out
+
+    ledger.writer.lease.acquire(Holder(uuid4(), gethostname(), os.getpid()), datetime.now(UTC))
+    assert STOPPED.reason not in call(*command.split()).out

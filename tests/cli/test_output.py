@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from assetflow.cli.explanation_output import consumer_parts
 from assetflow.cli.output import plain, rows, show, table, text
-from assetflow.cli.telling import consumer_parts
 from assetflow.core.assets import Asset
 from assetflow.core.conditions import AssetAll, AssetAny, BooleanCondition
 from assetflow.core.consumers import Consumer
@@ -53,7 +53,7 @@ def test_names_extras_and_keys_are_printed_as_text(
 ) -> None:
     deploy(ledger, "report/shop", EVIL & Asset("other"))
     update(ledger, EVIL, 1, extra={"\x1b]0;t\x07": "\x1b[8m"})
-    ledger.writer.refuse({}, "\x1b[2J[red]", None, "\x1b[2J", event_id(2), NOON)
+    ledger.writer.events.refuse({}, "\x1b[2J[red]", None, "\x1b[2J", event_id(2), NOON)
     commands = ("assets ls", "events ls", "events ls --refused", "queue ls", "queue ls report", "explain report")
     for command in (*commands, f"events show {event_id(1)}"):
         if terminal:

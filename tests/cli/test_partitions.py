@@ -21,10 +21,10 @@ DAILY = Asset("s3://lake/daily", name="daily")
 def runs_end(ledger: Ledger, state: str = "Completed") -> list[str | None]:
     """Let the runs of the waiting decisions start and end; their keys."""
     keys: list[str | None] = []
-    for record, _ in ledger.reader.undelivered():
+    for record, _ in ledger.reader.decisions.waiting():
         run = uuid5(UUID(int=0), str(record.id))
-        ledger.writer.launched(record.id, run, datetime.now(UTC))
-        ledger.writer.ended(state, datetime.now(UTC), flow_run_id=run)
+        ledger.writer.decisions.launched(record.id, run, datetime.now(UTC))
+        ledger.writer.decisions.ended(state, datetime.now(UTC), flow_run_id=run)
         keys.append(record.target_key)
     return keys
 
@@ -41,7 +41,7 @@ def evaluated(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
                 raise KeyboardInterrupt
             steps.append(runs_end(ledger, state))
 
-        monkeypatch.setattr("assetflow.cli.backfill.sleep", wait)
+        monkeypatch.setattr("assetflow.operations.backfill.sleep", wait)
         return steps
 
     return begin
@@ -126,10 +126,10 @@ def test_a_backfill_runs_each_key_once_and_at_most_so_many_at_a_time(
     assert [len(step) for step in steps] == [2, 2, 1]
     assert first["runs"] == {f"2026-01-0{day}": "Completed" for day in range(1, 6)}
     assert again == {**first, "runs": {}, "left_out": list(first["runs"])}
-    assert len(ledger.reader.decisions()) == 5
-    assert {decision.kind for decision in ledger.reader.decisions()} == {"backfill"}
+    assert len(ledger.reader.decisions.find()) == 5
+    assert {decision.kind for decision in ledger.reader.decisions.find()} == {"backfill"}
     assert call(*arguments, "--again", "--concurrency", "5", "--json").code == 0
-    assert len(ledger.reader.decisions()) == 10
+    assert len(ledger.reader.decisions.find()) == 10
 
 
 def test_a_backfill_that_was_stopped_goes_on(
@@ -143,7 +143,7 @@ def test_a_backfill_that_was_stopped_goes_on(
 
     assert call(*arguments).code == 0
 
-    decided = [decision.target_key for decision in ledger.reader.decisions()]
+    decided = [decision.target_key for decision in ledger.reader.decisions.find()]
     assert sorted(map(str, decided)) == [f"2026-01-0{day}" for day in range(1, 6)]
     assert runs_end(ledger) == []
 
@@ -159,9 +159,9 @@ def test_missing_only_leaves_out_what_has_run_and_not_what_failed(
     evaluated("Crashed")
 
     assert list(call(*arguments, "--dry-run", "--json").json["runs"]) == ["2026-01-02", "2026-01-03"]
-    assert len(ledger.reader.decisions()) == 2, "a dry run makes nothing"
+    assert len(ledger.reader.decisions.find()) == 2, "a dry run makes nothing"
     assert call(*arguments).code == 1
-    assert len(ledger.reader.decisions()) == 4
+    assert len(ledger.reader.decisions.find()) == 4
 
 
 def test_keys_may_be_named_and_consume_nothing(
@@ -173,7 +173,7 @@ def test_keys_may_be_named_and_consume_nothing(
 
     assert call("backfill", "report", "--keys", "2026-01-01", "2026-02-01").code == 0
 
-    run = ledger.reader.decisions_by_key(1)["2026-02-01"].flow_run_id
+    run = ledger.reader.decisions.by_key(1)["2026-02-01"].flow_run_id
     assert "because a backfill asked for it" in call("explain", "--run", str(run)).out
     assert call("partitions", "ls", "report", "--json").json["totals"] == {
         "pending": 1,
@@ -189,10 +189,10 @@ def test_keys_may_be_named_and_consume_nothing(
         (("backfill", "plain", "--keys", "a"), "no partitions"),
         (("backfill", "fixed", "--from", "2026", "--to", "2026"), "--keys"),
         (("backfill", "report", "--from", "2026-02", "--to", "2026-01"), "before"),
-        (("backfill", "report", "--from", "soon", "--to", "2026-01"), "no time"),
+        (("backfill", "report", "--from", "soon", "--to", "2026-01"), "is not a time"),
         (("backfill", "report", "--from", "2026-01"), "--to"),
         (("backfill", "report", "--keys", " "), "blank"),
-        (("backfill", "report", "--keys", "a", "--from", "2026"), "exclude"),
+        (("backfill", "report", "--keys", "a", "--from", "2026"), "cannot be given together"),
         (("partitions", "ls", "plain"), "queue ls"),
         (("partitions", "gaps", "orders", "--from", "2026", "--to", "2026"), "--every"),
         (("partitions", "gaps", "orders", "--from", "2026", "--to", "2026", "--every", "tide"), "tide"),

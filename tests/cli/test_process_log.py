@@ -48,6 +48,22 @@ def test_lines_for_machines(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     assert "ValueError: broken" in second["traceback"]
 
 
+@pytest.mark.parametrize("kind", ["text", "json"])
+def test_passwords_in_addresses_are_not_logged(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setenv("ASSETFLOW_LOG_FORMAT", kind)
+    log_to_stderr()
+    logger = logging.getLogger("assetflow.evaluator")
+    try:
+        raise ValueError("no answer from http://u:secretpw@host/api")
+    except ValueError:
+        logger.exception("asking http://u:secretpw@host/api failed")
+    told = capsys.readouterr().err
+    assert "secretpw" not in told
+    assert "asking http://host/api failed" in told
+
+
 def test_another_format_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSETFLOW_LOG_FORMAT", "xml")
     with pytest.raises(InvalidSettings, match="ASSETFLOW_LOG_FORMAT"):

@@ -28,7 +28,9 @@ sys.exit(code)
     [
         ("version", ""),
         ("--help", ""),
+        ("consumers --help", "sqlalchemy"),
         ("events ls", "sqlalchemy"),
+        ("consumers ls", "sqlalchemy"),
         ("decisions ls", "sqlalchemy"),
         ("assets ls", "sqlalchemy"),
         ("queue ls", "sqlalchemy"),

@@ -1,4 +1,4 @@
-"""`queue rm` and `queue replay`: an operator's work."""
+"""`queue rm`, `queue replay` and `decisions give-up`: an operator's work."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_pending_partition_is_removed_only_by_its_key(ledger: Ledger, call: Ca
 def test_an_undeliverable_decision_is_replayed_once(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "report/shop", ORDERS)
     (decision,) = update(ledger, ORDERS, 1)
-    ledger.writer.undeliverable(decision.id, "gone", NOON)
+    ledger.writer.decisions.undeliverable(decision.id, "gone", NOON)
 
     assert call("queue", "replay", str(decision.id)).code == 0
 
@@ -112,7 +112,7 @@ def test_undeliverable_decisions_are_replayed_by_consumer_asset_and_event(ledger
     deploy(ledger, "other/shop", ORDERS | CUSTOMERS)
     decisions = [*update(ledger, ORDERS, 1), *update(ledger, ORDERS, 2), *update(ledger, CUSTOMERS, 3)]
     for each in decisions:
-        ledger.writer.undeliverable(each.id, "gone", NOON)
+        ledger.writer.decisions.undeliverable(each.id, "gone", NOON)
 
     def replayed(*words: str) -> int:
         return len(call("queue", "replay", *words, "--json").json)
@@ -134,7 +134,7 @@ def test_undeliverable_decisions_are_replayed_by_consumer_asset_and_event(ledger
         (("rm", "--event", "00000000-0000-0000-0000-00000000dead", "--why", "x"), "events ls"),
         (("ls", "--asset", "ordres"), "orders"),
         (("replay",), "--consumer"),
-        (("replay", "00000000-0000-0000-0000-00000000dead", "--asset", "orders"), "which decisions"),
+        (("replay", "00000000-0000-0000-0000-00000000dead", "--asset", "orders"), "cannot be given together"),
         (("replay", "--consumer", "nobody"), "nobody"),
     ],
 )
@@ -146,3 +146,47 @@ def test_calls_that_name_nothing_say_what_to_do(ledger: Ledger, call: Call, word
 
     assert (refused.code, refused.out) == (2, "")
     assert told in refused.err
+
+
+def test_a_waiting_decision_is_given_up_by_somebody_for_a_reason(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "report/shop", ORDERS)
+    (decision,) = update(ledger, ORDERS, 1)
+    assert call("decisions", "give-up", str(decision.id)).code == 2
+    assert call("decisions", "give-up", str(decision.id), "--why", " ").code == 2
+
+    given_up = call("decisions", "give-up", str(decision.id), "--why", "never sent", "--by", "ann", "--json").json
+
+    assert given_up == {"decision": str(decision.id), "status": "undeliverable"}
+    run = call("decisions", "show", str(decision.id), "--json").json["run"]
+    assert (run["status"], run["error"]) == ("undeliverable", "given up by ann: never sent")
+    again = call("decisions", "give-up", str(decision.id), "--why", "x")
+    assert again.code == 2
+    assert "does not wait for its run" in again.err
+    assert call("queue", "replay", str(decision.id)).code == 0
+
+
+def test_a_decision_that_has_its_run_is_not_given_up(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "report/shop", ORDERS)
+    (decision,) = update(ledger, ORDERS, 1)
+    ledger.writer.decisions.launched(decision.id, event_id(9), NOON)
+    assert call("decisions", "give-up", str(decision.id), "--why", "x").code == 2
+    assert call("decisions", "show", str(decision.id), "--json").json["run"]["status"] == "launched"
+
+
+def test_a_decision_is_shown_with_what_it_consumed(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "report/shop", ORDERS)
+    (decision,) = update(ledger, ORDERS, 1)
+    said = call("decisions", "show", str(decision.id)).out
+    assert f"decision {decision.id}" in said
+    assert "orders" in said
+    unknown = call("decisions", "show", str(event_id(5)))
+    assert unknown.code == 2
+    assert "there is no decision" in unknown.err
+
+
+def test_what_a_consumer_coalesced_is_decided_when_its_decision_is_given_up(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "report/shop", ORDERS, coalesce=True)
+    (first,) = update(ledger, ORDERS, 1)
+    assert update(ledger, ORDERS, 2) == []
+    call("decisions", "give-up", str(first.id), "--why", "never sent")
+    assert len(call("decisions", "ls", "--waiting", "--json").json) == 1

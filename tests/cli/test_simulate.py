@@ -103,7 +103,7 @@ def test_errors_in_the_answer_are_no_failure(assetflow: Any, tmp_path: Path) -> 
     [
         (json.dumps([SCENARIO, EXPLODES]), "scenario 'two', step 1"),
         ("{", "cannot be read"),
-        ("null", "is no object"),
+        ("null", "is not an object"),
         ("[" * 100_000, "cannot be read"),
     ],
 )
@@ -160,3 +160,75 @@ def test_module_that_does_not_help_is_a_message(assetflow: Any, tmp_path: Path, 
 
     assert result.status == 2
     assert "my_flows.py" in result.err
+
+
+TIMED = {
+    "name": "timed",
+    "passes": "timed",
+    "receipts": True,
+    "consumers": {
+        "report": {
+            "schedule": {"asset_and_time": {"cron": "0 6 * * *", "assets": {"all": ["a", "b"]}}},
+            "deadline": "0 8 * * *",
+            "on_deadline": "run",
+        },
+        "pair": {"within": {"seconds": 3600, "of": {"all": ["a", "b"]}}},
+        "quick": {"schedule": "a", "debounce": 600, "deadline": 300, "on_deadline": "skip"},
+    },
+    "steps": [
+        {"event": "a", "at": "2026-01-01T07:00:00Z"},
+        {"explain": "pair", "at": "2026-01-01T07:01:00Z"},
+        {"advance": 0, "at": "2026-01-01T08:00:00Z"},
+        {"tick": True, "at": "2026-01-01T08:00:00Z"},
+    ],
+}
+
+
+def test_a_timed_scenario_shows_its_instants(assetflow: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    lines = assetflow("simulate", write(tmp_path / "s.json", TIMED)).out.splitlines()
+    shown = [[cell.strip() for cell in line.split("│")] for line in lines if "│" in line]
+    assert shown[:9] == [
+        ["01-01 00:00:00", "", "consumers are deployed", ""],
+        ["01-01 07:00:00", "0", "event a", ""],
+        ["01-01 07:01:00", "1", "explain pair", "pair waits: condition; event 1 expires at 2026-01-01T08:00:00Z"],
+        [
+            "01-01 07:05:00",
+            "",
+            "time acts",
+            "! quick missed its deadline of 2026-01-01T07:05:00Z (on_deadline skip, 1 queued)",
+        ],
+        ["", "", "", "– a (event 1) skipped for quick"],
+        ["01-01 08:00:00", "2", "advance 0", ""],
+        [
+            "01-01 08:00:00",
+            "3",
+            "tick True",
+            "! report missed its deadline of 2026-01-01T08:00:00Z (on_deadline run, 1 queued)",
+        ],
+        ["", "", "", "▶ report runs with a (step 0), opened 2026-01-01T06:00:00Z, by its deadline"],
+        ["", "", "", "– a (event 1) expired for pair"],
+    ]
+
+
+def test_time_acts_between_the_updates_of_flows_that_need_it(assetflow: Any, tmp_path: Path) -> None:
+    flows = FLOWS.replace('Asset("s3://b/a") & Asset("s3://b/b")', "(Asset('a') & Asset('b')).since('@daily')")
+    events = [{"event": "a"}, {"event": "b", "at": "2026-01-02T00:00:00Z"}, {"explain": "orders-report"}]
+    result = assetflow(
+        "simulate",
+        *("--flows", write(tmp_path / "timed_flows.py", flows)),
+        *("--events", write(tmp_path / "events.json", events), "--json"),
+    )
+    answer = json.loads(result.out)
+    assert (answer["runs"], answer["receipts"][0]["status"]) == ([], "expired")
+    assert answer["answers"][0]["explained"][0]["waits"] == {"condition": None}
+
+
+def test_a_start_without_a_stop_is_refused_among_flows(assetflow: Any, tmp_path: Path) -> None:
+    result = assetflow(
+        "simulate",
+        *("--flows", write(tmp_path / "started_flows.py", FLOWS)),
+        *("--events", write(tmp_path / "events.json", [{"start": True}])),
+    )
+    assert result.status == 2
+    assert "stopped and started in turn" in result.err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
@@ -9,11 +11,15 @@ import pytest
 import respx
 
 from assetflow.core.events import Recording
+from assetflow.errors import LedgerError
+from assetflow.evaluator.health import Health
+from assetflow.evaluator.liveness import SILENT, STOPPED
+from assetflow.evaluator.process.held_up import CURSOR, HeldUpWriter
 from assetflow.ledger import Holder, Ledger
 from assetflow.prefect_io.recordings import recording_to_artifact
 from tests.cli.conftest import API_URL, Call
 from tests.cli.shop import NOON, ORDERS, deploy, event_id, update
-from tests.evaluator.fakes import recording
+from tests.evaluator.fakes import FakeLedger, recording
 
 # No process has so high a number.
 NOBODY = 2**30
@@ -23,14 +29,14 @@ def evaluate(ledger: Ledger, *, ago: float = 0, pid: int | None = None) -> None:
     """This process evaluates, or another one, and gave its last sign of life so many seconds ago."""
     here = Holder.this_process(uuid4())
     holder = here if pid is None else Holder(here.id, here.host, pid)
-    ledger.writer.acquire_lease(holder, datetime.now(UTC) - timedelta(seconds=ago))
+    ledger.writer.lease.acquire(holder, datetime.now(UTC) - timedelta(seconds=ago))
 
 
 def prefect_holds(*recordings: Recording) -> None:
     """Prefect answers, and has these as artifacts."""
+    now = datetime.now(UTC).isoformat()
     artifacts = [
-        {"id": str(uuid4()), "created": datetime.now(UTC).isoformat(), **recording_to_artifact(each)}
-        for each in recordings
+        {"id": str(uuid4()), "created": now, "updated": now, **recording_to_artifact(each)} for each in recordings
     ]
     respx.post(f"{API_URL}/artifacts/filter").respond(200, json=artifacts)
     respx.post(f"{API_URL}/events/filter").respond(200, json={"events": [], "total": 0, "next_page": None})
@@ -54,7 +60,7 @@ def test_all_is_well(ledger: Ledger, call: Call) -> None:
 @respx.mock
 def test_who_stands_by_is_named(ledger: Ledger, call: Call) -> None:
     evaluate(ledger)
-    ledger.writer.stand_by(Holder(uuid4(), "second", 22))
+    ledger.writer.lease.stand_by(Holder(uuid4(), "second", 22))
     prefect_holds()
     (standby,) = call("status", "--json").json["standbys"]
     assert (standby["host"], standby["pid"]) == ("second", 22)
@@ -66,7 +72,7 @@ def test_what_prefect_holds_and_the_ledger_does_not_is_the_lag(ledger: Ledger, c
     evaluate(ledger)
     known, unknown = recording("a"), recording("b")
     retried = Recording(known.id, recording("a").events)
-    ledger.writer.record([known], NOON)
+    ledger.writer.events.record([known], NOON)
     prefect_holds(known, retried, unknown)
     answer = call("status", "--json")
     assert answer.json["lag"]["updates"] == 1
@@ -78,12 +84,13 @@ def test_a_dead_evaluator_and_decisions_that_wait(ledger: Ledger, call: Call) ->
     evaluate(ledger, ago=60, pid=NOBODY)
     deploy(ledger, "report/shop", ORDERS)
     (decision,) = update(ledger, ORDERS, 1)
-    ledger.writer.attempt_failed(decision.id, "Prefect answers 503")
-    ledger.writer.refuse({}, "blank", "1.5", "prefect", event_id(2), NOON)
+    ledger.writer.decisions.attempt_failed(decision.id, "Prefect answers 503")
+    ledger.writer.events.refuse({}, "blank", "1.5", "prefect", event_id(2), NOON)
     prefect_holds()
     answer = call("status", "--json")
     assert answer.code == 1
     assert len(answer.json["problems"]) == 2
+    assert answer.json["problems"][0] == str(STOPPED)
     assert "Prefect answers 503" in answer.json["problems"][1]
     assert answer.json["waiting"] == {"decisions": 1, "oldest": "2026-01-01T12:01:00Z"}
     assert answer.json["refused"] == 1
@@ -99,8 +106,42 @@ def test_an_evaluator_that_is_there_and_gives_no_sign_of_life_is_silent(ledger: 
     answer = call("status", "--json")
     assert answer.code == 1
     assert (answer.json["evaluator"]["alive"], answer.json["evaluator"]["silent"]) == (False, True)
-    assert "its log says why" in answer.json["problems"][0]
+    assert answer.json["problems"] == [str(SILENT)]
     assert "silent: process" in call("status").out
+
+
+@respx.mock
+def test_what_holds_the_evaluator_up_is_said_after_a_minute(ledger: Ledger, call: Call) -> None:
+    evaluate(ledger)
+    prefect_holds()
+    health, told = Health(), FakeLedger()
+    health.down("ledger", LedgerError("the database refuses: parser stack overflow"))
+    asyncio.run(run_briefly(HeldUpWriter(told, health)))
+    ledger.writer.set_cursor(CURSOR, told.held_up[-1])
+    soon = call("status", "--json")
+    assert soon.code == 0, soon
+    assert [each["name"] for each in soon.json["held_up"]] == ["ledger"]
+
+    (trouble,) = told.held_up[-1]
+    ledger.writer.set_cursor(CURSOR, [{**trouble, "since": (datetime.now(UTC) - timedelta(minutes=2)).isoformat()}])
+    late = call("status")
+    assert late.code == 1
+    assert "the evaluator is held up: ledger: the database refuses: parser stack overflow" in late.out
+
+
+async def run_briefly(writer: HeldUpWriter) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await writer.run()
+
+
+@respx.mock
+def test_an_update_that_was_refused_is_not_missing(ledger: Ledger, call: Call) -> None:
+    evaluate(ledger)
+    bad = recording("bad")
+    prefect_holds(bad)
+    ledger.writer.events.refuse({}, "it cannot be recorded", None, "prefect", bad.id, NOON)
+    assert call("status", "--json").json["lag"]["updates"] == 0
 
 
 @pytest.mark.parametrize("lease", [True, False])

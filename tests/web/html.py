@@ -23,7 +23,7 @@ class Page:
         return [given["href"] for name, given in self.tags if name == "a"]
 
     def form(self, action: str) -> dict[str, str]:
-        """The hidden fields of a form."""
+        """Return the hidden fields of the form with this action, whose query does not count."""
         return self.hidden[action]
 
     def named(self, name: str) -> list[dict[str, str]]:
@@ -55,7 +55,7 @@ class _Parser(HTMLParser):
         assert len(given) == len(attrs), f"an attribute twice: {attrs}"
         self.page.tags.append((tag, given))
         if tag == "form":
-            self._action = given.get("action", "")
+            self._action = given.get("action", "").partition("?")[0]
             self.page.hidden[self._action] = {}
         if tag == "input" and given.get("type") == "hidden":
             self.page.hidden[self._action][given["name"]] = given["value"]

@@ -33,8 +33,8 @@ def ran(ledger: Ledger) -> UUID:
     deploy(ledger, "report/nightly", ORDERS & CUSTOMERS, produces=(REPORT,))
     update(ledger, ORDERS, 1, origin=made_by(SOURCE))
     (decision,) = update(ledger, CUSTOMERS, 2)
-    ledger.writer.launched(decision.id, RUN, NOON)
-    ledger.writer.ended("Completed", NOON, flow_run_id=RUN)
+    ledger.writer.decisions.launched(decision.id, RUN, NOON)
+    ledger.writer.decisions.ended("Completed", NOON, flow_run_id=RUN)
     update(ledger, REPORT, 3, origin=made_by(RUN))
     return decision.id
 
@@ -66,7 +66,7 @@ def test_a_run_that_nobody_decided_shows_what_it_produced(site: Site, ledger: Le
 def test_an_unknown_run_says_what_it_may_be(site: Site) -> None:
     answer = site.get(f"/runs/{uuid4()}")
     assert answer.status_code == 404
-    assert "Nothing is known of this run" in read(answer.text).text
+    assert "This run is unknown" in read(answer.text).text
     assert any(link.startswith(f"{PREFECT}/runs/flow-run/") for link in read(answer.text).links)
     mistyped = site.get("/runs/no-id")
     assert mistyped.status_code == 404
@@ -81,7 +81,7 @@ def test_a_decision_leads_to_its_run_and_one_without_says_why_it_has_none(make_s
     (decision,) = update(ledger, CUSTOMERS, 5)
     address = f"/decisions/{decision.id}"
     assert "Its run is not started yet." in site.page(address).text
-    ledger.writer.undeliverable(decision.id, "Prefect answers 409: a parameter is missing", NOON)
+    ledger.writer.decisions.undeliverable(decision.id, "Prefect answers 409: a parameter is missing", NOON)
     page = site.page(address)
     assert "It could not be delivered, and has no run: Prefect answers 409: a parameter is missing." in page.text
     assert site.submit(f"{address}/replay", address, f"{address}/replay").headers["location"] == address
@@ -112,7 +112,7 @@ def test_updates_and_decisions_stand_newest_first_and_can_be_filtered(site: Site
     assert entries(site, "?consumer=report/nightly&asset=orders") == ["report/nightly", "orders"]
     assert entries(site, "?show=decisions&asset=orders") == []
     page = site.page("/activity")
-    assert "over orders , customers" in page.text or "over orders, customers" in page.text
+    assert "on orders , customers" in page.text or "on orders, customers" in page.text
     assert f"/runs/{RUN}" in page.links
     assert f"/runs/{SOURCE}" in page.links
 
@@ -127,9 +127,9 @@ def test_open_pages_look_again_until_runs_have_ended(site: Site, ledger: Ledger)
         return " ".join(each.partition("every ")[2] for each in triggers)
 
     assert [looks(path).strip() for path in pages] == ["2s"] * 3
-    ledger.writer.launched(decision.id, RUN, NOON)
+    ledger.writer.decisions.launched(decision.id, RUN, NOON)
     assert [looks(path).strip() for path in (*pages, f"/runs/{RUN}")] == ["10s"] * 4
-    ledger.writer.ended("Completed", NOON, flow_run_id=RUN)
+    ledger.writer.decisions.ended("Completed", NOON, flow_run_id=RUN)
     assert [looks(path).strip() for path in (*pages, f"/runs/{RUN}")] == [""] * 4
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID, uuid4
 
 import pytest
@@ -15,7 +15,7 @@ from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Ledger
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, event_id, update
 from tests.web.conftest import MakeSite, Site
-from tests.web.html import read
+from tests.web.html import Page, read
 
 ASSET = "/asset?asset=orders"
 
@@ -41,7 +41,9 @@ def test_assets_are_listed_with_who_has_to_do_with_them(site: Site, ledger: Ledg
 
 def test_what_a_flow_declares_to_make_has_its_page_before_its_first_update(make_site: MakeSite, ledger: Ledger) -> None:
     ingest = uuid4()
-    ledger.writer.set_edges(ingest, "ingest/hourly", declaration_to_text(FlowDeclaration(produces=(ORDERS,))), NOON)
+    ledger.writer.lineage.declare(
+        ingest, "ingest/hourly", declaration_to_text(FlowDeclaration(produces=(ORDERS,))), NOON
+    )
     prefect = FakePrefect()
     site = make_site(prefect=lambda: prefect)
     assert site.page("/assets").rows[1] == "orders s3://lake/orders shop never ingest/hourly –"
@@ -54,7 +56,7 @@ def test_what_a_flow_declares_to_make_has_its_page_before_its_first_update(make_
     assert site.submit("/asset/materialize", ASSET, "/asset/materialize").status_code == 303
     assert prefect.asked[0][0] == f"/deployments/{ingest}/create_flow_run"
     assert site.submit("/asset/events", ASSET, "/asset/events").status_code == 303
-    assert [(event.uri, event.asset.name) for event in ledger.reader.events()] == [(ORDERS.uri, "orders")]
+    assert [(event.uri, event.asset.name) for event in ledger.reader.events.find()] == [(ORDERS.uri, "orders")]
 
 
 def test_search_and_group_narrow_the_list(site: Site, ledger: Ledger) -> None:
@@ -77,7 +79,7 @@ def test_htmx_gets_the_list_alone_and_its_history_the_whole_page(site: Site, led
     part = site.get("/assets?search=ord", headers={"hx-request": "true"})
     assert "<html" not in part.text
     assert "orders" in part.text
-    assert part.headers["vary"] == "HX-Request"
+    assert "HX-Request" in part.headers["vary"]
     whole = site.get("/assets", headers={"hx-request": "true", "hx-history-restore-request": "true"})
     assert "<html" in whole.text
 
@@ -138,31 +140,99 @@ def test_partitions_are_a_map_with_gaps(site: Site, ledger: Ledger) -> None:
     cells = {given["title"] for _, given in page.tags if "cell" in given.get("class", "").split()}
     assert cells == {f"{key}: updated" for key in noon.values()} | {
         "2026-01-01T10: never updated",
-        "2026-01-01T12: its time is now",
     }
     of_key = site.page("/asset?asset=hourly&key=2026-01-01T09")
     assert len(of_key.rows) == 2
     assert "Events of 2026-01-01T09" in of_key.text
 
 
-def test_the_map_goes_back_in_time(make_site: MakeSite, ledger: Ledger) -> None:
-    for key in ("2025-01-01", "2025-12-31"):
-        update(ledger, HOURLY, int(key[2:4]) + int(key[-2:]), key)
-    site = make_site(now=lambda: NOON + timedelta(days=1))
+def hours(*keys: str) -> list[str]:
+    return [f"2013-01-{key}" for key in keys]
+
+
+def test_the_map_opens_at_the_newest_key_and_misses_nothing_behind_it(make_site: MakeSite, ledger: Ledger) -> None:
+    for number, key in enumerate(hours("02T00", "04T21", "04T22")):
+        update(ledger, HOURLY, number, key)
+    page = make_site().page("/asset/partitions?asset=hourly")
+    assert "3 of 71 keys of this range updated" in page.text
+    assert "2013-01-04T23: never updated" not in titles(page)
+    assert "2013-01-04T22: updated" in titles(page)
+    assert not page.named("form")
+
+
+def titles(page: Page) -> list[str]:
+    return [given["title"] for _, given in page.tags if "title" in given]
+
+
+@pytest.fixture
+def long_ago(ledger: Ledger) -> list[str]:
+    """Hours of two days, with a month between them."""
+    keys = hours("02T00", "02T01", "31T23")
+    for number, key in enumerate(keys):
+        update(ledger, HOURLY, number, key)
+    return keys
+
+
+@pytest.mark.usefixtures("long_ago")
+def test_a_bar_shows_the_whole_range_and_moves_the_map(site: Site) -> None:
     page = site.page("/asset/partitions?asset=hourly")
-    assert "2025-01-01: updated" not in [given.get("title") for _, given in page.tags]
-    (earlier,) = [link for link in page.links if "until=" in link]
-    page = site.page(earlier)
-    assert "2025-01-01: updated" in [given.get("title") for _, given in page.tags]
-    (later,) = [link for link in page.links if "until=" in link]
-    assert later > earlier
+    (slices, *_) = [given for _, given in page.tags if given.get("class") == "bar"]
+    assert slices["aria-label"] == "All partitions, from 2013-01-02T00 to 2013-01-31T23"
+    bar = [given for name, given in page.tags if name == "a" and "slice" in given.get("class", "").split()]
+    assert (bar[0]["title"], bar[0]["class"]) == (
+        "2013-01-02T00 – 2013-01-02T13: 2 of 14 updated",
+        "slice slice-some",
+    )
+    assert bar[1]["class"] == "slice slice-none"
+    assert "aria-current" not in bar[0]
+    assert "aria-current" in bar[-1]
+    moved = site.page(bar[0]["href"])
+    assert "2013-01-02T01: updated" in titles(moved)
+    assert "2 of 336 keys shown here updated; 3 keys in all." in moved.text
+
+
+@pytest.mark.usefixtures("long_ago")
+def test_earlier_later_and_a_date_move_the_map(site: Site) -> None:
+    page = site.page("/asset/partitions?asset=hourly&at=2013-01-10")
+    (date,) = [given for given in page.named("input") if given.get("type") == "date"]
+    assert (date["name"], date["value"], date["min"], date["max"]) == ("at", "2013-01-10", "2013-01-02", "2013-01-31")
+    (earlier, later) = [given["href"] for name, given in page.tags if name == "a" and given.get("class") == "button"]
+    assert "2013-01-02T00: updated" in titles(site.page(earlier))
+    later_page = site.page(later)
+    assert "2013-01-20T00: never updated" in titles(later_page)
+    assert site.get("/asset/partitions?asset=hourly&at=9999-12-31").status_code == 200
+
+
+@pytest.mark.usefixtures("long_ago")
+def test_a_key_moves_the_map_and_the_address_keeps_the_position(site: Site) -> None:
+    page = site.page("/asset?asset=hourly&key=2013-01-02T01")
+    (part,) = [given["hx-get"] for given in page.named("div") if given.get("id") == "partitions"]
+    shown = site.page(part)
+    (marked,) = [given for _, given in shown.tags if "cell" in given.get("class", "") and "aria-current" in given]
+    assert marked["title"] == "2013-01-02T01: updated"
+
+    at = f"/asset?asset={quote(HOURLY.uri, safe='')}&key=2013-01-02T01&at=2013-01-10T00%3A00%3A00"
+    headers = {"hx-request": "true", "hx-current-url": f"{site.base_url}/asset?asset=hourly&key=2013-01-02T01&x=1"}
+    moved = site.get("/asset/partitions?asset=hourly&at=2013-01-10", headers=headers)
+    assert moved.headers["hx-replace-url"] == at
+    (again,) = [given["hx-get"] for given in site.page(at).named("div") if given.get("id") == "partitions"]
+    assert again.endswith("&key=2013-01-02T01&at=2013-01-10T00%3A00%3A00")
+
+
+def test_the_bar_counts_months_and_years(site: Site, ledger: Ledger) -> None:
+    for number, key in enumerate(("1970-01", "1970-02", "2026-01")):
+        update(ledger, HOURLY, number, key)
+    page = site.page("/asset/partitions?asset=hourly")
+    bar = [given["title"] for name, given in page.tags if name == "a" and "slice" in given.get("class", "").split()]
+    assert sum(int(title.split()[-2]) for title in bar) == 56 * 12 + 1
+    assert sum(int(title.split()[-4]) for title in bar) == 3
 
 
 def test_keys_that_are_no_times_are_listed(site: Site, ledger: Ledger) -> None:
     for number, key in enumerate(("us", "eu/west", "a&b=c")):
         update(ledger, HOURLY, number, key)
     page = site.page("/asset/partitions?asset=hourly")
-    assert "These keys are no times" in page.text
+    assert "These keys are not times" in page.text
     assert "/asset?asset=s3%3A%2F%2Flake%2Fhourly&key=a%26b%3Dc#events" in page.links
 
 
@@ -178,21 +248,21 @@ def test_create_event_records_and_shows_what_became_of_it(make_site: MakeSite, l
     site = make_site(on_recorded=lambda: woken.append("woken"))
     answer = site.submit("/asset/events", ASSET, "/asset/events", extra='{"rows": 3}', partition_key="")
     assert answer.status_code == 303
-    (event,) = ledger.reader.events()
+    (event,) = ledger.reader.events.find()
     assert (event.uri, event.extra, event.partition_key, event.origin.kind) == (ORDERS.uri, {"rows": 3}, None, "api")
     assert answer.headers["location"] == f"/events/{event.id}"
     assert woken == ["woken"]
     page = site.page(f"/events/{event.id}")
-    assert page.rows[1].startswith("consumed audit/all Consumed by audit/all with decision")
+    assert page.rows[1].startswith("consumed audit/all Consumed, run not started")
 
 
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"extra": "{"}, "This is no JSON (line 1, column 2)"),
-        ({"extra": "[1]"}, "This is no JSON object"),
-        ({"extra": "[" * 100_000}, "This is no JSON"),
-        ({"extra": '{"x": NaN}'}, "extra is not JSON"),
+        ({"extra": "{"}, "Not valid JSON (line 1, column 2)"),
+        ({"extra": "[1]"}, "Not a JSON object"),
+        ({"extra": "[" * 100_000}, "Not valid JSON"),
+        ({"extra": '{"x": NaN}'}, "Extra.x is not JSON: it is NaN"),
         ({"extra": '{"x": "' + "y" * 70_000 + '"}'}, "the limit is 65536"),
         ({"partition_key": "   "}, "The partition key is blank"),
         ({"partition_key": "k" * 251}, "the limit is 250"),
@@ -207,7 +277,33 @@ def test_a_form_that_is_wrong_is_shown_again_with_the_reason(
     page = read(answer.text)
     assert told.lower() in page.text.lower()
     assert [given["id"] for given in page.named("dialog") if "data-open" in given] == ["create-event"]
-    assert not ledger.reader.events()
+    assert not ledger.reader.events.find()
+
+
+@pytest.mark.parametrize(
+    ("place", "dialog"), [("/asset/events", "create-event"), ("/asset/materialize", "materialize")]
+)
+def test_each_form_has_an_address(site: Site, ledger: Ledger, place: str, dialog: str) -> None:
+    deploy(ledger, "ingest/hourly", Asset("s3://lake/landing"), produces=(ORDERS,))
+    page = site.page(ASSET)
+    (opener,) = [given for given in page.named("a") if given.get("data-opens") == dialog]
+    shown = site.page(opener["href"])
+    assert opener["href"].startswith(place)
+    assert [given["id"] for given in shown.named("dialog") if "open" in given] == [dialog]
+    ids = [given["id"] for _, given in shown.tags if "id" in given]
+    assert len(ids) == len(set(ids))
+    labels = [given["for"] for given in shown.named("label") if "for" in given]
+    assert set(labels) <= set(ids)
+
+
+def test_a_refused_form_has_the_focus_on_what_is_wrong(site: Site, ledger: Ledger) -> None:
+    update(ledger, ORDERS, 0)
+    page = read(site.submit("/asset/events", ASSET, "/asset/events", extra="{}", partition_key=" ").text)
+    (focused,) = [given["name"] for _, given in page.tags if "autofocus" in given]
+    assert focused == "partition_key"
+    assert [given["action"] for given in page.named("form") if "/asset/events" in given.get("action", "")] == [
+        "/asset/events?asset=s3%3A%2F%2Flake%2Forders"
+    ]
 
 
 class FakePrefect:
@@ -259,11 +355,11 @@ def test_when_prefect_is_away_the_form_says_so(make_site: MakeSite, ledger: Ledg
     update(ledger, ORDERS, 0)
     deploy(ledger, "ingest/hourly", Asset("s3://lake/landing"), produces=(ORDERS,))
     prefect = FakePrefect()
-    prefect.error = PrefectUnreachable("Prefect does not answer", fix="Is the Prefect server up?")
+    prefect.error = PrefectUnreachable("Prefect does not answer", fix="Check that the Prefect server is running")
     site = make_site(prefect=lambda: prefect)
     answer = site.submit("/asset/materialize", ASSET, "/asset/materialize")
     assert answer.status_code == 422
-    assert "Prefect does not answer. Is the Prefect server up?" in answer.text
+    assert "Prefect does not answer. Check that the Prefect server is running" in answer.text
 
 
 def test_an_event_tells_where_it_came_from_and_every_receipt(site: Site, ledger: Ledger) -> None:
@@ -273,7 +369,7 @@ def test_an_event_tells_where_it_came_from_and_every_receipt(site: Site, ledger:
     update(ledger, ORDERS, 1, origin=Origin("task", None, run), aliases=("fresh",), metrics={"rows": 1234})
     page = site.page(f"/events/{event_id(1)}")
     assert "flow run calm-fox (ingest/hourly)" in page.text
-    assert page.rows[1].startswith("queued report/nightly Waits in the queue of report/nightly.")
+    assert page.rows[1].startswith("queued report/nightly Waits in the queue")
     assert page.rows[2].startswith("consumed audit/all")
     assert "Rows 1,234" in page.text
     assert '"password": "[redacted]"' in page.text
@@ -295,5 +391,7 @@ def test_very_many_receipts_are_on_pages_of_their_own(site: Site, ledger: Ledger
 def test_pages_link_into_prefect(site: Site, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     run = SourceFlowRun(uuid4(), "calm-fox")
     update(ledger, ORDERS, 1, origin=Origin("task", None, run))
-    monkeypatch.setattr("assetflow.ledger.reader.Reader.prefect_api_url", lambda _: "http://prefect.example:4200/api")
+    monkeypatch.setattr(
+        "assetflow.ledger.read.reader.Reader.prefect_api_url", lambda _: "http://prefect.example:4200/api"
+    )
     assert f"http://prefect.example:4200/runs/flow-run/{run.id}" in site.page(ASSET).links

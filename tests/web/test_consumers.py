@@ -9,11 +9,12 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from assetflow.api.v2 import materialize
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.schedules import AssetOrTimeSchedule
 from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Ledger
+from assetflow.operations import starting_runs
+from assetflow.patience import AskAgain
 from assetflow.prefect_io import rest
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
 from tests.web.conftest import MakeSite, Site
@@ -35,8 +36,8 @@ def test_consumers_are_listed_with_how_far_they_are(site: Site, ledger: Ledger) 
     deploy(ledger, "mixed/times", times)
     (decision,) = update(ledger, ORDERS, -5)
     run = uuid4()
-    ledger.writer.launched(decision.id, run, NOON)
-    ledger.writer.switch(consumer.id, paused=True, now=NOON)
+    ledger.writer.decisions.launched(decision.id, run, NOON)
+    ledger.writer.consumers.switch(consumer.id, paused=True, now=NOON)
 
     rows = {row.split()[0]: row for row in site.page("/consumers").rows[1:]}
     assert rows["report/nightly"] == "report/nightly orders AND customers 1 of 2 updated 1 queued – never –"
@@ -51,7 +52,7 @@ def test_consumers_are_listed_with_how_far_they_are(site: Site, ledger: Ledger) 
 def test_the_pop_up_holds_the_condition_with_the_facts(site: Site, ledger: Ledger) -> None:
     deploy(ledger, "report/nightly", ORDERS & (CUSTOMERS | HOURLY) & Asset.ref(name="nobody"))
     update(ledger, ORDERS, 0)
-    asked = [each["hx-get"] for each in site.page("/consumers").named("button") if "hx-get" in each]
+    asked = [each["hx-get"] for each in site.page("/consumers").named("a") if "hx-get" in each]
     assert asked == [f"{REPORT}/condition"]
     part = site.get(asked[0], headers={"hx-request": "true"})
     assert "<html" not in part.text
@@ -84,12 +85,12 @@ def test_a_consumer_tells_why_and_shows_queue_and_decisions(site: Site, ledger: 
     update(ledger, ORDERS, 2)
     (decision,) = update(ledger, CUSTOMERS, 3)
     run = uuid4()
-    ledger.writer.launched(decision.id, run, NOON)
-    ledger.writer.ended("Completed", NOON, flow_run_id=run)
+    ledger.writer.decisions.launched(decision.id, run, NOON)
+    ledger.writer.decisions.ended("Completed", NOON, flow_run_id=run)
     update(ledger, ORDERS, 4)
 
     page = site.page(REPORT)
-    assert "report/nightly waits since 2026-01-01 12:03:00 UTC; not updated: customers." in page.text
+    assert "report/nightly has been waiting since 2026-01-01 12:03:00 UTC; it still needs customers." in page.text
     assert any(row.startswith("2026-01-01 12:03:00 orders (2), customers Completed") for row in page.rows)
     assert any(row.startswith("orders 2026-01-01 12:04:00") and row.endswith("Remove") for row in page.rows)
     assert f"/events/{event_id(4)}" in page.links
@@ -108,19 +109,19 @@ def test_queued_events_are_removed_with_a_reason_one_or_all(site: Site, ledger: 
     for minute in (1, 2, 3):
         update(ledger, ORDERS, minute)
 
-    one = f"{REPORT}?remove={event_id(2)}"
+    one = f"{REPORT}/remove?event={event_id(2)}"
     assert "Remove one event from the queue" in site.page(one).text
     refused = site.submit(f"{REPORT}/remove", one, f"{REPORT}/remove", why=" ")
     assert refused.status_code == 422
-    assert "Say why: the receipts keep it." in read(refused.text).text
+    assert "The reason is blank. Give a reason, which is kept" in read(refused.text).text
     done = site.submit(f"{REPORT}/remove", one, f"{REPORT}/remove", why="sent <b>twice</b>")
     assert done.headers["location"] == f"{REPORT}?removed=1"
     assert "1 event was removed from the queue." in site.page(done.headers["location"]).text
-    (receipt,) = ledger.reader.receipts(event_id(2))
+    (receipt,) = ledger.reader.receipts.of_event(event_id(2))
     assert (receipt.receipt.status, receipt.receipt.why) == ("removed", "sent <b>twice</b>")
 
     assert site.submit(f"{REPORT}/remove", REPORT, f"{REPORT}/remove", why="all").headers["location"].endswith("=2")
-    assert ledger.reader.queue(consumer.id) == []
+    assert ledger.reader.queues.events(consumer.id) == []
     assert "Nothing is queued" in site.page(REPORT).text
 
 
@@ -130,7 +131,7 @@ def test_a_form_without_the_token_changes_nothing(site: Site, ledger: Ledger) ->
     answer = site.post(f"{REPORT}/remove", data={"why": "x", "key": "", "event": ""})
     assert answer.status_code == 422
     assert "nothing was changed" in read(answer.text).text
-    assert len(ledger.reader.queue(consumer.id)) == 1
+    assert len(ledger.reader.queues.events(consumer.id)) == 1
 
 
 def test_pending_partitions_and_one_of_them(site: Site, ledger: Ledger) -> None:
@@ -148,7 +149,7 @@ def test_pending_partitions_and_one_of_them(site: Site, ledger: Ledger) -> None:
     assert "1 of 24 keys received" in part.text
     action = "/consumers/daily/rollup/remove"
     assert site.submit(action, address, action, why="wrong").status_code == 303
-    assert set(ledger.reader.pending(consumer.id)) == {"2026-01-02"}
+    assert set(ledger.reader.queues.pending(consumer.id)) == {"2026-01-02"}
 
 
 class Told:
@@ -160,6 +161,9 @@ class Told:
         self.error = error
         self.times = times
         self.asked: list[tuple[str, Any]] = []
+
+    async def get(self, path: str) -> Any:
+        return await self.post(path, None)
 
     async def post(self, path: str, body: Any) -> Any:
         self.asked.append((path, body))
@@ -193,7 +197,7 @@ def test_run_now_starts_a_run_that_consumes_nothing(make_site: MakeSite, ledger:
 
 @pytest.fixture
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rest, "PAUSES_WHEN_BUSY", (0.0, 0.0))
+    monkeypatch.setattr(rest, "WHEN_BUSY", AskAgain(times=2, first_pause=0.0))
 
 
 @pytest.mark.usefixtures("no_pauses")
@@ -209,7 +213,7 @@ def test_prefect_that_is_busy_for_a_moment_is_asked_again_for_the_same_run(make_
 def test_prefect_that_takes_all_of_its_time_is_asked_once(
     make_site: MakeSite, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(materialize, "SECONDS_TO_ANSWER", 0.0)
+    monkeypatch.setattr(starting_runs, "SECONDS_TO_ANSWER", 0.0)
     deploy(ledger, "report/nightly", ORDERS)
     told = Told(PrefectUnreachable("Prefect does not answer (ReadTimeout)"))
     answer = make_site(prefect=prefect(told)).submit(f"{REPORT}/run", REPORT, f"{REPORT}/run")
@@ -227,12 +231,49 @@ def test_prefect_that_does_not_answer_is_told_at_the_form(make_site: MakeSite, l
 
 def test_the_page_says_that_a_switch_is_on_its_way(site: Site, ledger: Ledger) -> None:
     consumer = deploy(ledger, "report/nightly", ORDERS)
-    assert "Prefect was told to pause it." in site.page(f"{REPORT}?asked=pause").text
-    ledger.writer.switch(consumer.id, paused=True, now=NOON)
-    page = site.page(f"{REPORT}?asked=pause")
+    asked = site.page(f"{REPORT}?asked=pause")
+    assert "Prefect was asked to pause it." in asked.text
+    assert "Pausing" in asked.text
+    assert f"{REPORT}/switch" not in asked.hidden
+    ledger.writer.consumers.switch(consumer.id, paused=True, now=NOON)
+
+    # The address forgets what was asked, in an open page too.
+    assert site.get(f"{REPORT}?asked=pause").headers["location"] == REPORT
+    part = site.get(f"{REPORT}?asked=pause", headers={"hx-request": "true"})
+    assert part.headers["hx-replace-url"] == REPORT
+    assert "Resume" in part.text
+    page = site.page(REPORT)
     assert "Prefect was told" not in page.text
     assert "is paused: its automation is switched off" in page.text
     assert page.form(f"{REPORT}/switch")["paused"] == "no"
+
+
+def test_a_switch_that_prefect_refuses_is_told_on_the_page(make_site: MakeSite, ledger: Ledger) -> None:
+    deploy(ledger, "report/nightly", ORDERS)
+    site = make_site(prefect=prefect(Told(PrefectUnreachable("Prefect does not answer", fix="Start it"))))
+    answer = site.submit(f"{REPORT}/switch", REPORT, f"{REPORT}/switch")
+    assert answer.status_code == 503
+    page = read(answer.text)
+    assert "Nothing was changed. Prefect does not answer. Start it" in page.text
+    assert "Why it runs, or does not" in page.text
+    assert site.get(f"{REPORT}/switch").headers["location"] == REPORT
+
+
+@pytest.mark.parametrize(("place", "dialog"), [("run", "run-now"), ("remove", "remove")])
+def test_each_form_of_a_consumer_has_an_address(site: Site, ledger: Ledger, place: str, dialog: str) -> None:
+    deploy(ledger, "report/nightly", ORDERS)
+    page = site.page(f"{REPORT}/{place}")
+    assert [given["id"] for given in page.named("dialog") if "open" in given] == [dialog]
+    assert page.title.startswith("report/nightly")
+
+
+def test_a_sentence_fits_its_condition(site: Site, ledger: Ledger) -> None:
+    deploy(ledger, "all/one", ORDERS & CUSTOMERS)
+    deploy(ledger, "any/one", ORDERS | CUSTOMERS)
+    assert "Runs when orders AND customers were updated" in site.page("/consumers/all/one").text
+    anyone = site.page("/consumers/any/one").text
+    assert "Runs when orders OR customers was updated" in anyone
+    assert "it still needs orders or customers" in anyone
 
 
 BAD = "<img src=x onerror=alert(1)>{{7*7}}\x1b[31m\u202e"

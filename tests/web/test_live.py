@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
 
 from assetflow.api.backend import Backend
+from assetflow.evaluator.liveness import SILENT, STOPPED
 from assetflow.ledger import Ledger
-from assetflow.ledger.lease import Holder
+from assetflow.ledger.lease.lease import Holder
 from assetflow.web import live as live_module
 from assetflow.web.live import Change, Live
-from assetflow.web.state import troubles_of
+from assetflow.web.troubles import troubles_of
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, update
 from tests.web.conftest import MakeSite
 
@@ -54,7 +55,7 @@ async def looked(live: Live) -> None:
 
 
 async def test_what_came_between_a_page_and_its_stream_is_told(live: Live, ledger: Ledger) -> None:
-    before = ledger.reader.newest()
+    before = ledger.reader.feed.end()
     update(ledger, ORDERS, 1)
     first, second = live.changes(before), live.changes(before)
     async with asyncio.timeout(SOON):
@@ -72,7 +73,7 @@ async def test_what_came_between_a_page_and_its_stream_is_told(live: Live, ledge
 
 async def test_a_page_that_has_seen_all_is_told_nothing(live: Live, ledger: Ledger) -> None:
     update(ledger, ORDERS, 1)
-    newest = ledger.reader.newest()
+    newest = ledger.reader.feed.end()
     async with listening(live):
         await looked(live)
         stream = live.changes(newest)
@@ -122,21 +123,27 @@ async def test_one_look_serves_all_pages(live: Live, ledger: Ledger) -> None:
             assert "events" in change.kinds
 
 
-def test_a_page_says_since_when_the_evaluator_is_down(make_site: MakeSite, ledger: Ledger) -> None:
-    assert "No evaluator works on this ledger" in make_site().page("/assets").text
-    ledger.writer.acquire_lease(Holder.this_process(uuid4()), NOON)
-    assert "evaluator" not in make_site().page("/assets").text
-    page = make_site(now=lambda: NOON + timedelta(minutes=7)).page("/assets")
-    assert "The evaluator is down since 7 min ago" in page.text
+def test_a_page_says_why_nobody_evaluates_and_since_when(make_site: MakeSite, ledger: Ledger) -> None:
+    site = make_site(now=lambda: datetime.now(UTC))
+    assert f"{STOPPED.reason}. Updates and decisions wait" in site.page("/assets").text
+    here, elsewhere = Holder.this_process(uuid4()), Holder(uuid4(), "elsewhere", 1)
+    ledger.writer.lease.acquire(here)
+    assert "evaluator" not in site.page("/assets").text
+    ledger.writer.lease.acquire(here, datetime.now(UTC) - timedelta(minutes=7))
+    assert SILENT.reason in site.page("/assets").text
+    ledger.writer.lease.release(here)
+    ledger.writer.lease.acquire(elsewhere, datetime.now(UTC) - timedelta(minutes=7))
+    assert STOPPED.reason in site.page("/assets").text
+    assert "Last sign of life: 7 min ago" in site.page("/assets").text
 
 
 def test_a_page_says_that_prefect_cannot_be_reached(make_site: MakeSite, ledger: Ledger) -> None:
-    ledger.writer.acquire_lease(Holder.this_process(uuid4()), NOON)
+    ledger.writer.lease.acquire(Holder.this_process(uuid4()))
     site = make_site(troubles=lambda: {"launching": "Prefect does not answer", "times": "something else"})
     page = site.page("/assets")
     assert "Prefect cannot be reached. Runs wait until it answers. Prefect does not answer" in page.text
-    assert "Trouble with: times. something else" in page.text
+    assert "Trouble with times. something else" in page.text
 
 
 def test_troubles_are_those_of_the_ledger(ledger: Ledger) -> None:
-    assert [each.title for each in troubles_of(Backend(ledger))] == ["No evaluator works on this ledger"]
+    assert [each.title for each in troubles_of(Backend(ledger))] == [STOPPED.reason]

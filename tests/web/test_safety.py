@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from assetflow.api.keys import Keys
 from assetflow.api.security import Access
 from assetflow.core.assets import Asset
 from assetflow.core.events import Origin, SourceFlowRun, SourceTaskRun
@@ -24,7 +25,7 @@ ASSET = "/asset?asset=orders"
 @pytest.fixture
 def locked(make_site: MakeSite, ledger: Ledger) -> Site:
     update(ledger, ORDERS, 0)
-    return make_site(Access(KEY))
+    return make_site(Access(Keys(KEY)))
 
 
 def log_in(site: Site, key: str = KEY, following: str = "/assets"):
@@ -49,7 +50,7 @@ def test_the_cookie_is_not_the_key_and_scripts_cannot_read_it(locked: Site) -> N
 def test_a_wrong_key_opens_nothing(locked: Site) -> None:
     answer = log_in(locked, "a-long-random-texT")
     assert answer.status_code == 401
-    assert "This is not the key." in answer.text
+    assert "The key is wrong." in answer.text
     assert locked.get("/assets").status_code == 303
     assert locked.get("/api/v1/assets").status_code == 401
 
@@ -118,7 +119,7 @@ def test_forms_of_other_pages_change_nothing(
     fields = {name: token if value == "OK" else value for name, value in fields.items()}
     answer = site.post("/asset/events", data={"asset": "orders"} | fields, headers=headers)
     assert answer.status_code == status
-    assert len(ledger.reader.events()) == (status == 303)
+    assert len(ledger.reader.events.find()) == (status == 303)
 
 
 def test_a_token_of_before_the_login_does_not_hold_after_it(locked: Site) -> None:
@@ -204,9 +205,9 @@ def test_a_failure_is_a_page_without_a_traceback(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("assetflow.ledger.reader.Reader.lease", fail)
+    monkeypatch.setattr("assetflow.ledger.read.reader.Reader.evaluators", fail)
     with caplog.at_level(logging.CRITICAL, "assetflow.web"):
         answer = site.get("/assets")
     assert answer.status_code == status
     assert "Traceback" not in answer.text
-    assert "<h2>" in answer.text
+    assert "<h1>" in answer.text

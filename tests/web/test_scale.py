@@ -12,11 +12,11 @@ from tests.web.conftest import Site
 
 HUB = Asset("s3://lake/hub", name="hub")
 PAGES = {
-    "/assets": 12,
-    "/assets?search=lake&sort=updated": 12,
-    "/asset?asset=hub": 13,
-    "/asset/partitions?asset=hub": 9,
-    f"/events/{event_id(0)}": 9,
+    "/assets": 13,
+    "/assets?search=lake&sort=updated": 13,
+    "/asset?asset=hub": 14,
+    "/asset/partitions?asset=hub": 10,
+    f"/events/{event_id(0)}": 10,
 }
 
 

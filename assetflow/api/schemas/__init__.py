@@ -1,1 +1,1 @@
-"""The shapes of requests and answers, as the OpenAPI document describes them."""
+"""The schemas of requests and responses, which the OpenAPI document describes."""

@@ -1,4 +1,4 @@
-"""Airflow's shapes: field for field those that its client reads."""
+"""Airflow's schemas: the same fields that its client reads."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class AssetsOut(BaseModel):
 
 
 class RunOfEvent(BaseModel):
-    """A run that consumed the event; it is `triggering` if this event was the newest that the run consumed."""
+    """A run that consumed the event. `triggering` is true if this event was the newest that the run consumed."""
 
     run_id: str
     dag_id: str
@@ -104,11 +104,11 @@ class AssetEventIn(BaseModel):
     asset_id: Annotated[int, Field(ge=0, le=LARGEST)]
     extra: Extra = Field(default_factory=dict)
     partition_key: Annotated[str, Field(max_length=250)] | None = None
-    access_control: Extra | None = Field(default=None, description="Airflow's teams; taken and not used.")
+    access_control: Extra | None = Field(default=None, description="Airflow's teams; accepted and ignored.")
 
 
 class QueuedEventOut(BaseModel):
-    """That a Dag has events of an asset queued; `created_at` is when the oldest of them occurred."""
+    """The queued events of one asset for one Dag. `created_at` is when the oldest of them occurred."""
 
     asset_id: int
     dag_id: str
@@ -122,18 +122,18 @@ class QueuedEventsOut(BaseModel):
 
 
 class MaterializeIn(BaseModel):
-    """How the run that makes the asset is to be."""
+    """The parameters of the run that makes the asset."""
 
     model_config = {"json_schema_extra": {"examples": [{"conf": {"full": True}}]}}
 
     dag_run_id: Text | None = Field(default=None, description="The run's name and idempotency key.")
     conf: Extra | None = Field(default=None, description="The run's parameters.")
-    note: Text | None = Field(default=None, description="Taken and not used.")
+    note: Text | None = Field(default=None, description="Accepted and ignored.")
     partition_key: Annotated[str, Field(min_length=1, max_length=250)] | None = None
-    logical_date: Moment | None = Field(default=None, description="Taken and not used.")
-    data_interval_start: Moment | None = Field(default=None, description="Taken and not used.")
-    data_interval_end: Moment | None = Field(default=None, description="Taken and not used.")
-    run_after: Moment | None = Field(default=None, description="When the run is to start.")
+    logical_date: Moment | None = Field(default=None, description="Accepted and ignored.")
+    data_interval_start: Moment | None = Field(default=None, description="Accepted and ignored.")
+    data_interval_end: Moment | None = Field(default=None, description="Accepted and ignored.")
+    run_after: Moment | None = Field(default=None, description="When the run should start.")
 
 
 class DagVersionOut(BaseModel):

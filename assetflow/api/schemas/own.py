@@ -1,4 +1,4 @@
-"""assetflow's own shapes. Explanations are those of the core, which says what is in them."""
+"""The schemas of assetflow's own API. The core defines the fields of explanations."""
 
 from __future__ import annotations
 
@@ -26,28 +26,29 @@ class EventIn(BaseModel):
         },
     )
 
-    uri: Text = Field(description="The asset.")
+    uri: Text = Field(description="The asset's URI.")
     name: Text | None = Field(default=None, description="A readable name of the asset.")
     group: Annotated[Text, Field(max_length=250)] = Field(default="", description="A label that lists sort by.")
-    extra: Extra = Field(default_factory=dict, description="What there is to say: at most 64 KiB and 50 levels.")
+    extra: Extra = Field(default_factory=dict, description="Details of the update: at most 64 KiB and 50 levels.")
     partition_key: Annotated[str, Field(max_length=250)] | None = None
     aliases: Annotated[list[Text], Field(max_length=100)] = Field(default_factory=list[str])
     id: Annotated[Text, Field(min_length=1, max_length=250)] | None = Field(
-        default=None, description="Idempotency key: a UUID is the event's id, another text stands for one."
+        default=None,
+        description="Idempotency key: the event's id, or any text to derive the id from.",
     )
-    occurred: Moment | None = Field(default=None, description="When it was updated; now if nothing is said.")
-    by: Annotated[Text, Field(max_length=250)] = Field(default="", description="Who says so.")
+    occurred: Moment | None = Field(default=None, description="When the asset was updated; now if not given.")
+    by: Annotated[Text, Field(max_length=250)] = Field(default="", description="Who reports the update.")
 
 
 class EventsIn(BaseModel):
-    """Updates to record, as one recording: all that are as they have to be, and then one pass."""
+    """Updates to record. All valid ones become one recording, followed by one pass of the consumers."""
 
-    # Each is validated on its own, so that one that is wrong does not keep the others out.
+    # The route validates each event on its own, so that a wrong one does not keep the others out.
     events: Annotated[list[SkipValidation[EventIn]], Field(min_length=1, max_length=10_000)]
 
 
 class ItemOut(BaseModel):
-    """What became of one update: `recorded`, `known` (it was recorded before), or `refused` with the reason."""
+    """The status of one update: `recorded`, `known` (it was recorded before), or `refused` with the reason."""
 
     index: int
     status: Literal["recorded", "known", "refused"]
@@ -77,13 +78,13 @@ class RecordedOut(BaseModel):
 
 
 class Open(BaseModel):
-    """An object that may have more fields than are named."""
+    """An object that may have more fields than the schema names."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class EventOut(Open):
-    """An event as it travels everywhere; what is empty is left out."""
+    """An event, without its empty fields."""
 
     id: UUID
     uri: str
@@ -101,7 +102,7 @@ class EventOut(Open):
 
 
 class Page(BaseModel):
-    next: int | str | None = Field(description="Asks for the page behind; none behind the last one.")
+    next: int | str | None = Field(description="The cursor of the next page; null on the last one.")
 
 
 class EventsPage(Page):
@@ -197,8 +198,9 @@ class ConsumerListed(Open):
     updated: int
     queued: int
     pending_keys: int | None
-    paused: bool
-    held: bool
+    paused: bool = Field(description="Its automation is switched off.")
+    held: bool = Field(description="Its deployment is paused.")
+    active: bool = Field(description="It is neither paused nor held.")
 
 
 class ConsumersPage(Page):
@@ -270,6 +272,20 @@ class DecisionTold(Open):
 class ReplayedOut(BaseModel):
     decision: UUID
     status: Literal["waiting"]
+
+
+class GiveUpIn(BaseModel):
+    """The reason to give up a decision."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"why": "its extra cannot be sent"}]})
+
+    why: Annotated[Text, Field(min_length=1, max_length=1000)] = Field(description="The reason; the decision shows it.")
+    by: Annotated[Text, Field(max_length=250)] = Field(default="api", description="Who gives it up.")
+
+
+class GivenUpOut(BaseModel):
+    decision: UUID
+    status: Literal["undeliverable"]
 
 
 class HealthOut(BaseModel):

@@ -1,4 +1,4 @@
-"""assetflow's own paths."""
+"""assetflow's own paths, `/api/v1`."""
 
 from fastapi import APIRouter
 

@@ -1,4 +1,4 @@
-"""Assets: listed, found by URI or name, with what surrounds them."""
+"""List assets, find one by its URI or name, and show the graph around it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query
 
 from assetflow.api.backend import TheReader
 from assetflow.api.paging import Limit, Offset, Text, page
+from assetflow.api.params import NamedAsset
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.own import AssetOut, AssetsPage, GraphOut, NameOut
@@ -15,15 +16,13 @@ from assetflow.core.explanation.words import iso
 from assetflow.core.lineage import DATA, SCHEDULING, EdgeKind, Node, neighbourhood
 from assetflow.core.redaction import redact
 from assetflow.errors import InvalidCall, UnknownAsset
-from assetflow.ledger.catalog import AssetQuery, AssetUsers, ListedAsset
-from assetflow.ledger.lookup import find_uri
-from assetflow.ledger.reader import Reader
+from assetflow.ledger.read.assets import AssetFilter, AssetUsers, ListedAsset
+from assetflow.ledger.read.reader import Reader
+from assetflow.operations.lookup import find_uri
 
 router = APIRouter(tags=["assets"], route_class=EtagRoute)
 
 MOST_NODES = 500
-
-Asked = Annotated[Text, Query(min_length=1, description="The asset's URI, or its name.", examples=["s3://shop/orders"])]
 
 
 @router.get("/assets", response_model=AssetsPage, responses=answers())
@@ -34,66 +33,66 @@ def list_assets(
     offset: Offset = 0,
     limit: Limit = 100,
 ) -> Json:
-    """Assets by URI. To page on, give `next` as `offset`."""
-    query = AssetQuery(search=search, group=group)
-    found, total = reader.catalog.assets(query, [("uri", False)], limit=limit, offset=offset)
-    users = reader.catalog.users_of([each.record for each in found])
+    """List assets by URI. For the next page, give `next` as `offset`."""
+    query = AssetFilter(search=search, group=group)
+    found, total = reader.assets.page(query, [("uri", False)], limit=limit, offset=offset)
+    users = reader.assets.users_of([each.record for each in found])
     items = [asset_to_json(each, users[each.record.uri]) for each in found]
     more = offset + len(items) if offset + len(items) < total and items else None
     return Json({**page(items, more), "total": total})
 
 
 @router.get("/asset", response_model=AssetOut, responses=answers(404))
-def get_asset(reader: TheReader, asset: Asked) -> Json:
-    """One asset, by URI or name; of an unknown one the nearest matches are told."""
+def get_asset(reader: TheReader, asset: NamedAsset) -> Json:
+    """Return one asset, by its URI or name. For an unknown one, the error names similar assets."""
     uri = find_uri(reader, asset)
-    found = reader.catalog.asset(uri=uri)
+    found = reader.assets.get(uri=uri)
     if found is None:
         raise UnknownAsset(f"no asset is called {asset!r}", where="query.asset")
-    return Json(asset_to_json(found, reader.catalog.users_of([found.record])[uri]))
+    return Json(asset_to_json(found, reader.assets.users_of([found.record])[uri]))
 
 
 @router.get("/lineage", response_model=GraphOut, responses=answers(404))
 def get_lineage(
     reader: TheReader,
     asset: Annotated[Text, Query(description="The asset's URI, or its name.", examples=["s3://shop/orders"])] = "",
-    node: Annotated[Text, Query(description="Any node, by the id that it has in these answers.")] = "",
-    depth: Annotated[int, Query(ge=0, le=100, description="How many edges away.")] = 2,
-    scheduling: Annotated[bool, Query(description="With edges that start flows.")] = True,
-    data: Annotated[bool, Query(description="With edges of data: what flows produce and read.")] = True,
-    limit: Annotated[int, Query(ge=1, le=MOST_NODES, description="At most so many nodes, the nearest.")] = 200,
+    node: Annotated[Text, Query(description="Any node, by its id in these answers.")] = "",
+    depth: Annotated[int, Query(ge=0, le=100, description="The largest number of edges from the start.")] = 2,
+    scheduling: Annotated[bool, Query(description="Include edges that start flows.")] = True,
+    data: Annotated[bool, Query(description="Include edges of data: what flows produce and read.")] = True,
+    limit: Annotated[int, Query(ge=1, le=MOST_NODES, description="The largest number of nodes, nearest first.")] = 200,
 ) -> Json:
-    """The graph around an asset: flows that it starts, that make and read it, and what comes of them.
+    """Return the graph around an asset: the flows that it starts, that make it and that read it, and their assets.
 
-    Name the `asset`, or the `node` of an answer to go on from there.
+    Name the `asset`, or a `node` of an earlier answer to continue from there.
     """
     kinds: set[EdgeKind] = {*(SCHEDULING if scheduling else ()), *(DATA if data else ())}
     start = _start(reader, asset, node)
-    return Json(neighbourhood(reader.edges_of, start, depth, kinds=kinds, most=limit).as_json())
+    return Json(neighbourhood(reader.lineage.edges_of, start, depth, kinds=kinds, most=limit).as_json())
 
 
 def _start(reader: Reader, asset: str, node: str) -> Node:
     if bool(asset) == bool(node):
-        raise InvalidCall("the graph is that around an asset or a node", where="query.asset", fix="Give one of them")
+        raise InvalidCall("the graph needs either an asset or a node", where="query.asset", fix="Give one of them")
     found = Node.from_json(node) if node else Node("asset", asset)
     if found is None:
-        raise InvalidCall(f"{node!r} is no node", where="query.node", fix="Give an id of the answer, flow:report/daily")
+        raise InvalidCall(f"{node!r} is not a node", where="query.node", fix="Give an id from an answer")
     return Node("asset", find_uri(reader, found.value)) if found.kind == "asset" else found
 
 
 @router.get("/names/{name:path}", response_model=NameOut, responses=answers(404))
 def get_owner(name: Text, reader: TheReader) -> Json:
-    """The URI that a name belongs to."""
-    uri = reader.owner_of(name)
+    """Return the URI that a name belongs to."""
+    uri = reader.assets.owner_of(name)
     if uri is None:
         raise UnknownAsset(
-            f"no asset is named {name!r}", where="path.name", fix="Ask /api/v1/asset for what is near it"
+            f"no asset is named {name!r}", where="path.name", fix="GET /api/v1/asset names similar assets"
         )
     return Json({"name": name, "uri": uri})
 
 
 def asset_to_json(found: ListedAsset, users: AssetUsers) -> dict[str, object]:
-    """An asset with what surrounds it."""
+    """Return an asset as JSON, with the flows that make, read and run on it."""
     record = found.record
     return {
         "id": record.id,

@@ -1,4 +1,4 @@
-"""Decisions and runs: why each exists."""
+"""List and explain decisions and runs, replay a decision or give one up."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from assetflow.api.backend import TheBackend, TheReader
 from assetflow.api.paging import LARGEST, Limit, Text, following, page
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
-from assetflow.api.schemas.own import DecisionsPage, DecisionTold, ReplayedOut
-from assetflow.errors import UnknownEvent
-from assetflow.ledger.explanations import decision_explanation, run_explanation
-from assetflow.ledger.lookup import find_consumer
+from assetflow.api.schemas.own import DecisionsPage, DecisionTold, GivenUpOut, GiveUpIn, ReplayedOut
+from assetflow.errors import places
+from assetflow.ledger.read.explanations import decision_explanation, run_explanation
 from assetflow.ledger.records import DecisionStatus
+from assetflow.operations import decisions
+from assetflow.operations.decisions import decision_with
+from assetflow.operations.lookup import find_consumer
 
 router = APIRouter(tags=["decisions"], route_class=EtagRoute)
 
@@ -25,37 +27,43 @@ def list_decisions(
     reader: TheReader,
     consumer: Annotated[Text | None, Query(description="Of this consumer: `flow/deployment`, or an id.")] = None,
     status: DecisionStatus | None = None,
-    before: Annotated[int | None, Query(ge=0, le=LARGEST, description="The `next` of the page before.")] = None,
+    before: Annotated[int | None, Query(ge=0, le=LARGEST, description="The `next` of the previous page.")] = None,
     limit: Limit = 100,
 ) -> Json:
-    """Decisions, the newest first, with what became of each."""
+    """List decisions, newest first, with their runs."""
     number = None if consumer is None else find_consumer(reader, consumer).consumer.id
-    found = reader.decisions(consumer=number, status=status, before=before, limit=limit)
+    found = reader.decisions.find(consumer=number, status=status, before=before, limit=limit)
     items = [each.as_json() for each in found]
     return Json(page(items, following(items, limit, "number")))
 
 
 @router.get("/decisions/{decision_id}", response_model=DecisionTold, responses=answers(404))
 def explain_decision(decision_id: UUID, reader: TheReader) -> Json:
-    """Why a decision was made: what it consumed, which event completed the condition, and its run.
+    """Explain a decision: the events that it consumed, the one that completed the condition, and its run.
 
-    Of more than 1,000 events the oldest are told, and the one that completed the condition.
+    Of more than 1,000 events, the answer has the oldest and the one that completed the condition.
     """
-    record = reader.decision(decision_id)
-    if record is None:
-        raise UnknownEvent(f"there is no decision {decision_id}", where="path.decision_id")
+    with places(decision="path.decision_id"):
+        record = decision_with(reader, decision_id)
     return Json(decision_explanation(reader, record).as_json())
 
 
 @router.post("/decisions/{decision_id}/replay", response_model=ReplayedOut, responses=answers(404, 415))
 def replay(decision_id: UUID, backend: TheBackend) -> Json:
-    """Let an undeliverable decision wait for its run again (4.6)."""
-    backend.ledger.writer.replay(decision_id)
-    backend.on_recorded()
+    """Make an undeliverable decision wait for its run again (4.6)."""
+    decisions.replay(backend, [decision_id])
     return Json({"decision": str(decision_id), "status": "waiting"})
+
+
+@router.post("/decisions/{decision_id}/give-up", response_model=GivenUpOut, responses=answers(404, 415))
+def give_up(decision_id: UUID, wanted: GiveUpIn, backend: TheBackend) -> Json:
+    """Give up a decision that waits for its run, so that later decisions of its consumer can go ahead (4.6)."""
+    with places(why="body.why"):
+        decisions.give_up(backend, decision_id, by=wanted.by, why=wanted.why)
+    return Json({"decision": str(decision_id), "status": "undeliverable"})
 
 
 @router.get("/runs/{flow_run_id}", response_model=DecisionTold, responses=answers(404))
 def explain_run(flow_run_id: UUID, reader: TheReader) -> Json:
-    """Why a flow run exists: the decision that started it."""
+    """Explain why a flow run was started: return the decision that started it."""
     return Json(run_explanation(reader, flow_run_id).as_json())

@@ -1,4 +1,4 @@
-"""Whether it lives, whether it works, and what ledger it is."""
+"""Health, readiness, and the size of the ledger."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.own import HealthOut, LedgerOut, ReadyOut
 from assetflow.core.explanation.words import iso
-from assetflow.ledger.lease import Lease
+from assetflow.evaluator.liveness import downtime
+from assetflow.evaluator.process.held_up import held_up
+from assetflow.ledger.lease.lease import Lease
 
 router = APIRouter(tags=["health"], route_class=EtagRoute)
-# The same two where load balancers and orchestrators look for them.
+# The same two routes, at the paths where load balancers and orchestrators look for them.
 plain = APIRouter(include_in_schema=False)
 
 
 @plain.get("/health")
 @router.get("/health", response_model=HealthOut, responses=answers())
 def health() -> Json:
-    """That this process answers; needs no key, and says nothing else."""
+    """Answer that this process is alive. Needs no key."""
     return Json({"status": "ok"})
 
 
@@ -28,11 +30,16 @@ def health() -> Json:
     "/ready", response_model=ReadyOut, responses=answers() | {503: {"model": ReadyOut, "description": "Not ready"}}
 )
 def ready(backend: TheBackend) -> Json:
-    """Whether updates lead to runs: the ledger can be read, an evaluator is alive and reaches Prefect."""
-    lease = backend.ledger.reader.lease()
-    troubles = [f"{name}: {reason}" for name, reason in backend.troubles().items()]
-    if lease is None or lease.expires < backend.now():
-        troubles.append("no evaluator works on this ledger; start one with `assetflow server start`")
+    """Check that updates lead to runs: the ledger can be read, and an evaluator is alive and reaches Prefect."""
+    evaluators = backend.ledger.reader.evaluators()
+    found, lease = backend.troubles(), evaluators.lease
+    down = downtime(evaluators)
+    if down is None:
+        # The evaluator may be another process, which writes its troubles to the ledger.
+        found = {each.name: each.reason for each in held_up(backend.ledger.reader)} | found
+    troubles = [f"{name}: {reason}" for name, reason in found.items()]
+    if down is not None:
+        troubles.append(str(down))
     document = {
         "status": "not ready" if troubles else "ready",
         "problems": troubles,
@@ -43,7 +50,7 @@ def ready(backend: TheBackend) -> Json:
 
 @router.get("/ledger", response_model=LedgerOut, responses=answers())
 def ledger(reader: TheReader) -> Json:
-    """The ledger in numbers."""
+    """Return the size and the state of the ledger."""
     status = reader.status()
     url = reader.prefect_api_url()
     return Json(

@@ -1,4 +1,4 @@
-"""Partitions of assets: which keys were updated, and when."""
+"""List the partitions of an asset: the keys that were updated, and when."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from fastapi import APIRouter, Query
 
 from assetflow.api.backend import TheReader
 from assetflow.api.paging import Limit, following, page
+from assetflow.api.params import NamedAsset
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.own import PartitionsPage
-from assetflow.api.v1.assets import Asked
 from assetflow.core.explanation.words import iso
-from assetflow.ledger.lookup import find_uri
+from assetflow.operations.lookup import find_uri
 
 router = APIRouter(tags=["assets"], route_class=EtagRoute)
 
@@ -21,12 +21,12 @@ router = APIRouter(tags=["assets"], route_class=EtagRoute)
 @router.get("/partitions", response_model=PartitionsPage, responses=answers(404))
 def list_partitions(
     reader: TheReader,
-    asset: Asked,
-    after: Annotated[str, Query(max_length=250, description="The `next` of the page before.")] = "",
+    asset: NamedAsset,
+    after: Annotated[str, Query(max_length=250, description="The `next` of the previous page.")] = "",
     limit: Limit = 100,
 ) -> Json:
-    """The partitions of an asset by key: how often each was updated, and when last."""
-    found = reader.catalog.partitions(find_uri(reader, asset), after=after, limit=limit)
+    """List the partitions of an asset by key: how often each was updated, and when last."""
+    found = reader.partitions.page(find_uri(reader, asset), after=after, limit=limit)
     items: list[dict[str, object]] = [
         {
             "key": each.key,

@@ -1,4 +1,4 @@
-"""Events by URI: one or thousands in one POST, each with an idempotency key, durable when answered."""
+"""Record events by URI: up to thousands in one POST, each with an idempotency key, durable when answered."""
 
 from __future__ import annotations
 
@@ -13,23 +13,21 @@ from fastapi import APIRouter
 from pydantic import ValidationError
 
 from assetflow.api.backend import Backend, TheBackend
-from assetflow.api.inputs import make_event, with_warnings
+from assetflow.api.posted_events import make_event, with_warnings
 from assetflow.api.problems import answers, field_errors
 from assetflow.api.responses import Json
 from assetflow.api.schemas.own import EventIn, EventsIn, RecordedOut
 from assetflow.core.assets import Asset
-from assetflow.core.consumers import Decision
-from assetflow.core.events import AssetEvent, Recording, canonical_json
+from assetflow.core.events import AssetEvent, Recording
 from assetflow.errors import AssetflowError, InvalidEvent, TooLarge
+from assetflow.operations.recording import Recorded, keep_refused, record
 
 router = APIRouter(tags=["events"])
-
-_SHOWN = 1000
 
 
 @dataclass
 class _Item:
-    """One update of a POST: an event, or why it is none."""
+    """One update of a POST: its event, or the error in it."""
 
     index: int
     given: object
@@ -43,21 +41,20 @@ _NONE = {"model": RecordedOut, "description": "All were refused"}
 
 @router.post("/events", response_model=RecordedOut, responses=answers(413, 415) | {207: _SOME, 422: _NONE})
 def record_events(body: EventsIn, backend: TheBackend) -> Json:
-    """Record updates. All that are as they have to be are one recording, followed by one pass of the consumers.
+    """Record updates. All valid ones become one recording, followed by one pass of the consumers.
 
-    When this answers, they are durable. Each is reported: `recorded`, `known` (its id was recorded before, nothing
-    changes) or `refused` with the reason. The status is 207 if some were refused, and 422 with the same document if all
-    were. Sending the same request again, with ids, is safe.
+    The updates are durable when this answers. The answer has the status of each: `recorded`, `known` (its id was
+    recorded before, nothing changes) or `refused` with the reason. If another ledger has taken over from this one, the
+    updates are recorded in Prefect for that ledger, and a warning says so. The HTTP status is 207 if some were refused,
+    and 422 with the same document if all were. It is safe to send the same request again, with ids.
     """
     now = backend.now()
     items, general = with_warnings(lambda: [_read(number, each, now) for number, each in enumerate(body.events)])
     good = [item.event for item in items if item.event is not None]
-    recorded, decisions, told = _record(backend, good, now) if good else ([], [], [])
+    recorded = record(backend, Recording(uuid4(), tuple(good))) if good else Recorded([])
     for item in items:
-        _keep_refused(backend, item, now)
-    if decisions:
-        backend.on_recorded()
-    document = _document(items, recorded, _names(backend, decisions), [*general, *told])
+        _keep_refused(backend, item)
+    document = _document(items, recorded, general)
     status = 200 if document["refused"] == 0 else 207 if good else 422
     return Json(document, status)
 
@@ -93,47 +90,38 @@ def _event(wanted: EventIn, now: datetime) -> AssetEvent:
     )
 
 
-def _record(
-    backend: Backend, events: Sequence[AssetEvent], now: datetime
-) -> tuple[list[AssetEvent], list[Decision], list[str]]:
-    recording = Recording(uuid4(), tuple(events))
-    recorded, decisions = backend.ledger.writer.record([recording], now)[0]
-    return recorded.events, decisions, recorded.warnings
-
-
-def _keep_refused(backend: Backend, item: _Item, now: datetime) -> None:
-    """What is no event is kept with the reason (2.6), unless it is too large to be kept at all."""
+def _keep_refused(backend: Backend, item: _Item) -> None:
+    """Keep an update that is not an event, with the reason, unless it is too large to keep. Contract 2.6."""
     if item.error is not None and not isinstance(item.error, TooLarge):
-        backend.ledger.writer.refuse(_storable(item.given), str(item.error), item.error.rule, "api", None, now)
+        keep_refused(backend, item.given, item.error)
 
 
-def _storable(given: object) -> object:
-    """What was given, as the ledger can keep it: a number that JSON has no form for becomes text."""
-    try:
-        canonical_json(given)
-    except (ValueError, RecursionError):
-        return {"given": repr(given)[:_SHOWN]}
-    return given
-
-
-def _document(
-    items: Sequence[_Item], recorded: Sequence[AssetEvent], decisions: list[dict[str, object]], warnings: list[str]
-) -> dict[str, object]:
-    new = {event.id: event for event in recorded}
+def _document(items: Sequence[_Item], recorded: Recorded, warnings: Sequence[str]) -> dict[str, object]:
+    new = {event.id: event for event in recorded.events}
+    decisions = [
+        {"decision": str(decision.id), "consumer": consumer, "target_key": decision.target_key}
+        for consumer, decision in recorded.decisions
+    ]
     reported = [_report(item, new) for item in items]
     counts = Counter(str(each["status"]) for each in reported)
     document: dict[str, object] = {status: counts[status] for status in ("recorded", "known", "refused")}
-    return document | {"items": reported, "decisions": decisions, "warnings": warnings}
+    return document | {"items": reported, "decisions": decisions, "warnings": [*warnings, *recorded.warnings]}
 
 
 def _report(item: _Item, new: dict[UUID, AssetEvent]) -> dict[str, object]:
-    """What became of one update. The same id twice in one POST is recorded once, and known the second time."""
+    """Return the status of one update. The same id twice in one POST is `recorded` once, then `known`."""
     if item.event is None:
         error = item.error
         assert error is not None
-        told = {"code": error.code, "field": error.where, "error": error.message, "fix": error.fix, "rule": error.rule}
+        about = {
+            "code": error.code,
+            "field": error.where,
+            "error": error.message,
+            "fix": error.fix,
+            "rule": error.rule,
+        }
         refused: dict[str, object] = {"index": item.index, "status": "refused"}
-        return refused | {key: value for key, value in told.items() if value}
+        return refused | {key: value for key, value in about.items() if value}
     event = new.pop(item.event.id, None)
     report: dict[str, object] = {
         "index": item.index,
@@ -142,16 +130,3 @@ def _report(item: _Item, new: dict[UUID, AssetEvent]) -> dict[str, object]:
         "uri": item.event.uri,
     }
     return report if event is None else report | {"sequence": event.sequence}
-
-
-def _names(backend: Backend, decisions: Sequence[Decision]) -> list[dict[str, object]]:
-    names = {number: _name(backend, number) for number in {decision.consumer for decision in decisions}}
-    return [
-        {"decision": str(each.id), "consumer": names[each.consumer], "target_key": each.target_key}
-        for each in decisions
-    ]
-
-
-def _name(backend: Backend, number: int) -> str:
-    record = backend.ledger.reader.consumer_numbered(number)
-    return "" if record is None else record.consumer.name

@@ -1,4 +1,4 @@
-"""Simulating a scenario for somebody else: limited in size, time and memory, in a process of its own."""
+"""Run a client's scenario in a process of its own, with limits on its size, time and memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _EXAMPLE = {
 
 @router.post("/simulate", response_model=dict[str, Any], responses=answers(413, 415))
 async def simulate(scenario: Annotated[dict[str, Any], Body(examples=[_EXAMPLE])], backend: TheBackend) -> Json:
-    """What schedules would do with events: a scenario in the format of `assetflow simulate`. No code of a user runs."""
+    """Show what schedules would do with events: takes a scenario of `assetflow simulate`, and runs no user's code."""
     _check_size(scenario)
     async with backend.simulations:
         return Json(await _in_process(scenario))
@@ -50,12 +50,12 @@ async def _in_process(scenario: Mapping[str, Any]) -> dict[str, Any]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "assetflow.api.simulating",
+        "assetflow.api.simulation_process",
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
         cwd=Path(assetflow.__file__).parent.parent,
-        # Nothing of the server's environment: no key, no address, no password.
+        # The process gets nothing of the server's environment: no key, no address, no password.
         env={"PYTHONUTF8": "1"},
     )
     try:
@@ -68,7 +68,7 @@ async def _in_process(scenario: Mapping[str, Any]) -> dict[str, Any]:
             process.kill()
         await process.wait()
     if not output:
-        raise TooLarge("the scenario needs more time or memory than it may have", fix="Make it smaller")
+        raise TooLarge("the scenario needs more time or memory than allowed", fix="Make it smaller")
     answer = json.loads(output)
     if "refused" in answer:
         error = answer["refused"]

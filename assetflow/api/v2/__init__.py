@@ -1,11 +1,11 @@
-"""Airflow's paths and shapes."""
+"""Airflow's paths and shapes, `/api/v2`."""
 
 from fastapi import APIRouter
 
 from assetflow.api.v2 import aliases, asset_events, assets, dag_runs, materialize, queued_events, queued_events_by_uri
 
 router = APIRouter(prefix="/api/v2")
-# What is fixed in a path comes before what is a value there.
+# Routes with fixed paths come before routes that have a parameter in the same place.
 for part in (aliases, asset_events, queued_events, materialize, assets, dag_runs):
     router.include_router(part.router)
 

@@ -12,8 +12,8 @@ from assetflow.api.paging import LARGEST
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.airflow import AliasesOut, AliasOut
+from assetflow.api.v2.airflow_terms import DEFAULT, alias_number, alias_to_json, alternatives, order_of, page_size
 from assetflow.api.v2.params import Limit, Offset, OrderBy, Pattern, Prefix
-from assetflow.api.v2.words import DEFAULT, alias_number, alias_to_json, alternatives, order_of, page_size
 from assetflow.errors import UnknownAsset
 
 router = APIRouter(tags=["Airflow: assets"], route_class=EtagRoute)
@@ -30,7 +30,7 @@ def get_asset_aliases(
 ) -> Json:
     """Get asset aliases."""
     order = order_of(order_by, ("id", "name"))
-    names = [name for name in reader.catalog.aliases() if _wanted(name, name_pattern, name_prefix_pattern)]
+    names = [name for name in reader.assets.aliases() if _wanted(name, name_pattern, name_prefix_pattern)]
     for by, descends in reversed(order):
         names.sort(key=alias_number if by == "id" else str, reverse=descends)
     shown = names[offset : offset + page_size(limit)]
@@ -40,7 +40,7 @@ def get_asset_aliases(
 @router.get("/assets/aliases/{asset_alias_id}", response_model=AliasOut, responses=answers(404))
 def get_asset_alias(asset_alias_id: Annotated[int, Path(ge=0, le=LARGEST)], reader: TheReader) -> Json:
     """Get an asset alias."""
-    found = [name for name in reader.catalog.aliases() if alias_number(name) == asset_alias_id]
+    found = [name for name in reader.assets.aliases() if alias_number(name) == asset_alias_id]
     if not found:
         raise UnknownAsset(f"the asset alias with ID `{asset_alias_id}` was not found", where="path.asset_alias_id")
     return Json(alias_to_json(found[0]))
@@ -54,6 +54,6 @@ def _wanted(name: str, pattern: str | None, prefix: str | None) -> bool:
 
 
 def _like(text: str) -> re.Pattern[str]:
-    """What SQL's LIKE means by a part of a text."""
+    """Return a regular expression that finds what SQL's `LIKE '%text%'` finds."""
     wild = {"%": ".*", "_": "."}
     return re.compile("".join(wild.get(each, re.escape(each)) for each in text), re.IGNORECASE | re.DOTALL)

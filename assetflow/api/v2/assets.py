@@ -11,11 +11,19 @@ from assetflow.api.paging import Text
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.airflow import AssetOut, AssetsOut
+from assetflow.api.v2.airflow_terms import (
+    DEFAULT,
+    alias_to_json,
+    alternatives,
+    asset_numbered,
+    dag_id,
+    order_of,
+    page_size,
+)
 from assetflow.api.v2.params import AssetId, Limit, Offset, OrderBy, Pattern, Prefix
-from assetflow.api.v2.words import DEFAULT, alias_to_json, alternatives, asset_numbered, dag_id, order_of, page_size
 from assetflow.core.explanation.words import iso
 from assetflow.core.redaction import redact
-from assetflow.ledger.catalog import AssetQuery, AssetUsers, ListedAsset
+from assetflow.ledger.read.assets import AssetFilter, AssetUsers, ListedAsset
 
 router = APIRouter(tags=["Airflow: assets"], route_class=EtagRoute)
 
@@ -32,21 +40,21 @@ def get_assets(
     uri_pattern: Pattern = None,
     uri_prefix_pattern: Prefix = None,
     dag_ids: Annotated[list[Text], Query(description="Scheduled on, made or read by one of these Dags.")] = [],  # noqa: B006
-    only_active: Annotated[bool, Query(description="Taken and not used: every asset is active.")] = True,  # noqa: ARG001
+    only_active: Annotated[bool, Query(description="Accepted and ignored: every asset is active.")] = True,  # noqa: ARG001
     order_by: OrderBy = [],  # noqa: B006
 ) -> Json:
     """Get assets."""
-    catalog = reader.catalog
-    uris = catalog.uris_of_tokens(catalog.tokens_of_flows([dag_id(each) for each in dag_ids])) if dag_ids else None
-    query = AssetQuery(
+    assets = reader.assets
+    uris = assets.uris_of_tokens(assets.tokens_of_flows([dag_id(each) for each in dag_ids])) if dag_ids else None
+    query = AssetFilter(
         name=alternatives(name_pattern),
         uri=alternatives(uri_pattern),
         name_prefix=alternatives(name_prefix_pattern),
         uri_prefix=alternatives(uri_prefix_pattern),
         uris=uris,
     )
-    found, total = catalog.assets(query, order_of(order_by, _ORDERS), limit=page_size(limit), offset=offset)
-    users = catalog.users_of([each.record for each in found])
+    found, total = assets.page(query, order_of(order_by, _ORDERS), limit=page_size(limit), offset=offset)
+    users = assets.users_of([each.record for each in found])
     return Json({"assets": [asset_to_json(each, users[each.record.uri]) for each in found], "total_entries": total})
 
 
@@ -54,11 +62,11 @@ def get_assets(
 def get_asset(asset_id: AssetId, reader: TheReader) -> Json:
     """Get an asset."""
     found = asset_numbered(reader, asset_id)
-    return Json(asset_to_json(found, reader.catalog.users_of([found.record])[found.record.uri]))
+    return Json(asset_to_json(found, reader.assets.users_of([found.record])[found.record.uri]))
 
 
 def asset_to_json(found: ListedAsset, users: AssetUsers) -> dict[str, object]:
-    """An asset in Airflow's shape. A flow is one Dag, and stands for its tasks, which are not known one by one."""
+    """Return an asset in Airflow's shape. Each flow is a Dag with one task: assetflow does not know its tasks."""
     record = found.record
     seen = iso(record.first_seen)
     document: dict[str, object] = {

@@ -1,4 +1,4 @@
-"""What a run consumed, as Airflow tells it."""
+"""The asset events that a run consumed, in Airflow's shape."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from assetflow.api.backend import TheReader
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.airflow import AssetEventsOut
-from assetflow.api.v2.asset_events import events_to_json
+from assetflow.api.v2.airflow_terms import dag_id as dag_named
+from assetflow.api.v2.events import events_to_json
 from assetflow.api.v2.params import DagId
-from assetflow.api.v2.words import dag_id as dag_named
 from assetflow.errors import UnknownEvent
-from assetflow.ledger.reader import Reader
+from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord
 
 router = APIRouter(tags=["Airflow: runs"], route_class=EtagRoute)
@@ -29,15 +29,15 @@ RunId = Annotated[
     "/dags/{dag_id}/dagRuns/{dag_run_id}/upstreamAssetEvents", response_model=AssetEventsOut, responses=answers(404)
 )
 def get_upstream_asset_events(dag_id: DagId, dag_run_id: RunId, reader: TheReader) -> Json:
-    """The asset events that a run consumed, oldest first; runs that updates did not start have none of them."""
+    """List the asset events that a run consumed, oldest first. Runs that updates did not start consumed none."""
     record = _decision(reader, dag_run_id)
     if record is None or dag_id not in (dag_named(record.consumer_name), str(record.deployment_id)):
         raise UnknownEvent(
             f"the run with dag_id: `{dag_id}` and run_id: `{dag_run_id}` was not started by updates",
             where="path.dag_run_id",
         )
-    events = reader.events_of([record])[record.id]
-    numbers = reader.catalog.numbers({event.uri for event in events})
+    events = reader.decisions.events_of([record])[record.id]
+    numbers = reader.assets.numbers({event.uri for event in events})
     found = events_to_json(reader, [(event, numbers[event.uri]) for event in events])
     return Json({"asset_events": found, "total_entries": len(found)})
 
@@ -47,4 +47,4 @@ def _decision(reader: Reader, text: str) -> DecisionRecord | None:
         number = UUID(text)
     except ValueError:
         return None
-    return reader.decision_of_run(number) or reader.decision(number)
+    return reader.decisions.of_run(number) or reader.decisions.get(number)

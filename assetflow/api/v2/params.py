@@ -1,4 +1,4 @@
-"""The parameters that Airflow's lists have in common."""
+"""The parameters that Airflow's lists share."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from fastapi import Path, Query
 
 from assetflow.api.paging import LARGEST, Text
 
-Limit = Annotated[int, Query(ge=0, le=LARGEST, description="At most so many; more than 100 are 100.")]
+Limit = Annotated[int, Query(ge=0, le=LARGEST, description="The largest number of items, at most 100.")]
 Offset = Annotated[int, Query(ge=0, le=LARGEST)]
-OrderBy = Annotated[list[Text], Query(description="Names to order by; with `-` before it, one descends.")]
-Pattern = Annotated[Text | None, Query(description="A part, in any case; `%` and `_` stand for text, `|` separates.")]
+OrderBy = Annotated[list[Text], Query(description="Names to order by; `-` before a name means descending.")]
+Pattern = Annotated[Text | None, Query(description="A part, in any case; `%` and `_` are wildcards, `|` separates.")]
 Prefix = Annotated[Text | None, Query(description="A beginning, case-sensitive; `|` separates several.")]
 AssetId = Annotated[int, Path(ge=0, le=LARGEST, examples=[1])]
 DagId = Annotated[

@@ -10,10 +10,10 @@ from assetflow.api.backend import TheBackend, TheReader
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.airflow import QueuedEventOut, QueuedEventsOut
+from assetflow.api.v2.airflow_terms import consumer_of
 from assetflow.api.v2.params import DagId
-from assetflow.api.v2.queued_events import GONE, Asked, Before, OfDag, entry, queue_answer
-from assetflow.api.v2.words import consumer_of
-from assetflow.ledger.lookup import find_uri
+from assetflow.api.v2.queues import GONE, Asked, Before, OfDag, entry, queue_answer
+from assetflow.operations.lookup import Selection, find_uri
 
 router = APIRouter(tags=["Airflow 2: queued events"], route_class=EtagRoute)
 
@@ -24,12 +24,12 @@ Uri = Annotated[
 
 
 def of_uri(uri: Uri, reader: TheReader, before: Before = None) -> Asked:
-    return Asked(f"uri: `{uri}`", None, find_uri(reader, uri), before)
+    return Asked(f"uri: `{uri}`", Selection(uri=find_uri(reader, uri)), before)
 
 
 def of_dag_and_uri(dag_id: DagId, uri: Uri, reader: TheReader, before: Before = None) -> Asked:
-    number = consumer_of(reader, dag_id).consumer.id
-    return Asked(f"dag_id: `{dag_id}` and uri: `{uri}`", number, find_uri(reader, uri), before)
+    which = Selection(consumer_of(reader, dag_id), find_uri(reader, uri))
+    return Asked(f"dag_id: `{dag_id}` and uri: `{uri}`", which, before)
 
 
 OfUri = Annotated[Asked, Depends(of_uri)]

@@ -6,6 +6,7 @@
   const words = document.getElementById("lineage-words");
   const note = document.getElementById("lineage-note");
   const start = place.dataset.start;
+  words.textContent = "Loading the graph";
   const MOST = 500;
   const FIRST = { depth: 2, limit: MOST };
   const MORE = { depth: 1, limit: MOST };
@@ -169,6 +170,8 @@
     arrange();
     fit();
     words.textContent = size > 1 ? "" : "Nothing deployed makes this asset, reads it or runs on it.";
+    // Below the only node, not over it.
+    words.classList.add("below");
     if (truncated) note.textContent = `Only the nearest ${MOST} are shown.`;
     place.dataset.nodes = String(size);
   };

@@ -16,6 +16,11 @@
     place.dataset.state = state;
     if (words.textContent !== text) words.textContent = text;
   };
+  // The page is told of changes, but nothing runs where the banners at the top say so.
+  const sayLive = () => {
+    const trouble = document.querySelector("#troubles [data-live]");
+    say(trouble ? "trouble" : "on", trouble ? `Live, ${trouble.dataset.live}` : "Live");
+  };
   const tell = (kind) => body.dispatchEvent(new CustomEvent(`live-${kind}`));
 
   // What was committed after the page was made, and before the stream begins, is told first.
@@ -26,7 +31,7 @@
     if (source || !body.dataset.live) return;
     source = new EventSource(address);
     source.onopen = () => {
-      say("on", "Live");
+      sayLive();
       if (wasOpen) KINDS.forEach(tell);
       wasOpen = true;
     };
@@ -71,18 +76,37 @@
   };
   setInterval(grow, 10000);
 
-  // <button data-opens="id"> opens the dialog with this id; one that says data-open is open from the start.
-  const openDialogs = (root) => {
-    root.querySelectorAll("dialog[data-open]").forEach((dialog) => dialog.open || dialog.showModal());
-  };
+  // <a data-opens="id"> opens the dialog with this id; one that says data-open is open from the start, because the
+  // address is its own, or its form was refused. The focus is where autofocus says: on the first wrong field.
+  document.querySelectorAll("dialog[data-open]").forEach((dialog) => {
+    dialog.open = false;
+    dialog.showModal();
+  });
   document.addEventListener("click", (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     const opener = event.target.closest("[data-opens]");
-    if (opener) document.getElementById(opener.dataset.opens).showModal();
+    if (opener) {
+      event.preventDefault();
+      document.getElementById(opener.dataset.opens).showModal();
+    }
     const closer = event.target.closest("[data-closes]");
-    if (closer) closer.closest("dialog").close();
+    if (closer) {
+      event.preventDefault();
+      closer.closest("dialog").close();
+    }
     if (event.target.tagName === "DIALOG") event.target.close();
   });
-  openDialogs(document);
+  // A link that acts as a button is pressed with the space bar too.
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== " " || !event.target.matches('a[role="button"]')) return;
+    event.preventDefault();
+    event.target.click();
+  });
+  document.addEventListener("close", ({ target }) => {
+    if (target.matches("dialog[data-open]")) history.replaceState(history.state, "", target.dataset.back);
+  }, true);
+  // A page that answers a form has the address of that form: a reload asks for it instead of sending the form again.
+  history.replaceState(history.state, "", location.href);
 
   // A form is sent once.
   document.addEventListener("submit", (event) => {
@@ -104,5 +128,10 @@
   body.addEventListener("htmx:responseError", () => fail("The server could not answer; what you see may be old."));
   body.addEventListener("htmx:sendError", () => fail("The server does not answer; what you see may be old."));
   body.addEventListener("htmx:timeout", () => fail("The server takes too long to answer."));
-  body.addEventListener("htmx:afterSettle", grow);
+  body.addEventListener("htmx:afterSettle", () => {
+    grow();
+    if (source && source.readyState === EventSource.OPEN) sayLive();
+  });
+  // What is being typed stays when the part of the page around it changes.
+  Idiomorph.defaults.ignoreActiveValue = true;
 })();

@@ -20,6 +20,8 @@
     document.dispatchEvent(new CustomEvent("theme"));
   };
 
+  // What works with JavaScript only is shown from here on (base.css).
+  document.documentElement.classList.add("scripts");
   apply(read());
   document.addEventListener("DOMContentLoaded", () => {
     apply(read());

@@ -1,4 +1,4 @@
-"""The process that carries out one scenario, from standard input to standard output."""
+"""The subprocess that runs one scenario: it reads it from standard input and writes the result to standard output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CPU_SECONDS = 10
 
 
 def main() -> None:
-    """Answer with `{"answer": ...}`, or `{"refused": ...}`; with nothing if a limit was reached."""
+    """Write `{"answer": ...}` or `{"refused": ...}`, or nothing if the process reaches a limit."""
     _limit(resource.RLIMIT_AS, MEMORY_BYTES)
     _limit(resource.RLIMIT_CPU, CPU_SECONDS)
     try:
@@ -22,7 +22,7 @@ def main() -> None:
     except AssetflowError as error:
         answer = {"refused": error.as_dict()}
     except (RecursionError, ValueError) as error:
-        answer = {"refused": InvalidScenario(f"it cannot be read: {error}").as_dict()}
+        answer = {"refused": InvalidScenario(f"cannot be read: {error}").as_dict()}
     sys.stdout.write(json.dumps(answer))
 
 

@@ -1,4 +1,4 @@
-"""Airflow's words for ours: Dags for consumers and flows, numbers for aliases, runs and their states, orders."""
+"""Translate to and from Airflow's terms: Dags for consumers, numbers for aliases, run states, sort orders."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ from hashlib import sha256
 
 from assetflow.core.explanation.words import iso
 from assetflow.errors import InvalidCall, UnknownAsset, UnknownConsumer
-from assetflow.ledger.catalog import ListedAsset
-from assetflow.ledger.catalog_events import ConsumedBy
-from assetflow.ledger.lookup import find_consumer
-from assetflow.ledger.reader import Reader
+from assetflow.ledger.read.assets import ListedAsset
+from assetflow.ledger.read.reader import Reader
+from assetflow.ledger.read.receipts import ConsumedBy
 from assetflow.ledger.records import ConsumerRecord
+from assetflow.operations.lookup import find_consumer
 
 DEFAULT = 50
 MOST = 100
 
 
 def dag_id(name: str) -> str:
-    """The Dag that a consumer or deployment `flow/deployment` is."""
+    """Return the Dag id of a consumer or deployment `flow/deployment`."""
     return name.replace("/", ".")
 
 
 def consumer_of(reader: Reader, dag: str) -> ConsumerRecord:
-    """The consumer that is meant by a Dag: `flow.deployment`, or the deployment's id.
+    """Return the consumer for a Dag id: `flow.deployment`, or the deployment's id.
 
     Raises:
-        UnknownConsumer: there is none; the error names what comes close.
+        UnknownConsumer: no consumer matches; the error names similar ones.
     """
-    if reader.catalog.consumer_number(dag) is None and dag.isdigit():
+    if reader.consumers.number_of(dag) is None and dag.isdigit():
         raise UnknownConsumer(f"no Dag is called {dag!r}", where="path.dag_id")
     return find_consumer(reader, dag)
 
 
 def asset_numbered(reader: Reader, number: int) -> ListedAsset:
-    """The asset with a number.
+    """Return the asset with this number.
 
     Raises:
-        UnknownAsset: there is none.
+        UnknownAsset: no asset has it.
     """
-    found = reader.catalog.asset(number=number)
+    found = reader.assets.get(number=number)
     if found is None:
         raise UnknownAsset(
             f"the asset with ID `{number}` was not found", where="asset_id", fix="GET /api/v2/assets lists the assets"
@@ -48,7 +48,7 @@ def asset_numbered(reader: Reader, number: int) -> ListedAsset:
 
 
 def alias_number(name: str) -> int:
-    """The number of an alias: it follows from the name, so that it is the same in every ledger."""
+    """Return the number of an alias: a hash of its name, so that it is the same in every ledger."""
     return int.from_bytes(sha256(name.encode("utf-8", "surrogatepass")).digest()[:6])
 
 
@@ -57,34 +57,34 @@ def alias_to_json(name: str) -> dict[str, object]:
 
 
 def page_size(limit: int) -> int:
-    """As in Airflow: 100 at most; 0 is 50."""
+    """Return the page size for a limit, as Airflow does: at most 100, and 50 for 0."""
     return min(limit or DEFAULT, MOST)
 
 
 def order_of(given: Collection[str], allowed: Collection[str]) -> list[tuple[str, bool]]:
-    """Names to order by, each with whether it descends.
+    """Return the names to order by, each with True if the order is descending.
 
     Raises:
-        InvalidCall: it cannot be ordered by that.
+        InvalidCall: the list cannot be ordered by one of the names.
     """
     found: list[tuple[str, bool]] = []
     for each in given:
         name, descends = each.removeprefix("-"), each.startswith("-")
         if name not in allowed:
             raise InvalidCall(
-                f"it cannot be ordered by {each!r}", where="query.order_by", fix=f"Known are {', '.join(allowed)}"
+                f"cannot order by {each!r}", where="query.order_by", fix=f"Order by one of {', '.join(allowed)}"
             )
         found.append((name, descends))
     return found
 
 
 def alternatives(pattern: str | None) -> Sequence[str]:
-    """The texts of a pattern, which are separated by `|`."""
+    """Split a pattern at `|`."""
     return [each for each in (pattern or "").split("|") if each]
 
 
 def run_to_json(each: ConsumedBy, sequence: int) -> dict[str, object]:
-    """A run that consumed an event; it has the id of its decision as long as it is not started."""
+    """Return a run that consumed an event. Before the run exists, its id is that of the decision."""
     return {
         "run_id": str(each.flow_run_id or each.decision),
         "dag_id": dag_id(each.consumer_name),

@@ -1,4 +1,4 @@
-"""Before the pages: headers that browsers hold them to, and problems shown as pages."""
+"""The middleware of the pages: it adds security headers, and shows problem documents as pages."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _HEADERS = ALWAYS | {"content-security-policy": _POLICY, "cache-control": "priva
 _UNEXPECTED = {"status": 500, "detail": "assetflow failed unexpectedly; its log has the full report"}
 
 
-class Front:
-    """The middleware around everything: what the API answers with a problem document, pages show as a page."""
+class PageMiddleware:
+    """The outermost middleware. Where the API answers an error with a problem document, it shows a page instead."""
 
     def __init__(self, app: ASGIApp, pages: Pages) -> None:
         self._app = app
@@ -55,13 +55,13 @@ class Front:
         if status == 401 and request.url.path != LOGIN:
             return _to_login(request)
         if status == 422 and str(problem.get("where", "")).startswith("path."):
-            # An address that cannot be one of ours was mistyped, or cut when it was copied.
+            # An address that no page can have was mistyped, or cut when it was copied.
             status, problem = 404, {"status": 404, "detail": f"There is no page {request.url.path}"}
         return self._pages.bare(request, "problem.html", status=status, problem=problem)
 
 
 def _to_login(request: Request) -> Response:
-    """Whoever has to log in is sent there, and back afterwards."""
+    """Redirect to the login page, which leads back to this page."""
     path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     if "hx-request" in request.headers or request.method != "GET":
         return Response(status_code=401, headers={"hx-redirect": LOGIN})
@@ -69,7 +69,7 @@ def _to_login(request: Request) -> Response:
 
 
 class _Answer:
-    """What is sent: headers are added, and a problem document is held back."""
+    """A `send` that adds headers, and holds back a problem document instead of sending it."""
 
     def __init__(self, send: Send) -> None:
         self._send = send

@@ -1,0 +1,150 @@
+"""Limit the server's connections, so that no client can block the others.
+
+By default, uvicorn waits without a time limit for the rest of a header, and accepts connections until the process has
+no files left. An evaluator in the same process could then reach neither Prefect nor its ledger.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import resource
+import time
+from collections.abc import Callable
+from typing import Any, cast
+
+import h11
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+logger = logging.getLogger("assetflow.server")
+
+SECONDS_FOR_HEADER = 10.0
+SECONDS_TO_FINISH = 5
+MOST = 1000
+_OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+
+class Seldom:
+    """A call that returns True at most once per period, so that strangers cannot fill the log."""
+
+    def __init__(self, seconds: float = 60.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._seconds = seconds
+        self._clock = clock
+        self._next = float("-inf")
+
+    def __call__(self) -> bool:
+        now = self._clock()
+        if now < self._next:
+            return False
+        self._next = now + self._seconds
+        return True
+
+
+class Connection(H11Protocol):
+    """A connection that ends when its header takes too long, or when a newer one needs its place.
+
+    While there are as many connections as `limit_concurrency` allows, each new one replaces the one that has waited
+    longest for its client: for a request, for the rest of one, or for the client to read the answer.
+    """
+
+    seconds_for_header = SECONDS_FOR_HEADER
+    may_tell = Seldom()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Accept a new connection, and wait for its header."""
+        super().connection_made(transport)
+        self._since = self.loop.time()
+        self._giving_up: asyncio.TimerHandle | None = None
+        self._watch_header()
+        if self.limit_concurrency is not None and len(self.connections) >= self.limit_concurrency:
+            self._make_room()
+
+    def data_received(self, data: bytes) -> None:
+        """Read the data, and wait for the rest of the header if it is not complete."""
+        super().data_received(data)
+        self._watch_header()
+
+    def on_response_complete(self) -> None:
+        """Continue with the connection's next request."""
+        self._since = self.loop.time()
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._stop_watching()
+        super().connection_lost(exc)
+
+    @property
+    def waits(self) -> bool:
+        """True if the client, not the server, has to do something next."""
+        return self.flow.write_paused or self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
+
+    def _watch_header(self) -> None:
+        if self.conn.their_state is not h11.IDLE or self.transport.is_closing():
+            self._stop_watching()
+        elif self._giving_up is None:
+            self._giving_up = self.loop.call_later(self.seconds_for_header, self.transport.abort)
+
+    def _stop_watching(self) -> None:
+        if self._giving_up is not None:
+            self._giving_up.cancel()
+            self._giving_up = None
+
+    def _make_room(self) -> None:
+        others = cast("set[Connection]", self.connections - {self})
+        waiting = [each for each in others if each.waits and not each.transport.is_closing()]
+        if waiting:
+            min(waiting, key=lambda each: each._since).transport.abort()
+        if self.may_tell():
+            logger.warning(
+                "all %d connections are in use: each new one replaces the one that has waited longest for its client",
+                self.limit_concurrency,
+            )
+
+
+def server_config(app: FastAPI, *, proxies: str = "127.0.0.1,::1") -> uvicorn.Config:
+    """Return the configuration of a server with bounded connections.
+
+    Args:
+        app: the application to serve.
+        proxies: the addresses and networks, separated by commas, whose `X-Forwarded-For` and `X-Forwarded-Proto` the
+            server trusts.
+    """
+    files = most_files()
+    return uvicorn.Config(
+        app,
+        http=Connection,
+        ws="none",
+        limit_concurrency=min(MOST, files // 2),
+        # asyncio accepts all waiting connections at once, before it looks at the first.
+        backlog=min(128, files // 8),
+        forwarded_allow_ips=proxies,
+        log_config=None,
+        # uvicorn warns about each invalid request: a client that sends many could fill the disk.
+        log_level="error",
+        access_log=False,
+        timeout_graceful_shutdown=SECONDS_TO_FINISH,
+    )
+
+
+def most_files() -> int:
+    """Return how many files this process may have open."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 2 * MOST if soft == resource.RLIM_INFINITY else soft
+
+
+def tell_seldom_of_full_files(loop: asyncio.AbstractEventLoop) -> None:
+    """Log one line a minute while no connection can be accepted, instead of asyncio's thousands of tracebacks."""
+    may_tell = Seldom()
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if not (isinstance(error, OSError) and error.errno in _OUT_OF_FILES and "socket" in context):
+            loop.default_exception_handler(context)
+        elif may_tell():
+            logger.warning("no connection can be accepted: %s; raise the limit (LimitNOFILE, ulimit -n)", error)
+
+    loop.set_exception_handler(handle)

@@ -1,0 +1,15 @@
+"""Parameters that several paths share: a consumer's address, and an asset."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Path, Query
+
+from assetflow.api.paging import Text
+
+Flow = Annotated[str, Path(max_length=500, description="The flow of `flow/deployment`.", examples=["report"])]
+Deployment = Annotated[str, Path(max_length=500, description="The deployment's name.", examples=["nightly"])]
+NamedAsset = Annotated[
+    Text, Query(min_length=1, description="The asset's URI, or its name.", examples=["s3://shop/orders"])
+]

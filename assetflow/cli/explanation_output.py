@@ -1,0 +1,162 @@
+"""Lay out explanations for a terminal: sentences, and the condition as a tree."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+from rich.tree import Tree
+
+from assetflow.cli.output import table, text
+from assetflow.core.explanation import (
+    ConditionRow,
+    ConsumerExplanation,
+    DecisionExplanation,
+    EventExplanation,
+    EventSummary,
+    PartitionExplanation,
+    ReceiptExplanation,
+    summary_of,
+)
+from assetflow.core.explanation.words import at, count
+from assetflow.core.redaction import redacted
+from assetflow.core.visible import shown
+
+# The columns that a line of a tree needs for its text. A tree that leaves less is printed as lines with their depth.
+_LEAST = 50
+# The largest number of consumed events to list; the others are only counted.
+_MOST = 100
+
+_MARKS = {"satisfied": ("✔", "green"), "waiting": ("○", "yellow"), "never": ("✗", "red")}
+_STATES = {
+    "ready": "green",
+    "running": "cyan",
+    "waiting": "yellow",
+    "paused": "magenta",
+    "held": "magenta",
+    "never": "red",
+    "removed": "red",
+    "time only": "cyan",
+}
+_RECEIPTS = {"consumed": ("✔", "green"), "queued": ("○", "yellow"), "not_mapped": ("✗", "red")}
+
+
+def consumer_parts(explanation: ConsumerExplanation) -> list[RenderableType]:
+    """Lay out a consumer: its state, its condition with the facts, its partitions and its latest decision."""
+    parts: list[RenderableType] = [
+        _title(explanation.name, explanation.state, _STATES[explanation.state]),
+        text(explanation.words),
+    ]
+    parts += [Text.assemble(("! ", "yellow"), shown(note)) for note in explanation.notes]
+    partitioned = explanation.facts.consumer.schedule.is_partitioned
+    if explanation.condition and not explanation.partitions:
+        parts += [Text(), _tree(explanation.condition, facts=not partitioned)]
+    for partition in explanation.partitions:
+        parts += [Text(), *partition_parts(partition, events=False)]
+    more = explanation.facts.partition_count - len(explanation.partitions)
+    if partitioned and more > 0:
+        parts.append(Text(f"{count(more, 'more pending partition')}; name one with --partition", "dim"))
+    if explanation.next_time is not None:
+        parts += [Text(), Text(f"Next time-based run: {at(explanation.next_time)}")]
+    if explanation.last is not None:
+        parts += [Text(), Text("Last decision", "bold"), text(explanation.last.words), text(explanation.last.run_words)]
+    return parts
+
+
+def partition_parts(explanation: PartitionExplanation, *, events: bool = True) -> list[RenderableType]:
+    """Lay out a pending partition: its condition with received and missing keys, and its queued events."""
+    parts: list[RenderableType] = [text(explanation.words, "bold")]
+    parts.append(_tree(explanation.condition))
+    if events and explanation.events:
+        parts += [Text(), _events(explanation.events, None)]
+    return parts
+
+
+def decision_parts(explanation: DecisionExplanation) -> list[RenderableType]:
+    """Lay out a decision: why it was made, its run, and the events that it consumed."""
+    completed = None if explanation.completed_by is None else str(explanation.completed_by.id)
+    events = explanation.oldest_events(_MOST)
+    parts: list[RenderableType] = [
+        _title(explanation.facts.consumer, f"decision {explanation.decision.id}", "dim"),
+        text(explanation.words),
+        text(explanation.run_words),
+        Text(),
+        Text("Consumed", "bold"),
+        _events(map(summary_of, events), completed),
+    ]
+    return [*parts, *_more(explanation.consumed - len(events), "event")]
+
+
+def event_parts(explanation: EventExplanation) -> list[RenderableType]:
+    """Lay out an event: its origin, its extra, and each receipt."""
+    event = redacted(explanation.event)
+    parts: list[RenderableType] = [_title(event.asset.name, f"event {event.id}", "dim"), text(explanation.words)]
+    facts = {"extra": event.extra, "metrics": event.metrics, "inputs": event.inputs}
+    parts += [text(f"{name}: {_pairs(values)}") for name, values in facts.items() if values]
+    if event.aliases:
+        parts.append(text(f"through the alias {', '.join(event.aliases)}"))
+    parts += [Text(), Text("What consumers did with it", "bold")]
+    return [
+        *parts,
+        *map(_receipt, explanation.receipts),
+        *_more(explanation.total - len(explanation.receipts), "receipt"),
+    ]
+
+
+def _more(number: int, what: str) -> list[RenderableType]:
+    return [Text(f"and {count(number, f'more {what}')}", "dim")] if number > 0 else []
+
+
+def _title(name: str, state: str, style: str) -> Text:
+    return Text.assemble((shown(name), "bold"), "  ", (state, style))
+
+
+def _pairs(values: object) -> str:
+    return json.dumps(values, ensure_ascii=False)
+
+
+def _receipt(explanation: ReceiptExplanation) -> RenderableType:
+    mark, style = _RECEIPTS.get(explanation.receipt.status, ("–", "dim"))
+    return Text.assemble((f"{mark} ", style), shown(explanation.words))
+
+
+def _tree(rows: Sequence[ConditionRow], *, facts: bool = True) -> RenderableType:
+    """Draw the condition as a tree, with the facts beside each part unless `facts` is False."""
+    if sys.stdout.isatty() and 4 * max(row.depth for row in rows) > shutil.get_terminal_size().columns - _LEAST:
+        return Group(*(Text.assemble((f"{row.depth:>4} ", "dim"), _node(row, facts)) for row in rows))
+    root = Tree(_node(rows[0], facts), guide_style="dim")
+    path = [root]
+    for row in rows[1:]:
+        del path[row.depth :]
+        path.append(path[-1].add(_node(row, facts)))
+    return root
+
+
+def _node(row: ConditionRow, facts: bool) -> Text:
+    mark, style = _MARKS[row.state]
+    label = Text(shown(row.label), "bold" if row.is_gate else "")
+    if not facts:
+        return label
+    explanation = (f"  {shown(row.words)}", "red" if row.state == "never" else "dim")
+    return Text.assemble((f"{mark} ", style), label, explanation)
+
+
+def _events(events: Iterable[EventSummary], completed: str | None) -> RenderableType:
+    made = table("#", "asset", "key", "recorded", "by", "id", "", right=("#",), whole=("id",))
+    for event in events:
+        recorded = "" if event.recorded is None else at(event.recorded)
+        note = Text("completed it", "green") if event.id == completed else Text()
+        made.add_row(
+            Text("" if event.sequence is None else str(event.sequence)),
+            text(event.name),
+            text(event.partition_key or ""),
+            Text(recorded),
+            text(event.source),
+            Text(event.id, "dim"),
+            note,
+        )
+    return made

@@ -1,0 +1,46 @@
+"""The current troubles, which every page shows at its top."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from assetflow.api.backend import Backend
+from assetflow.evaluator.liveness import downtime
+
+_OF_PREFECT = ("Prefect", "listening", "catching up", "reading Prefect", "launching", "asking for runs")
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Something that does not work, described for the person who has to act.
+
+    Attributes:
+        live: the text beside the "Live" sign.
+        last_sign: the evaluator's last sign of life, if it is what does not work.
+    """
+
+    title: str
+    detail: str
+    live: str
+    last_sign: datetime | None = None
+
+
+def troubles_of(backend: Backend) -> list[Trouble]:
+    """Return the troubles that keep updates from leading to runs."""
+    found: list[Trouble] = []
+    evaluators = backend.ledger.reader.evaluators()
+    down = downtime(evaluators)
+    if down is not None:
+        last_sign = None if evaluators.lease is None else evaluators.lease.renewed
+        found.append(Trouble(down.reason, _sentence(down.effect), "no evaluator", last_sign))
+    of_prefect = {name: reason for name, reason in backend.troubles().items() if name.startswith(_OF_PREFECT)}
+    if of_prefect:
+        told = "; ".join(dict.fromkeys(of_prefect.values()))
+        found.append(Trouble("Prefect cannot be reached", f"Runs wait until it answers. {told}", "no Prefect"))
+    others = {name: reason for name, reason in backend.troubles().items() if name not in of_prefect}
+    return [*found, *(Trouble(f"Trouble with {name}", reason, "trouble") for name, reason in others.items())]
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."

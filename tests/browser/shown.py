@@ -1,0 +1,61 @@
+"""A browser in front of the pages."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from playwright.sync_api import Browser, Page, ViewportSize, expect
+
+from assetflow.ledger import Ledger
+
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+# Of less weight to axe, and still heard by whoever listens to a page.
+MINOR = ("empty-table-header", "page-has-heading-one")
+Theme = Literal["light", "dark"]
+
+
+@dataclass
+class Shown:
+    """A browser in front of the pages, and what it complained about."""
+
+    browser: Browser
+    url: str
+    ledger: Ledger
+    complaints: list[str] = field(default_factory=list)
+
+    def page(self, path: str, theme: Theme = "light", width: int = 1280, **options: Any) -> Page:
+        """A new window on an address; whatever is written to its console is a complaint."""
+        view: ViewportSize = {"width": width, "height": 860}
+        page = self.browser.new_context(base_url=self.url, color_scheme=theme, viewport=view, **options).new_page()
+        page.on("console", lambda message: self._complain(path, message.text))
+        page.on("pageerror", lambda error: self.complaints.append(f"{path}: {error}"))
+        page.on("dialog", lambda dialog: self.complaints.append(f"{path}: a dialog {dialog.message}"))
+        page.goto(path)
+        return page
+
+    def _complain(self, path: str, text: str) -> None:
+        # A keyboard that is faster than the page: what the reader has focused keeps the focus.
+        if "Autofocus processing was blocked" not in text:
+            self.complaints.append(f"{path}: {text}")
+
+    def drawn(self, path: str, *given: Any, **options: Any) -> Page:
+        """The same with everything there that is loaded later."""
+        page = self.page(path, *given, **options)
+        expect(page.locator("#live-words")).to_have_text(re.compile("^Live"))
+        if path.startswith("/asset?"):
+            expect(page.locator("#lineage")).to_have_attribute("data-nodes", re.compile(r"\d+"))
+        return page
+
+
+def violations(page: Page, root: str = "document") -> list[tuple[str, list[str]]]:
+    """Return what axe finds wrong with a page, or with an element of it."""
+    page.evaluate(AXE.read_text())
+    found = page.evaluate(f"axe.run({root}, {{resultTypes: ['violations']}})")
+    return [
+        (each["id"], [node["html"][:200] for node in each["nodes"]][:3])
+        for each in found["violations"]
+        if each["impact"] in ("serious", "critical") or each["id"] in MINOR
+    ]

@@ -1,0 +1,215 @@
+"""Pages that stay open, and pages without scripts: what a reader has in hand stays, and all has an address."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from assetflow.core.assets import Asset
+from tests.browser.shown import Shown, violations
+from tests.browser.site import START, update
+from tests.cli.shop import CUSTOMERS, HOURLY, ORDERS, ROLLED_UP, deploy
+
+pytestmark = [pytest.mark.long, pytest.mark.browser]
+
+FOCUSED = "[document.activeElement.tagName, document.activeElement.getAttribute('href')]"
+TOP = "document.activeElement.getBoundingClientRect().top"
+
+
+@pytest.mark.parametrize("path", ["/assets?sort=updated", "/consumers"])
+def test_a_change_keeps_focus_selection_and_place(shown: Shown, path: str) -> None:
+    page = shown.drawn(path)
+    for number in range(12):
+        deploy(shown.ledger, f"many-{path.strip('/')[:4]}/{number}", CUSTOMERS)
+    update(shown.ledger, CUSTOMERS, timedelta())
+    page.reload()
+    link = page.locator("#list a").nth(30)
+    link.focus()
+    page.evaluate("window.scrollBy(0, 200)")
+    page.evaluate("getSelection().selectAllChildren(document.activeElement)")
+    before = page.evaluate(FOCUSED), page.evaluate("getSelection().toString()")
+    top = page.evaluate(TOP)
+    assert before[1]
+
+    with page.expect_response(re.compile(path.split("?")[0])):
+        update(shown.ledger, Asset(f"s3://lake/new/{uuid4()}"), START - datetime.now(UTC))
+    expect(page.locator("#list .htmx-request")).to_have_count(0)
+    if path != "/consumers":
+        expect(page.locator("#list")).to_contain_text("s3://lake/new/")
+    assert (page.evaluate(FOCUSED), page.evaluate("getSelection().toString()")) == before
+    assert abs(page.evaluate(TOP) - top) < 4
+
+
+def happen(shown: Shown, name: str) -> None:
+    """An update that stands above all the others."""
+    update(shown.ledger, Asset(f"s3://lake/new/{name}"), START - datetime.now(UTC))
+
+
+def test_new_rows_wait_while_somebody_reads(shown: Shown) -> None:
+    page = shown.drawn("/activity")
+    rows, unread = page.locator("#list li"), page.locator("#unread button")
+    happen(shown, "at-the-top")
+    expect(rows.first).to_contain_text("at-the-top")
+    expect(unread).to_be_hidden()
+
+    # Scrolled down, to a row with the focus.
+    rows.nth(40).get_by_role("link").first.focus()
+    first, last = rows.first.inner_text(), rows.last.get_attribute("id")
+    happen(shown, "while-scrolled")
+    expect(unread).to_have_text("1 new")
+    happen(shown, "once-more")
+    expect(unread).to_have_text("2 new")
+    assert rows.first.inner_text().split(" ago")[1] == first.split(" ago")[1]
+    assert rows.last.get_attribute("id") == last
+    assert violations(page) == []
+    unread.press("Enter")
+    expect(rows.first).to_contain_text("once-more")
+    expect(rows.nth(1)).to_contain_text("while-scrolled")
+    expect(unread).to_be_hidden()
+    expect(page.locator("#list")).to_be_focused()
+
+
+def test_new_rows_come_when_the_reader_lets_go(shown: Shown) -> None:
+    page = shown.drawn("/activity")
+    rows, unread = page.locator("#list li"), page.locator("#unread button")
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('#list li'))")
+    happen(shown, "while-selected")
+    expect(unread).to_have_text("1 new")
+    # What the reader asks for comes at once.
+    page.get_by_label("What is shown").select_option("updates")
+    expect(rows.first).to_contain_text("while-selected")
+    expect(unread).to_be_hidden()
+
+    page.evaluate("getSelection().selectAllChildren(document.querySelector('#list li'))")
+    happen(shown, "and-let-go")
+    expect(unread).to_have_text("1 new")
+    page.evaluate("getSelection().removeAllRanges()")
+    expect(rows.first).to_contain_text("and-let-go")
+    expect(unread).to_be_hidden()
+
+
+def test_what_is_typed_into_a_part_that_changes_stays(shown: Shown) -> None:
+    deploy(shown.ledger, "typed/daily", ROLLED_UP)
+    page = shown.drawn("/consumers/typed/daily")
+    field = page.get_by_label("Open the partition with this key")
+    field.press_sequentially("2026-")
+    update(shown.ledger, HOURLY, timedelta(), "2026-01-01T05:00:00")
+    expect(page.get_by_role("cell", name="2026-01-01", exact=True)).to_be_visible()
+    expect(field).to_be_focused()
+    field.press_sequentially("01")
+    expect(field).to_have_value("2026-01")
+
+
+def test_pause_becomes_resume(shown: Shown) -> None:
+    consumer = deploy(shown.ledger, "paused/here", ORDERS)
+    page = shown.drawn("/consumers/paused/here?asked=pause")
+    expect(page.get_by_role("button", name="Pausing")).to_be_disabled()
+    shown.ledger.writer.consumers.switch(consumer.id, paused=True, now=START)
+    expect(page.get_by_role("button", name="Resume")).to_be_enabled()
+    expect(page.get_by_text("Prefect was told")).to_have_count(0)
+    expect(page).to_have_url(re.compile("/consumers/paused/here$"))
+
+
+def test_live_is_not_green_where_nothing_runs(shown: Shown) -> None:
+    page = shown.drawn("/assets")
+    expect(page.locator("#live")).to_have_text("Live, no evaluator")
+    expect(page.locator("#live")).to_have_attribute("data-state", "trouble")
+
+
+@pytest.mark.parametrize("width", [390, 861, 1024, 1100, 1200, 1440])
+def test_the_event_page_can_be_read_at_each_width(shown: Shown, width: int) -> None:
+    deploy(shown.ledger, "a-consumer-with-a-long-name/production", ORDERS)
+    event = update(shown.ledger, ORDERS, timedelta())
+    for decision, _ in shown.ledger.reader.decisions.waiting(limit=1000):
+        shown.ledger.writer.decisions.launched(decision.id, uuid4(), START)
+    page = shown.drawn(f"/events/{event.id}", width=width)
+    row = page.get_by_role("row").filter(has_text="a-consumer-with-a-long-name")
+    expect(row).to_contain_text(re.compile(r"Consumed by run orders-[0-9a-f]{6}, .* ago"))
+    words = row.locator(".words").bounding_box()
+    assert words is not None
+    assert words["width"] > 160
+    assert words["height"] < 90
+    card = page.locator("#receipts").bounding_box()
+    badge = row.locator(".badge").last.bounding_box()
+    assert card is not None
+    assert badge is not None
+    assert badge["x"] + badge["width"] <= card["x"] + card["width"]
+    page.context.close()
+
+
+def test_a_refused_form_has_an_address_and_the_focus(shown: Shown) -> None:
+    page = shown.drawn("/asset?asset=orders")
+    page.get_by_role("button", name="Create event").press("Space")
+    dialog = page.get_by_role("dialog", name="Create event")
+    expect(dialog.get_by_label("Extra")).to_be_focused()
+    dialog.get_by_label("Extra").fill("{")
+    dialog.get_by_role("button", name="Create event").click()
+    expect(dialog.get_by_text("Not valid JSON")).to_be_visible()
+    expect(dialog.get_by_label("Extra")).to_be_focused()
+
+    # A reload asks for the page, and does not send the form once more.
+    with page.expect_request(re.compile("/asset/events")) as asked:
+        page.reload()
+    assert asked.value.method == "GET"
+    expect(dialog).to_be_visible()
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(dialog).to_be_hidden()
+    expect(page).to_have_url(re.compile(r"/asset\?asset="))
+    page.go_back()
+    expect(page.get_by_role("heading", name="orders")).to_be_visible()
+    shown.complaints[:] = [each for each in shown.complaints if "status of 422" not in each]
+
+
+def test_the_map_of_partitions_moves_and_its_address_keeps_the_place(shown: Shown) -> None:
+    asset = Asset("s3://lake/days", name="days")
+    for number, key in enumerate(("2013-01-02", "2013-01-04", "2014-05-01")):
+        update(shown.ledger, asset, timedelta(minutes=number), key)
+    page = shown.drawn("/asset?asset=days")
+    expect(page.locator("#partitions")).to_contain_text("May 2014")
+    page.get_by_label("Show the partitions around this day").fill("2013-01-03")
+    expect(page.get_by_title("2013-01-03: never updated")).to_be_visible()
+    expect(page).to_have_url(re.compile("at=2013-01-03"))
+    page.reload()
+    expect(page.get_by_title("2013-01-04: updated")).to_be_visible()
+    page.locator(".slice").last.click()
+    expect(page.get_by_title("2014-05-01: updated")).to_be_visible()
+    page.get_by_role("link", name="Earlier").focus()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("at=2013-1"))
+
+
+def words(page: Page) -> str:
+    return page.locator("body").inner_text()
+
+
+def test_without_scripts_lists_details_and_forms_work(shown: Shown) -> None:
+    deploy(shown.ledger, "without/scripts", ORDERS & CUSTOMERS)
+    page = shown.page("/assets?search=orders", java_script_enabled=False)
+    assert "Connecting" not in words(page)
+    assert "reload to see what is new" in words(page)
+    page.get_by_role("link", name="orders", exact=True).click()
+    assert "Loading" not in words(page)
+    assert "The graph needs JavaScript" in words(page)
+    page.get_by_role("button", name="Create event").click()
+    page.locator("dialog").get_by_label("Extra").fill('{"without": "scripts"}')
+    page.locator("dialog").get_by_role("button", name="Create event").click()
+    expect(page.locator("main")).to_contain_text('"without": "scripts"')
+
+    page.goto("/consumers?search=without/scripts")
+    page.get_by_role("button", name=re.compile("show the condition")).click()
+    expect(page.locator("main")).to_contain_text("1 of 2 updated")
+    page.goto("/consumers/without/scripts")
+    page.get_by_role("button", name="Remove all").click()
+    page.get_by_role("textbox", name="Why").fill("sent twice")
+    page.get_by_role("button", name="Remove", exact=True).click()
+    expect(page.locator("main")).to_contain_text("removed from the queue.")
+    for key in ("2026-01-01T05", "2026-01-01T07"):
+        update(shown.ledger, Asset("s3://lake/slots"), timedelta(), key)
+    page.goto("/asset?asset=s3://lake/slots")
+    page.get_by_role("link", name="Partitions and their gaps").click()
+    expect(page.get_by_role("group", name="Map of the partitions")).to_be_visible()
+    page.context.close()

@@ -1,0 +1,52 @@
+"""What browsers are sent besides pages: compressed, kept for good by their content, and vendored unchanged."""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+
+import pytest
+
+from assetflow.ledger import Ledger
+from assetflow.web.static_files import FOLDER
+from tests.cli.shop import ORDERS, update
+from tests.web.conftest import Site
+
+VENDOR = FOLDER / "vendor"
+
+
+def test_what_a_page_names_is_kept_for_good_and_compressed(site: Site, ledger: Ledger) -> None:
+    update(ledger, ORDERS, 0)
+    page = site.page("/asset?asset=orders")
+    named = [*(each["src"] for each in page.named("script")), *(each["href"] for each in page.named("link"))]
+    assert len(named) > 8
+    for address in named:
+        answer = site.get(address)
+        assert answer.status_code == 200
+        assert answer.headers["cache-control"] == "public, max-age=31536000, immutable", address
+        if len(answer.content) > 1000:
+            assert answer.headers["content-encoding"] == "gzip", address
+        plain = site.get(address, headers={"accept-encoding": "identity"})
+        assert (plain.content, plain.headers.get("content-encoding")) == (answer.content, None)
+
+
+@pytest.mark.parametrize("query", ["", "?v=", "?v=another", "?v=1&v=2"])
+def test_what_may_be_another_content_is_asked_for_again(site: Site, query: str) -> None:
+    assert site.get(f"/static/js/page.js{query}").headers["cache-control"] == "private, no-cache"
+
+
+def test_pages_are_compressed_and_streams_are_not(site: Site, ledger: Ledger) -> None:
+    update(ledger, ORDERS, 0)
+    for path in ("/assets", "/asset?asset=orders", "/nothing", "/api/openapi.json"):
+        assert site.get(path).headers["content-encoding"] == "gzip", path
+    with site.stream("GET", "/live") as answer:
+        assert "content-encoding" not in answer.headers
+        assert next(answer.iter_text()).startswith("retry:")
+
+
+def test_vendored_files_are_what_the_readme_says() -> None:
+    rows = re.findall(r"^\| `(\S+)` \|.* `([0-9a-f]{64})` \|$", (VENDOR / "README.md").read_text(), re.MULTILINE)
+    assert {name for name, _ in rows} == {file.name for file in VENDOR.glob("*.js")}
+    for name, digest in rows:
+        assert sha256((VENDOR / name).read_bytes()).hexdigest() == digest, name
+        assert (VENDOR / f"{name.partition('.')[0].removesuffix('-ext')}.LICENSE.txt").exists()
