@@ -1,1 +1,1 @@
-"""The embedded stack of `dev` and `demo`: Prefect, the evaluator with API and pages, and a worker as processes."""
+"""The embedded stack of `dev` and `demo`: Prefect, the evaluator with API and pages, and workers, each a process."""

@@ -1,29 +1,29 @@
-"""What the stack asks of its Prefect server: make the work pool, start a deployment, look at runs and recordings."""
+"""The stack's calls to its Prefect server: create a work pool, start a deployment, list runs and recordings."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
-from uuid import UUID, uuid4
+from uuid import UUID
 
-import httpx
-
-from assetflow.errors import PrefectRefused, PrefectUnreachable, TimedOut
+from assetflow.errors import TimedOut
 
 ENDED = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
 PAGE = 200
 POLL_SECONDS = 0.3
-# A Prefect on SQLite is busy for moments; it answers 503 then.
-PATIENCE_SECONDS = 60.0
-BUSY = (429, 502, 503, 504)
+SECONDS_TO_ANSWER = 30.0
+# A Prefect server on SQLite is sometimes busy, and then answers 503; a waiting writer may hold it up for SQLite's own
+# time limit of 60 s.
+PATIENCE_SECONDS = 180.0
+Json = Mapping[str, object]
 
 
 @dataclass(frozen=True)
 class FlowRun:
-    """A flow run as far as the demo tells of it; times in UTC."""
+    """The parts of a flow run that the demo shows; times in UTC."""
 
     id: UUID
     name: str
@@ -44,13 +44,15 @@ class PrefectCalls:
     """A few calls of Prefect's REST API on one server.
 
     Raises (all methods):
-        PrefectUnreachable: the server does not answer, also not after a minute of asking again.
-        PrefectRefused: it answers with an error that stays.
+        PrefectUnreachable: the server does not answer, even after `patience` seconds of retries.
+        PrefectRefused: the server answers with an error that a retry does not change.
     """
 
     def __init__(self, api_url: str, *, patience: float = PATIENCE_SECONDS) -> None:
-        self._client = httpx.Client(base_url=api_url, timeout=30)
-        self._patience = patience
+        # Import Prefect's client only here: that takes a second, and `--help` does not need it.
+        from assetflow.prefect_io.task_api import TaskApi
+
+        self._api = TaskApi(api_url, timeout=SECONDS_TO_ANSWER, patience=patience)
 
     def __enter__(self) -> PrefectCalls:
         return self
@@ -59,34 +61,42 @@ class PrefectCalls:
         self.close()
 
     def close(self) -> None:
-        self._client.close()
+        self._api.close()
 
     def make_pool(self, name: str) -> None:
-        """Make a work pool for processes, unless it is there; its worker completes it."""
-        try:
-            self._ask("POST", "/work_pools/", {"name": name, "type": "process"})
-        except PrefectRefused:
-            self._ask("GET", f"/work_pools/{name}")
+        """Create a work pool for processes, unless it exists. Its worker fills in the job template.
+
+        Raises:
+            PrefectUnauthorized: also if the name is one of Prefect's own.
+        """
+        # A name that Prefect refuses may not be part of a path.
+        if not self._api.post("/work_pools/filter", {"work_pools": {"name": {"any_": [name]}}}):
+            self._api.post("/work_pools/", {"name": name, "type": "process"})
 
     def start(self, deployment: str, **parameters: object) -> UUID:
-        """Start a run of a deployment, as pressing Run does; `deployment` is `flow/deployment`."""
+        """Start a run of a deployment, named `flow/deployment`, as the Run button does."""
+        from assetflow.operations.starting_runs import RunWanted, run_request
+
         flow, name = deployment.split("/")
-        found = self._ask("GET", f"/deployments/name/{flow}/{name}")
-        # With a key, asking again after an answer that was lost starts nothing twice.
-        body: dict[str, object] = {
-            "state": {"type": "SCHEDULED"},
-            "idempotency_key": str(uuid4()),
-            "parameters": parameters,
-        }
-        run = self._ask("POST", f"/deployments/{found['id']}/create_flow_run", body)
+        found = cast(Json, self._api.get(f"/deployments/name/{flow}/{name}"))
+        path, body = run_request(UUID(str(found["id"])), RunWanted(parameters))
+        run = cast(Json, self._api.post(path, body))
         return UUID(str(run["id"]))
 
+    def deployments(self) -> dict[tuple[str, str], str]:
+        """Return the names of all deployments as flow/deployment, by entrypoint and deployment name."""
+        flows = {flow["id"]: flow["name"] for flow in self._pages("/flows/filter", {})}
+        return {
+            (str(each["entrypoint"]), str(each["name"])): f"{flows[each['flow_id']]}/{each['name']}"
+            for each in self._pages("/deployments/filter", {})
+        }
+
     def flow_runs(self) -> list[FlowRun]:
-        """All flow runs, oldest first."""
+        """Return all flow runs, oldest first."""
         return sorted(map(_flow_run, self._pages("/flow_runs/filter", {})), key=lambda run: run.created)
 
     def recordings(self) -> set[UUID]:
-        """The ids of all recordings that are kept as artifacts."""
+        """Return the ids of all recordings that are kept as artifacts."""
         from assetflow.prefect_io.recordings import recording_from_artifact
 
         found = self._pages("/artifacts/filter", {"artifacts": {"type": {"any_": ["assetflow-update"]}}})
@@ -96,49 +106,25 @@ class PrefectCalls:
         """Wait until a flow run has ended.
 
         Raises:
-            TimedOut: it has not.
+            TimedOut: the run has not ended in that time.
         """
         end = time.monotonic() + seconds
-        while self._ask("GET", f"/flow_runs/{run}")["state_type"] not in ENDED:
+        while cast(Json, self._api.get(f"/flow_runs/{run}"))["state_type"] not in ENDED:
             if time.monotonic() > end:
-                raise TimedOut(f"flow run {run} has not ended after {seconds:.0f} s", fix="Look at its logs in Prefect")
+                raise TimedOut(f"flow run {run} has not ended after {seconds:.0f} s", fix="Read its logs in Prefect")
             time.sleep(POLL_SECONDS)
 
-    def _pages(self, path: str, body: dict[str, object]) -> Iterator[dict[str, object]]:
+    def _pages(self, path: str, body: dict[str, object]) -> Iterator[Json]:
         offset = 0
         while True:
-            page = cast("list[dict[str, object]]", self._ask("POST", path, body | {"limit": PAGE, "offset": offset}))
+            page = cast("list[Json]", self._api.post(path, body | {"limit": PAGE, "offset": offset}))
             yield from page
             if len(page) < PAGE:
                 return
             offset += PAGE
 
-    def _ask(self, method: str, path: str, body: dict[str, object] | None = None) -> dict[str, object]:
-        end = time.monotonic() + self._patience
-        while True:
-            try:
-                return self._ask_once(method, path, body)
-            except PrefectUnreachable:
-                if time.monotonic() > end:
-                    raise
-            time.sleep(POLL_SECONDS)
 
-    def _ask_once(self, method: str, path: str, body: dict[str, object] | None) -> dict[str, object]:
-        where = str(self._client.base_url)
-        try:
-            answer = self._client.request(method, path, json=body)
-        except httpx.TransportError as error:
-            raise PrefectUnreachable(
-                f"Prefect does not answer ({type(error).__name__})", where=where, fix="Read the server's log"
-            ) from error
-        if answer.status_code in BUSY:
-            raise PrefectUnreachable(f"Prefect answers {answer.status_code} to {method} {path}", where=where)
-        if not answer.is_success:
-            raise PrefectRefused(f"Prefect answers {answer.status_code} to {method} {path}", where=where)
-        return cast("dict[str, object]", answer.json())
-
-
-def _flow_run(data: dict[str, object]) -> FlowRun:
+def _flow_run(data: Json) -> FlowRun:
     labels = cast("dict[str, object]", data.get("labels") or {})
     decision = labels.get("assetflow.decision")
     return FlowRun(
@@ -159,5 +145,5 @@ def _moment(value: object) -> datetime | None:
 
 
 def runs_of(runs: Iterable[FlowRun], decision: UUID) -> list[FlowRun]:
-    """The runs that a decision led to; exactly one, if all is well (4.6)."""
+    """Return the runs that a decision led to: exactly one, if all is well. Contract 4.6."""
     return [run for run in runs if run.decision == decision]

@@ -1,4 +1,4 @@
-"""The demo: the pipelines of this repository on real data, in a stack of their own, checked to the last event."""
+"""The demo: run the pipelines of this repository on real data in a stack of its own, and check every event."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from assetflow.errors import StackFailed, TimedOut
-from assetflow.ledger.reader import Reader
+from assetflow.ledger.read.reader import Reader
 from assetflow.stack.calls import POLL_SECONDS, FlowRun, PrefectCalls
 from assetflow.stack.environment import StackEnvironment
 from assetflow.stack.stack import Stack, Tell
@@ -20,7 +20,7 @@ from assetflow.stack.summary import Story
 
 RUN_SECONDS = 300.0
 SETTLE_SECONDS = 600.0
-# As in flows/partitions.py, which is the project's and not ours to import.
+# The same value as in flows/partitions.py, which belongs to the project, so that the package cannot import it.
 LATE_HOUR = "2013-01-04T23"
 
 Json = dict[str, object]
@@ -28,18 +28,18 @@ Json = dict[str, object]
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What the demo showed, and the same as JSON (also in `summary.json`)."""
+    """The result of the demo, as a story and as JSON (also in `summary.json`)."""
 
     story: Story
     summary: Json
 
 
 class Demo:
-    """Runs the flows of `prefect.yaml` in a fresh stack and folds what was recorded.
+    """Runs the flows of `prefect.yaml` in a fresh stack, and decides again from the recordings to compare.
 
     Parameters:
-        environment: the stack's folders and port; its folder is emptied first.
-        tell: is called with a line for each step.
+        environment: the stack's folders and port; the demo empties the stack's folder first.
+        tell: called with a line for each step.
     """
 
     def __init__(self, environment: StackEnvironment, tell: Tell) -> None:
@@ -51,13 +51,13 @@ class Demo:
         return self.environment.home / "summary.json"
 
     def run(self, look: Callable[[PrefectCalls], None] = lambda _: None) -> DemoResult:
-        """The whole demo.
+        """Run the whole demo.
 
         Parameters:
-            look: is called when everything has run and the stack still stands.
+            look: called when everything has run, while the stack is still up.
 
         Raises:
-            StackFailed, TimedOut: a process or a run did not do its part; nothing is left running.
+            StackFailed, TimedOut: a process or a run failed; the stack is stopped.
         """
         started = time.monotonic()
         stack = Stack(self.environment, self._tell, fresh=True)
@@ -89,12 +89,12 @@ class Demo:
         calls.wait_for_run(calls.start("weather-hourly/lake", partition_key=LATE_HOUR), RUN_SECONDS)
 
     def _wait_for_consumer(self, calls: PrefectCalls, name: str) -> None:
-        """Wait until a consumer has been run and its run has ended."""
+        """Wait until a run of the consumer has ended."""
         end = time.monotonic() + RUN_SECONDS
         while True:
             with self._reader() as reader:
-                consumer = reader.consumer(name)
-                decisions = reader.decisions(consumer=consumer.consumer.id) if consumer else []
+                consumer = reader.consumers.named(name)
+                decisions = reader.decisions.find(consumer=consumer.consumer.id) if consumer else []
             runs = [decision.flow_run_id for decision in decisions if decision.flow_run_id]
             if runs:
                 calls.wait_for_run(runs[0], RUN_SECONDS)
@@ -104,8 +104,8 @@ class Demo:
             time.sleep(POLL_SECONDS)
 
     def _settle(self, calls: PrefectCalls) -> Story:
-        """Wait until nothing follows any more: runs ended, recordings folded, decisions delivered."""
-        self._tell("Waiting until everything that follows has run")
+        """Wait until everything is done: runs have ended, recordings are in the ledger, decisions have their runs."""
+        self._tell("Waiting until all runs that follow have ended")
         end = time.monotonic() + SETTLE_SECONDS
         while True:
             runs = calls.flow_runs()
@@ -132,18 +132,18 @@ class Demo:
         try:
             return cast(Json, json.loads(done.stdout))
         except ValueError as error:
-            raise StackFailed(f"flows.check gave no answer: {done.stderr[-500:]}") from error
+            raise StackFailed(f"flows.check printed no result: {done.stderr[-500:]}") from error
 
     def _reader(self) -> Reader:
         return Reader.open(self.environment.home / "ledger.db")
 
 
 def _missing(runs: Sequence[FlowRun], calls: PrefectCalls, reader: Reader) -> str:
-    """What has not come to its end yet; empty for nothing."""
+    """Return a sentence about what is not done yet, or an empty text."""
     if going := sum(not run.has_ended for run in runs):
         return f"{going} of {len(runs)} runs had not ended"
-    if unrecorded := len(calls.recordings() - {recording.id for recording in reader.recordings()}):
-        return f"what {unrecorded} tasks recorded was not in the ledger: does the evaluator work?"
-    if undelivered := len(reader.undelivered()):
+    if unrecorded := len(calls.recordings() - {recording.id for recording in reader.events.recordings()}):
+        return f"the recordings of {unrecorded} tasks were not in the ledger; check that the evaluator runs"
+    if undelivered := len(reader.decisions.waiting()):
         return f"{undelivered} decisions had no run"
     return ""

@@ -1,4 +1,4 @@
-"""Where a stack keeps its files, on which ports it listens, and the environment that its processes share."""
+"""The environment of a stack: its folders, its ports, and the variables of its processes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import shlex
 import socket
 import sys
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
 from assetflow.errors import PortInUse, StackFailed
-
-POOL = "assetflow"
 
 
 @dataclass(frozen=True)
@@ -19,10 +18,10 @@ class StackEnvironment:
     """One stack of one project: everything it writes is under `home`.
 
     Attributes:
-        project: the folder with `prefect.yaml` and `flows`.
+        project: the folder with `prefect.yaml`.
         home: `.assetflow/dev` or `.assetflow/demo` in the project.
-        port: of the Prefect server, on 127.0.0.1.
-        pages_port: of assetflow's API and pages, on 127.0.0.1; a free one if none is given.
+        port: the port of the Prefect server on 127.0.0.1.
+        pages_port: the port of assetflow's API and pages on 127.0.0.1; by default a free one.
     """
 
     project: Path
@@ -44,12 +43,12 @@ class StackEnvironment:
 
     @property
     def has_spark_server(self) -> bool:
-        """Whether the flow runs share Spark's own local Connect server."""
-        return self.variables["ASSETFLOW_SPARK_REMOTE"] == "local"
+        """True if the flow runs share Spark's own local Connect server."""
+        return self.variables["ASSETFLOW_SPARK_REMOTE"] == "local" and find_spec("pyspark") is not None
 
     @property
     def spark_server_file(self) -> Path:
-        """Where Spark's own local Connect server is recorded."""
+        """The file that says where Spark's own local Connect server listens."""
         return self.home / "spark" / "connect.json"
 
     @property
@@ -58,7 +57,7 @@ class StackEnvironment:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What is different from the caller's environment: enough for another terminal to use this stack."""
+        """The variables that differ from the caller's environment: enough for another terminal to use this stack."""
         return {
             "PREFECT_HOME": str(self.home / "prefect"),
             "PREFECT_API_URL": self.api_url,
@@ -71,17 +70,17 @@ class StackEnvironment:
 
     @property
     def _spark(self) -> dict[str, str]:
-        """Which Spark the flows run on: the caller's choice, or the local one that they share."""
+        """Return the settings of the Spark that the flows run on: the caller's choice, or a shared local server."""
         chosen = {name: value for name, value in os.environ.items() if name.startswith("ASSETFLOW_SPARK_")}
         return {"ASSETFLOW_SPARK_REMOTE": "local"} | chosen
 
     @property
     def processes_env(self) -> dict[str, str]:
-        """The environment of the stack's processes: of the caller's Prefect and assetflow only what is about Spark."""
+        """The environment of the stack's processes: of the caller's Prefect and assetflow settings, only Spark's."""
         inherited = {
             name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "ASSETFLOW_"))
         }
-        # The project's own commands (prefect, python) come first, whoever calls.
+        # Put the commands of this environment (prefect, python) first on the PATH.
         path = os.pathsep.join((str(Path(sys.executable).parent), inherited.get("PATH", "")))
         quiet = {
             "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "false",
@@ -90,13 +89,16 @@ class StackEnvironment:
             "PREFECT_SERVER_API_PORT": str(self.port),
             "PREFECT_WORKER_QUERY_SECONDS": "1",
             "PREFECT_CLI_PROMPT": "false",
+            # The output of the stack's processes goes to log files: write it in whole lines, without colours.
+            "COLUMNS": "200",
+            "NO_COLOR": "1",
             "PYTHONUNBUFFERED": "1",
         }
         return inherited | {"PATH": path} | quiet | self.variables
 
     @property
     def shell_file(self) -> Path:
-        """A file that a shell can source to use this stack."""
+        """The file that a shell can source to use this stack."""
         return self.home / "env"
 
     def write_shell_file(self) -> None:
@@ -106,22 +108,30 @@ class StackEnvironment:
 
 
 def find_project(start: Path) -> Path:
-    """The project that a command was called in: the folder, or one above it, with `prefect.yaml`.
+    """Return the project of a folder: the folder itself, or the nearest one above it, that has a `prefect.yaml`.
 
     Raises:
-        StackFailed: there is none.
+        StackFailed: no folder has one.
     """
     for folder in (start, *start.parents):
         if (folder / "prefect.yaml").exists():
             return folder
-    raise StackFailed(f"there is no prefect.yaml in {start} or above it", fix="Call this in the folder of your project")
+    raise StackFailed(
+        f"there is no prefect.yaml in {start} or above it",
+        fix="Run this in the folder of your project; its prefect.yaml names the flows: "
+        "deployments: [{name: shop, entrypoint: 'flows.py:report'}]",
+    )
 
 
-def choose_port(asked: int | None) -> int:
-    """The port that was asked for, or a free one.
+def choose_port(asked: int | None, *, option: str = "--port") -> int:
+    """Return the port that the user asked for, or a free one.
+
+    Parameters:
+        asked: the port, or `None` for a free one.
+        option: the option with which the user asked for it.
 
     Raises:
-        PortInUse: it is taken.
+        PortInUse: the port is taken.
     """
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -129,6 +139,7 @@ def choose_port(asked: int | None) -> int:
             probe.bind(("127.0.0.1", asked or 0))
         except OSError as error:
             raise PortInUse(
-                f"port {asked} is in use", fix="Stop what listens there, or choose another one with --port"
+                f"port {asked} is in use",
+                fix=f"Stop the process that listens there, or choose another port with {option}",
             ) from error
         return int(probe.getsockname()[1])

@@ -1,4 +1,4 @@
-"""One process of the stack: started with a log file, known to be ready, stopped for good."""
+"""One process of the stack: start it with a log file, wait until it is ready, stop it with its children."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from assetflow.errors import StackFailed
+from assetflow.stack.last_words import last_words
 
 POLL_SECONDS = 0.1
 STOP_SECONDS = 15.0
@@ -20,11 +21,11 @@ class StackProcess:
     """A child process in a process group of its own, so that stopping it stops its children too.
 
     Parameters:
-        name: what a person calls it ("worker").
+        name: the name in messages ("worker").
         argv: the command.
         env: its whole environment.
         cwd: its working directory.
-        log: the file that takes its output; kept, so that a failure can be read.
+        log: the file for its output, which is kept, so that a user can read why it failed.
     """
 
     def __init__(self, name: str, argv: Sequence[str], env: Mapping[str, str], cwd: Path, log: Path) -> None:
@@ -34,6 +35,7 @@ class StackProcess:
         self._env = dict(env)
         self._cwd = cwd
         self._process: subprocess.Popen[bytes] | None = None
+        self._said_before = 0
 
     @property
     def pid(self) -> int | None:
@@ -41,13 +43,14 @@ class StackProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """How it ended; none while it runs or before it was started."""
+        """The exit code; `None` before the process was started and while it runs."""
         return self._process.poll() if self._process else None
 
     def start(self) -> None:
-        """Start it; its output is appended to the log."""
+        """Start the process, and append its output to the log."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as output:
+            self._said_before = output.tell()
             self._process = subprocess.Popen(
                 self._argv,
                 env=self._env,
@@ -59,10 +62,10 @@ class StackProcess:
             )
 
     def wait_until(self, is_ready: Callable[[], bool], seconds: float) -> None:
-        """Wait until it is ready.
+        """Wait until the process is ready.
 
         Raises:
-            StackFailed: it ended, or was not ready in time; the last lines of its log are told.
+            StackFailed: it ended, or was not ready in time; the error has the last lines of its log.
         """
         end = time.monotonic() + seconds
         while not is_ready():
@@ -73,21 +76,26 @@ class StackProcess:
             time.sleep(POLL_SECONDS)
 
     def stop(self, signals: Sequence[signal.Signals] = (signal.SIGTERM, signal.SIGKILL)) -> None:
-        """Stop it and all that it started; at once if it is stopped already."""
+        """Stop the process and its children; return at once if it is stopped already."""
         if self._process is None:
             return
         for number in signals:
             if self._signal_group(number) and self._ended_within(STOP_SECONDS):
                 break
-        # What it started may outlive it: the group goes as a whole.
+        # Its children may outlive it: stop the whole process group.
         self._signal_group(signal.SIGKILL)
         self._process.wait()
 
     def failure(self, what: str) -> StackFailed:
-        """The error that tells what its log says."""
-        lines = self.log.read_text(errors="replace").splitlines()[-8:] if self.log.exists() else []
-        told = "".join(f"\n    {line}" for line in lines)
-        return StackFailed(f"{what}; its log ends with:{told}", fix=f"Read {self.log}")
+        """Return an error with the last lines of the log."""
+        said = self.last_words()
+        return StackFailed(f"{what}; its log ends with:" if said else what, fix=f"Read {self.log}", output=said)
+
+    def last_words(self) -> list[str]:
+        """Return the last lines that the process wrote since it was started."""
+        if not self.log.exists():
+            return []
+        return last_words(self.log.read_bytes()[self._said_before :].decode(errors="replace"))
 
     def _signal_group(self, number: signal.Signals) -> bool:
         assert self._process is not None

@@ -1,4 +1,4 @@
-"""The demo's result for a person: a table of events, decisions and runs, and the tree of what triggered what."""
+"""Show the demo's result on a terminal: a table of events, decisions and runs, and the tree of what triggered what."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from assetflow.stack.summary import Json, Story
 
 
 def show(story: Story, summary: Json) -> RenderableType:
-    """Everything, top to bottom."""
+    """Return all tables and the tree, one below the other."""
     return Group(_table(story), Text(), _tree(story), Text(), _consumers(summary), Text(), _results(summary))
 
 
 def _table(story: Story) -> Table:
-    """One line for each event and each decision that it completed, with the run that followed.
+    """Return a table with a row for each event and each decision that it completed, with the run that followed.
 
-    Events of a run's many partitions that complete nothing share a line.
+    A run's events for many partitions share a row if they completed nothing.
     """
     table = Table(title="Asset events → decisions → flow runs", box=SIMPLE_HEAD, title_justify="left")
     for column in ("event", "recorded", "decision: run of", "with", "started"):
@@ -46,7 +46,7 @@ def _table(story: Story) -> Table:
 
 
 def _tree(story: Story) -> Tree:
-    """Flow runs under the run whose event completed their condition."""
+    """Return a tree with each flow run under the run whose event completed its condition."""
     tree = Tree(Text("What triggered what", style="bold"))
     made_by: dict[UUID, list[AssetEvent]] = {}
     for event in story.events:
@@ -98,7 +98,7 @@ def _results(summary: Json) -> Table:
 
 
 def _completed_by(story: Story) -> dict[UUID, list[tuple[str, tuple[AssetEvent, ...], FlowRun | None]]]:
-    """Last consumed event to the decisions that it led to."""
+    """Return, for the last event that each decision consumed, those decisions with their runs."""
     found: dict[UUID, list[tuple[str, tuple[AssetEvent, ...], FlowRun | None]]] = {}
     for record, events in story.decisions:
         if not events:
@@ -109,7 +109,7 @@ def _completed_by(story: Story) -> dict[UUID, list[tuple[str, tuple[AssetEvent, 
 
 
 def _groups(events: Sequence[AssetEvent], by_last: Mapping[UUID, object]) -> list[list[AssetEvent]]:
-    """Events in order; those of one run's partitions together, up to the one that completes something."""
+    """Group the events of one run's partitions, each group up to the event that completed something."""
     groups: list[list[AssetEvent]] = []
     for event in events:
         last = groups[-1][-1] if groups else None
@@ -125,7 +125,7 @@ def _same_origin(one: AssetEvent, other: AssetEvent) -> bool:
 
 
 def _numbers(events: Sequence[AssetEvent]) -> str:
-    """`#1 #3–#7`: the sequences of events."""
+    """Return the sequences of events, as in `#1 #3–#7`."""
     ranges: list[list[int]] = []
     for number in (event.sequence or 0 for event in events):
         if ranges and ranges[-1][-1] == number - 1:

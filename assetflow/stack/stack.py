@@ -1,4 +1,4 @@
-"""The stack as a whole: started in order, watched, stopped in reverse."""
+"""The whole stack: start its processes in order, restart those that end, stop them in reverse order."""
 
 from __future__ import annotations
 
@@ -11,17 +11,21 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO
 
 import httpx
 
-from assetflow.errors import StackFailed
+from assetflow.errors import InvalidProject, JavaNotFound, PrefectRefused, PrefectUnauthorized, StackFailed
+from assetflow.private import make_private_folder
+from assetflow.stack import deploying, prefect_server
 from assetflow.stack.calls import PrefectCalls
-from assetflow.stack.environment import POOL, StackEnvironment
+from assetflow.stack.environment import StackEnvironment, choose_port
+from assetflow.stack.last_words import last_words
 from assetflow.stack.process import StackProcess
+from assetflow.stack.project import Project, read_project
 
 SERVER_SECONDS = 120.0
 READY_SECONDS = 60.0
@@ -32,11 +36,13 @@ Tell = Callable[[str], None]
 
 
 class Stack:
-    """Prefect, the evaluator with API and pages, and a worker of one project; a context manager that stops them all.
+    """Prefect, the evaluator with API and pages, and a worker for each work pool of one project.
+
+    A context manager that starts them all, and stops them at the end.
 
     Parameters:
-        environment: folders, ports and variables.
-        tell: is called with a line for each step.
+        environment: the folders, ports and variables.
+        tell: called with a line for each step.
         fresh: empty the stack's folder first.
     """
 
@@ -45,21 +51,23 @@ class Stack:
         self._tell = tell
         self._fresh = fresh
         self._lock: IO[str] | None = None
-        self.server = self._process("Prefect server", _prefect("server", "start"))
+        self.server = self._process("Prefect server", [sys.executable, "-m", prefect_server.__name__])
         start = _assetflow("server", "start", "--port", str(environment.pages_port))
         self.evaluator = self._process("evaluator", start)
-        self.worker = self._process("worker", _prefect("worker", "start", "--pool", POOL, "--type", "process"))
-        # Ends when Spark's server has warmed up; a flow run that comes earlier waits for the server by itself.
+        # One for each work pool of the project.
+        self.workers: list[StackProcess] = []
+        # This process ends when Spark's server has warmed up; an earlier flow run waits for the server by itself.
         self.spark = self._process("Spark", _assetflow("spark", "start"))
 
     def __enter__(self) -> Stack:
-        self.environment.home.mkdir(parents=True, exist_ok=True)
+        project = read_project(self.environment.project)
+        make_private_folder(self.environment.home)
         self._take_lock()
         if self._fresh:
             empty(self.environment.home)
         self.environment.write_shell_file()
         try:
-            self._start()
+            self._start(project)
         except BaseException:
             self.stop()
             raise
@@ -70,25 +78,90 @@ class Stack:
     ) -> None:
         self.stop()
 
-    def _start(self) -> None:
+    def _start(self, project: Project) -> None:
         self._tell("Starting the Prefect server")
-        self._start_process(self.server)
-        self.server.wait_until(self._server_answers, SERVER_SECONDS)
+        self._start_server()
         if self.environment.has_spark_server:
-            self._start_process(self.spark)
-        with PrefectCalls(self.environment.api_url) as calls:
-            calls.make_pool(POOL)
+            self._start_spark()
+        self._make_pools(project.pools)
         self._tell("Deploying the flows of prefect.yaml")
         self._start_process(self.evaluator)
-        self._start_process(self.worker)
-        self._run(_prefect("--no-prompt", "deploy", "--all"), "prefect deploy --all")
+        self.workers = [self._worker(pool, number) for number, pool in enumerate(project.pools, 1)]
+        for worker in self.workers:
+            self._start_process(worker)
+        self._deploy(project)
         self._tell("Waiting until the evaluator knows the deployments")
         self._run(_assetflow("consumers", "wait"), "assetflow consumers wait")
 
+    def _start_server(self) -> None:
+        """Start Prefect's server and wait until it answers.
+
+        Raises:
+            PortInUse: another process has taken the port since it was chosen.
+            StackFailed: the server ended, or was not ready in time.
+        """
+        self._start_process(self.server)
+        try:
+            self.server.wait_until(self._server_answers, SERVER_SECONDS)
+        except StackFailed as error:
+            if self.server.exit_code is None:
+                raise
+            choose_port(self.environment.port)
+            anew = f"to start from nothing, without its history, delete {self.environment.home}"
+            raise StackFailed(error.message, fix=f"{error.fix}; {anew}", output=error.output) from error
+
+    def _start_spark(self) -> None:
+        """Start Spark's server. Without Java, print a warning, and let the flows run that do not need Spark."""
+        from assetflow.spark.java import find_java
+
+        given = self.environment.processes_env
+        try:
+            find_java(given.get("JAVA_HOME", ""), given["PATH"])
+        except JavaNotFound as error:
+            self._tell(f"Tasks on Spark will fail: {error}")
+        else:
+            self._start_process(self.spark)
+
+    def _make_pools(self, pools: Sequence[str]) -> None:
+        with PrefectCalls(self.environment.api_url) as calls:
+            for pool in pools:
+                try:
+                    calls.make_pool(pool)
+                except (PrefectRefused, PrefectUnauthorized) as error:
+                    raise InvalidProject(
+                        f"Prefect does not accept a work pool with this name: {pool!r}",
+                        where="prefect.yaml",
+                        fix="Choose another name, of letters, digits and dashes, that does not begin with `prefect`",
+                    ) from error
+
+    def _worker(self, pool: str, number: int) -> StackProcess:
+        name = "worker" if number == 1 else f"worker {number}"
+        return self._process(name, _prefect("worker", "start", f"--pool={pool}", "--type", "process"))
+
+    def _deploy(self, project: Project) -> None:
+        """Deploy the project's flows.
+
+        Raises:
+            InvalidProject: a flow cannot be loaded.
+            StackFailed: Prefect refuses a deployment.
+        """
+        file, problem = self.environment.home / "deploy.yaml", self.environment.home / "problem.json"
+        project.write_completed(file)
+        problem.unlink(missing_ok=True)
+        entrypoints = [each.entrypoint for each in project.deployments]
+        module = [sys.executable, "-m", deploying.__name__]
+        try:
+            self._run([*module, str(problem), str(file), *entrypoints], "prefect deploy --all")
+        except StackFailed:
+            if not problem.exists():
+                raise
+            found = json.loads(problem.read_text())
+            raise InvalidProject(found["error"], where=found["where"], fix=found["fix"]) from None
+
     def stop(self) -> None:
-        """Stop everything that was started, Spark's shared server too."""
+        """Stop all processes of the stack, and its shared Spark server."""
         self._tell("Stopping the stack")
-        for process in (self.worker, self.evaluator, self.server):
+        for process in (*self.workers, self.evaluator, self.server):
             process.stop()
         if self.spark.pid and self.spark.exit_code is None:
             self.spark.stop()
@@ -98,22 +171,22 @@ class Stack:
             self._lock = None
 
     def _stop_spark_server(self) -> None:
-        """Stop Spark's local server of this stack, if a file says that there is one."""
+        """Stop this stack's local Spark server, if its file exists."""
         if self.environment.spark_server_file.exists():
             self._run(_assetflow("spark", "stop"), "stopping Spark's local server")
 
     def watch(self, over: threading.Event | None = None) -> None:
-        """Start again what ends on its own, until it is over; without an end, until the caller is interrupted."""
+        """Restart processes that end on their own, until `over` is set or, without it, the caller is interrupted."""
         over = over or threading.Event()
         while not over.wait(RESTART_SECONDS):
-            for process in (self.server, self.evaluator, self.worker):
+            for process in (self.server, self.evaluator, *self.workers):
                 if process.exit_code is not None:
                     self._tell(f"The {process.name} ended with exit code {process.exit_code}; starting it again")
                     self._start_process(process)
 
     @contextlib.contextmanager
     def watched(self) -> Generator[None]:
-        """Within the block, what ends on its own is started again."""
+        """Restart processes that end on their own while the block runs."""
         over = threading.Event()
         watching = threading.Thread(target=self.watch, args=(over,), name="watching", daemon=True)
         watching.start()
@@ -133,7 +206,8 @@ class Stack:
 
     def _server_answers(self) -> bool:
         try:
-            return httpx.get(f"{self.environment.api_url}/health", timeout=2).status_code == 200
+            # The server is on this machine, without TLS: loading the certificates would take most of the time.
+            return httpx.get(f"{self.environment.api_url}/health", timeout=2, verify=False).status_code == 200
         except httpx.HTTPError:
             return False
 
@@ -141,24 +215,33 @@ class Stack:
         """Run a command of the stack to its end.
 
         Raises:
-            StackFailed: it failed; its output is told.
+            StackFailed: it failed, or did not end in time; the error has the end of its output.
         """
-        done = subprocess.run(
-            argv,
-            env=self.environment.processes_env,
-            cwd=self.environment.project,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=COMMAND_SECONDS,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                argv,
+                env=self.environment.processes_env,
+                cwd=self.environment.project,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=COMMAND_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise StackFailed(
+                f"{what} had not ended after {COMMAND_SECONDS:.0f} s", fix=f"Read {self.environment.logs}"
+            ) from error
         if done.returncode != 0:
-            told = "".join(f"\n    {line}" for line in (done.stdout + done.stderr).splitlines()[-12:])
-            raise StackFailed(f"{what} failed with exit code {done.returncode}:{told}")
+            raise StackFailed(
+                f"{what} failed with exit code {done.returncode}:",
+                fix=f"Correct this, or read {self.environment.logs}",
+                output=last_words(done.stdout + done.stderr),
+            )
 
     def _take_lock(self) -> None:
-        """Hold the project's stack for this process; what a killed one left behind is stopped first."""
+        """Take the lock of the stack's folder, then stop the processes that a killed stack left behind."""
         lock = (self.environment.home / "stack.json").open("a+")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -177,11 +260,11 @@ class Stack:
         text = self._lock.read()
         left: list[int] = json.loads(text)["pids"] if text else []
         for pid in left:
-            # The number may belong to somebody else by now.
+            # The pid may belong to another process by now.
             command = subprocess.run(
                 ["ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False
             )
-            if " -m prefect " in command.stdout or " -m assetflow " in command.stdout:
+            if any(module in command.stdout for module in (" -m prefect ", " -m assetflow")):
                 self._tell(f"Stopping process {pid}, left behind by a stack that was killed")
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(pid, signal.SIGKILL)
@@ -190,14 +273,14 @@ class Stack:
 
     def _note_pids(self) -> None:
         assert self._lock is not None
-        pids = [process.pid for process in (self.server, self.evaluator, self.worker, self.spark) if process.pid]
+        pids = [process.pid for process in (self.server, self.evaluator, *self.workers, self.spark) if process.pid]
         self._lock.truncate(0)
         self._lock.write(json.dumps({"pids": pids, "api_url": self.environment.api_url}))
         self._lock.flush()
 
 
 def empty(home: Path) -> None:
-    """Take away what an earlier stack left in a folder; the lock file stays."""
+    """Delete the files of an earlier stack from a folder, except the lock file."""
     for entry in home.iterdir():
         if entry.name == "stack.json":
             continue

@@ -1,4 +1,4 @@
-"""What happened in a stack: events, decisions, runs, and whether it is what the contract says."""
+"""The summary of a stack: its events, decisions and runs, compared with what the contract says."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from uuid import UUID
 from assetflow.core.codec import declaration_from_text
 from assetflow.core.consumers import Consumer, Decision
 from assetflow.core.events import AssetEvent
-from assetflow.core.fold import record_and_pass
-from assetflow.core.memory_book import MemoryBook
-from assetflow.core.registry import deploy
-from assetflow.ledger.reader import Reader
+from assetflow.core.rules.fold import record_and_pass
+from assetflow.core.rules.registry import deploy
+from assetflow.core.rules.state import State
+from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord
 from assetflow.stack.calls import FlowRun, runs_of
 
@@ -22,12 +22,12 @@ Json = dict[str, object]
 
 @dataclass(frozen=True)
 class Story:
-    """All that a stack did: from the ledger and from Prefect.
+    """The events, decisions and runs of a stack, from the ledger and from Prefect.
 
     Attributes:
-        events: by sequence.
-        decisions: by number, each with the events that it consumed.
-        expected: the decisions that follow from folding the recorded events in ledger order once more.
+        events: the events, ordered by sequence.
+        decisions: the decisions, ordered by number, each with the events that it consumed.
+        expected: the decisions that the rules make from the recorded events, in ledger order.
     """
 
     consumers: dict[int, Consumer]
@@ -38,22 +38,22 @@ class Story:
 
     @classmethod
     def read(cls, reader: Reader, runs: list[FlowRun]) -> Story:
-        """The story of a ledger whose consumers were all there before its first event."""
+        """Read the story from a ledger that knew all its consumers before its first event."""
         consumers = {
-            record.consumer.id: _as_declared(record.declaration, record.consumer) for record in reader.consumers()
+            record.consumer.id: _as_declared(record.declaration, record.consumer) for record in reader.consumers.all()
         }
-        records = sorted(reader.decisions(limit=1_000_000), key=lambda record: record.number)
-        consumed = reader.events_of(records)
+        records = sorted(reader.decisions.find(limit=1_000_000), key=lambda record: record.number)
+        consumed = reader.decisions.events_of(records)
         return cls(
             consumers=consumers,
-            events=reader.events(),
+            events=reader.events.find(),
             decisions=[(record, consumed[record.id]) for record in records],
             expected=fold_again(reader, consumers),
             runs=runs,
         )
 
     def as_json(self) -> Json:
-        """The summary: `ok`, and what it rests on."""
+        """Return the summary: `ok`, and the facts behind it."""
         consumers = [self._consumer(consumer) for consumer in self.consumers.values()]
         return {
             "ok": all(bool(consumer["ok"]) for consumer in consumers),
@@ -70,7 +70,7 @@ class Story:
         once = Counter(run.decision for run in runs)
         return {
             "consumer": consumer.name,
-            "condition": consumer.schedule.describe(),
+            "condition": consumer.options.describe(),
             "expected": len(expected),
             "decisions": len(made),
             "runs": len(runs),
@@ -94,14 +94,14 @@ class Story:
 
 
 def fold_again(reader: Reader, consumers: dict[int, Consumer]) -> list[Decision]:
-    """The decisions that the recordings lead to, in ledger order, by the rules alone."""
-    book = MemoryBook()
+    """Return the decisions that the rules make from the recordings, in ledger order."""
+    state = State()
     for number in sorted(consumers):
-        deploy(book, consumers[number])
+        deploy(state, consumers[number])
     decisions: list[Decision] = []
-    for recording in reader.recordings():
+    for recording in reader.events.recordings():
         now = recording.events[0].recorded or recording.events[0].occurred
-        decisions += record_and_pass(book, recording, now)[1]
+        decisions += record_and_pass(state, recording, now)[1]
     return decisions
 
 

@@ -15,6 +15,9 @@ from pathlib import Path
 
 import httpx
 
+from assetflow.stack import prefect_server
+from tests.environment.prefect_database import copy_empty_database, url_of
+
 START_SECONDS = 90.0
 STOP_SECONDS = 20.0
 
@@ -99,7 +102,9 @@ class PrefectServer:
         if self._process is not None:
             raise RuntimeError(f"the server on port {self.port} runs already")
         self.home.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(self.port)]
+        if not self._database_path.exists():
+            copy_empty_database(self._database_path)
+        command = [sys.executable, "-m", prefect_server.__name__, "--host", "127.0.0.1", "--port", str(self.port)]
         with self._log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 command,
@@ -152,8 +157,12 @@ class PrefectServer:
     def _log_path(self) -> Path:
         return self.home / "server.log"
 
+    @property
+    def _database_path(self) -> Path:
+        return self.home / "prefect.db"
+
     def _database(self) -> dict[str, str]:
-        return {"PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{self.home / 'prefect.db'}"}
+        return {"PREFECT_SERVER_DATABASE_CONNECTION_URL": url_of(self._database_path)}
 
     def _signal(self, number: signal.Signals) -> None:
         if self._process is None:
@@ -162,15 +171,15 @@ class PrefectServer:
 
     def _wait_until_healthy(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            if process.poll() is not None:
-                raise RuntimeError(f"the Prefect server ended with {process.returncode}:\n{self._log_tail()}")
-            try:
-                if httpx.get(f"{self.api_url}/health", timeout=2).is_success:
-                    return
-            except httpx.TransportError:
-                pass
-            time.sleep(0.1)
+        # One client: each loads all certificates, unless it is told not to, and takes longer than its request.
+        with httpx.Client(timeout=2, verify=False) as client:
+            while time.monotonic() < deadline:
+                if process.poll() is not None:
+                    raise RuntimeError(f"the Prefect server ended with {process.returncode}:\n{self._log_tail()}")
+                with suppress(httpx.TransportError):
+                    if client.get(f"{self.api_url}/health").is_success:
+                        return
+                time.sleep(0.1)
         raise TimeoutError(f"the Prefect server did not answer within {START_SECONDS:.0f} s:\n{self._log_tail()}")
 
     def _log_tail(self) -> str:

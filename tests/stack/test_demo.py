@@ -37,8 +37,8 @@ def test_the_demo(tmp_path: Path) -> None:
         [sys.executable, "-m", "assetflow", "demo", "--json"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
 
-    assert done.returncode == 0, done.stderr
     home = tmp_path / ".assetflow" / "demo"
+    assert done.returncode == 0, done.stderr + what_went_wrong(done.stdout, home / "logs")
     summary = json.loads(done.stdout)
     assert summary == json.loads((home / "summary.json").read_text())
     assert summary["ok"]
@@ -54,3 +54,14 @@ def test_the_demo(tmp_path: Path) -> None:
         told = (home / "logs" / log).read_text()
         assert "Traceback" not in told, told
         assert "Warning:" not in told, told
+
+
+def what_went_wrong(printed: str, logs: Path) -> str:
+    """The consumers, runs and results that are not as they should be, and the end of each log."""
+    ends = "".join(f"\n== {log.name}\n{log.read_text()[-4000:]}" for log in sorted(logs.glob("*.log")))
+    if not printed:
+        return ends
+    summary = json.loads(printed)
+    wrong = [each for each in summary["consumers"] if not each["ok"]]
+    wrong += [run for run in summary["runs"] if run["state"] != "Completed"]
+    return json.dumps([*wrong, summary["results"]], indent=2) + ends

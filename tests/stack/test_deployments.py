@@ -15,7 +15,7 @@ import yaml
 
 from assetflow.core.codec import declaration_from_text
 from assetflow.stack.calls import PrefectCalls
-from assetflow.stack.environment import POOL
+from assetflow.stack.project import DEFAULT_POOL
 from tests.environment.prefect_server import PrefectServer
 from tests.environment.project_stack import ROOT, until
 
@@ -105,7 +105,7 @@ def check_consumers(site: Site) -> None:
 
 def test_prefect_deploy_all(site: Site) -> None:
     with PrefectCalls(str(site.http.base_url)) as calls:
-        calls.make_pool(POOL)
+        calls.make_pool(DEFAULT_POOL)
     site.call("prefect", "--no-prompt", "deploy", "--all")
     assert site.names() == DEPLOYMENTS
     check_declarations(site)

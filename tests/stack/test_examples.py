@@ -11,7 +11,7 @@ import prefect.settings
 import pytest
 import yaml
 
-from assetflow.ledger.engine import OLDEST_POSTGRES
+from assetflow.ledger.sql.engine import OLDEST_POSTGRES
 from assetflow.settings import Settings
 from tests.environment.examples import DEPLOYMENTS, ROOT, answers, commands, env_file, plain_environment, running
 from tests.environment.prefect_server import free_port

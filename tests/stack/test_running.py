@@ -101,7 +101,7 @@ def kill(dev: StackEnvironment, part: int) -> None:
 def decisions(dev: StackEnvironment) -> int:
     try:
         with Reader.open(dev.home / "ledger.db") as reader:
-            return len(reader.decisions())
+            return len(reader.decisions.find())
     except LedgerError:
         return 0
 
@@ -128,6 +128,6 @@ def settled(dev: StackEnvironment, calls: PrefectCalls) -> Story | None:
     """The story, when all that was recorded is in the ledger and each decision has its run."""
     recordings = calls.recordings()
     with Reader.open(dev.home / "ledger.db") as reader:
-        if recordings <= {each.id for each in reader.recordings()} and not reader.undelivered():
+        if recordings <= {each.id for each in reader.events.recordings()} and not reader.decisions.waiting():
             return Story.read(reader, calls.flow_runs())
     return None

@@ -25,10 +25,10 @@ def test_partitions_of_a_run_share_a_line(tmp_path: Path) -> None:
     run = Origin("task", flow_run=SourceFlowRun(uuid4(), flow_name="load", deployment_name="lake"))
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         deploy(ledger, PartitionedAssetTimetable(assets=A, default_partition_mapper=mapper), "all/one")
-        ledger.writer.record([recording(event(B))], NOW)
+        ledger.writer.events.record([recording(event(B))], NOW)
         for keys in (KEYS, ["d"]):
             updates = (event(A, partition_key=key, origin=run) for key in keys)
-            ledger.writer.record([recording(*updates)], NOW)
+            ledger.writer.events.record([recording(*updates)], NOW)
     with Reader.open(tmp_path / "ledger.db") as reader:
         story = Story.read(reader, [])
     console = Console(file=StringIO(), width=100)

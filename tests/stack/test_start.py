@@ -28,7 +28,8 @@ def assetflow(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    (tmp_path / "prefect.yaml").write_text("name: empty\n")
+    (tmp_path / "prefect.yaml").write_text("deployments: [{name: shop, entrypoint: 'flows.py:report'}]\n")
+    (tmp_path / "flows.py").write_text("from prefect import flow\n\n@flow\ndef report(): ...\n")
     return tmp_path
 
 
@@ -132,9 +133,9 @@ project = Path(sys.argv[1])
 stack = Stack(StackEnvironment(project, project / ".assetflow" / "dev", 1), print)
 stack.environment.home.mkdir(parents=True, exist_ok=True)
 stack._take_lock()
-stack.worker._argv = [sys.executable, "-c", "import time; time.sleep(120)", " -m prefect "]
-stack._start_process(stack.worker)
-print(stack.worker.pid, flush=True)
+stack.evaluator._argv = [sys.executable, "-c", "import time; time.sleep(120)", " -m prefect "]
+stack._start_process(stack.evaluator)
+print(stack.evaluator.pid, flush=True)
 stack.watch()
 """
 

@@ -25,9 +25,9 @@ def story(tmp_path: Path) -> Iterator[Story]:
         deploy(ledger, A, "single/one")
         deploy(ledger, A & B, "both/one")
         for recording in (update(A), update(B), update(A)):
-            ledger.writer.record([recording], NOW)
+            ledger.writer.events.record([recording], NOW)
     with Reader.open(place) as reader:
-        runs = [run_of(record.id) for record in reader.decisions()]
+        runs = [run_of(record.id) for record in reader.decisions.find()]
         yield Story.read(reader, runs)
 
 

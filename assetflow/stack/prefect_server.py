@@ -1,0 +1,48 @@
+"""`prefect server start`, with Python's garbage collected in a thread of its own.
+
+Prefect's server on SQLite can stop answering for 60 seconds. The garbage collector runs in the thread of the event
+loop, and frees a cursor that a failed statement left behind. SQLite makes it wait for the cursor's connection, which
+another thread uses: that thread waits for the write lock, up to Prefect's `busy_timeout` of 60 seconds, and the owner
+of the write lock waits for the event loop. In a thread of its own, the garbage collector waits alone.
+"""
+
+from __future__ import annotations
+
+import gc
+import runpy
+import sys
+import threading
+import time
+
+SECONDS = 1.0
+# Python collects its oldest objects more rarely than the younger ones, too.
+ROUNDS_UNTIL_ALL = 30
+
+
+def collect_garbage_in_a_thread(seconds: float = SECONDS) -> None:
+    """Collect this process's garbage in a daemon thread, and no longer in the threads that make it.
+
+    Parameters:
+        seconds: the pause between two collections.
+    """
+    gc.disable()
+    threading.Thread(target=_collect, args=(seconds,), name="garbage", daemon=True).start()
+
+
+def _collect(seconds: float) -> None:
+    rounds = 0
+    while True:
+        time.sleep(seconds)
+        rounds += 1
+        gc.collect(2 if rounds % ROUNDS_UNTIL_ALL == 0 else 1)
+
+
+def main() -> None:
+    """Run `prefect server start` with the options of the command line."""
+    collect_garbage_in_a_thread()
+    sys.argv[1:] = ["server", "start", *sys.argv[1:]]
+    runpy.run_module("prefect", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

