@@ -2,6 +2,10 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 BIN := .venv/bin
+# How many processes share the tests: most tests wait for other processes, so there is one more than two cores. Those
+# of test-long start whole stacks.
+JOBS ?= 3
+LONG_JOBS ?= 2
 READY := .venv/.ready
 
 .PHONY: audit help setup demo dev screenshots charts test test-long test-heavy faults lint format types imports check clean
@@ -28,10 +32,10 @@ charts: $(READY) ## draw docs/images/performance.svg anew, from benchmarks/resul
 	@$$(command -v uv || echo .assetflow/tools/bin/uv) run --quiet --isolated --only-group charts python -m benchmarks.charts
 
 test: $(READY) ## run the tests (ARGS="tests/core -k cron" for some of them)
-	@$(BIN)/python -m pytest -m "not faults and not long and not heavy" $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --durations 20 -m "not faults and not long and not heavy" $(ARGS)
 
 test-long: $(READY) ## run the tests that start whole stacks, browsers and Spark processes, or kill them
-	@$(BIN)/python -m pytest -m "long and not faults" $(ARGS)
+	@$(BIN)/python -m pytest -n $(LONG_JOBS) --dist loadfile --durations 20 -m "long and not faults" $(ARGS)
 
 test-heavy: $(READY) ## run the tests on clusters and larger installations, and the benchmarks in short forms
 	@$(BIN)/python -m pytest -m "heavy and not faults" $(ARGS)
@@ -47,8 +51,9 @@ format: $(READY) ## mend style and formatting
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-types: $(READY) ## check the types
+types: $(READY) ## check the types, those of the example flows by both checkers
 	@$(BIN)/pyright
+	@$(BIN)/mypy
 
 imports: $(READY) ## check that imports go down only
 	@$(BIN)/lint-imports

@@ -1,71 +1,42 @@
 """Asset-driven orchestration on Prefect flows and PySpark tasks.
 
-A task names the assets that it updates, a flow the assets that it runs on:
+A task names the assets that it updates, a flow names the assets that it runs on:
 
-    from assetflow import Asset, flow, task
+>>> from assetflow import Asset, TriggeringAssetEvents, flow, task, triggering_asset_events
+>>> orders = Asset("s3://shop/orders")
+>>> @task(outlets=[orders])
+... def produce(): ...
+>>> @flow(schedule=orders)
+... def report(triggering_asset_events: TriggeringAssetEvents = triggering_asset_events): ...
 
-    orders = Asset("s3://shop/orders")
-
-    @task(outlets=[orders])
-    def produce(): ...
-
-    @flow(schedule=orders)
-    def report(triggering_asset_events): ...
-
-The names are imported when they are first used, so that `import assetflow` costs next to nothing.
+This module has what most projects import. The rest is in `assetflow.partitions`, `assetflow.timetables`,
+`assetflow.types`, `assetflow.listeners`, `assetflow.testing` and `assetflow.errors`; `docs/reference.md` lists it all.
+Python loads the code behind a name when somebody first uses the name, so `import assetflow` alone loads neither Prefect
+nor Spark.
 """
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from assetflow.authoring.asset_decorator import AssetDefinition, asset
+    from assetflow.authoring.asset_decorator import asset
     from assetflow.authoring.emitting import emit
-    from assetflow.authoring.flows import AssetFlow, flow
+    from assetflow.authoring.flows import flow
     from assetflow.authoring.metadata import Metadata, Skip
     from assetflow.authoring.outlet_events import OutletEvents
-    from assetflow.authoring.reading import InletEvents
+    from assetflow.authoring.past_events.reading import InletEvents
+    from assetflow.authoring.past_events.sources import inlet_events
     from assetflow.authoring.recording import outlet_events
-    from assetflow.authoring.sources import inlet_events
-    from assetflow.authoring.tasks import AssetTask, task
+    from assetflow.authoring.tasks import task
     from assetflow.authoring.triggering import TriggeringAssetEvents, partition_key, triggering_asset_events
-    from assetflow.core.assets import Asset, AssetAlias
-    from assetflow.core.conditions import AssetAll, AssetAny
+    from assetflow.core.assets import Asset, AssetAlias, AssetRef
+    from assetflow.core.conditions import AssetAll, AssetAny, AtLeast
     from assetflow.core.events import AssetEvent
-    from assetflow.core.partitions import (
-        AllowedKeyMapper,
-        ChainMapper,
-        DayWindow,
-        FanOutMapper,
-        FixedKeyMapper,
-        HourWindow,
-        IdentityMapper,
-        MinimumCount,
-        MonthWindow,
-        ProductMapper,
-        QuarterWindow,
-        RollupMapper,
-        SegmentWindow,
-        StartOfDayMapper,
-        StartOfHourMapper,
-        StartOfMonthMapper,
-        StartOfQuarterMapper,
-        StartOfWeekMapper,
-        StartOfYearMapper,
-        WaitForAll,
-        WeekWindow,
-        YearWindow,
-    )
-    from assetflow.core.schedules import AssetOrTimeSchedule, PartitionedAssetTimetable
-    from assetflow.core.timetables import (
-        CronPartitionTimetable,
-        CronTriggerTimetable,
-        DeltaTriggerTimetable,
-        PartitionedAtRuntime,
-        RRuleTimetable,
-    )
+    from assetflow.core.schedules import AssetAndTimeSchedule, AssetOrTimeSchedule, PartitionedAssetTimetable
+    from assetflow.core.simulation.run import simulate
     from assetflow.core.uri import register_scheme
     from assetflow.errors import AssetflowError
     from assetflow.prefect_io.triggers import deployment_triggers
@@ -73,105 +44,27 @@ if TYPE_CHECKING:
     from assetflow.spark.reading import read
     from assetflow.spark.task import spark_task
 
-_PLACES = {
-    "assetflow.authoring.asset_decorator": ("AssetDefinition", "asset"),
-    "assetflow.authoring.emitting": ("emit",),
-    "assetflow.authoring.flows": ("AssetFlow", "flow"),
-    "assetflow.authoring.metadata": ("Metadata", "Skip"),
-    "assetflow.authoring.outlet_events": ("OutletEvents",),
-    "assetflow.authoring.reading": ("InletEvents",),
-    "assetflow.authoring.recording": ("outlet_events",),
-    "assetflow.authoring.sources": ("inlet_events",),
-    "assetflow.authoring.tasks": ("AssetTask", "task"),
-    "assetflow.authoring.triggering": ("TriggeringAssetEvents", "partition_key", "triggering_asset_events"),
-    "assetflow.core.assets": ("Asset", "AssetAlias"),
-    "assetflow.core.conditions": ("AssetAll", "AssetAny"),
-    "assetflow.core.events": ("AssetEvent",),
-    "assetflow.core.partitions": (
-        "AllowedKeyMapper",
-        "ChainMapper",
-        "DayWindow",
-        "FanOutMapper",
-        "FixedKeyMapper",
-        "HourWindow",
-        "IdentityMapper",
-        "MinimumCount",
-        "MonthWindow",
-        "ProductMapper",
-        "QuarterWindow",
-        "RollupMapper",
-        "SegmentWindow",
-        "StartOfDayMapper",
-        "StartOfHourMapper",
-        "StartOfMonthMapper",
-        "StartOfQuarterMapper",
-        "StartOfWeekMapper",
-        "StartOfYearMapper",
-        "WaitForAll",
-        "WeekWindow",
-        "YearWindow",
-    ),
-    "assetflow.core.schedules": ("AssetOrTimeSchedule", "PartitionedAssetTimetable"),
-    "assetflow.core.timetables": (
-        "CronPartitionTimetable",
-        "CronTriggerTimetable",
-        "DeltaTriggerTimetable",
-        "PartitionedAtRuntime",
-        "RRuleTimetable",
-    ),
-    "assetflow.core.uri": ("register_scheme",),
-    "assetflow.errors": ("AssetflowError",),
-    "assetflow.prefect_io.triggers": ("deployment_triggers",),
-    "assetflow.spark.publish": ("publish",),
-    "assetflow.spark.reading": ("read",),
-    "assetflow.spark.task": ("spark_task",),
-}
-_PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
+    __version__: str
 
+# The public names of this module. A test compares the list with the imports around it and with `docs/reference.md`.
 __all__ = [
-    "AllowedKeyMapper",
     "Asset",
     "AssetAlias",
     "AssetAll",
+    "AssetAndTimeSchedule",
     "AssetAny",
-    "AssetDefinition",
     "AssetEvent",
-    "AssetFlow",
     "AssetOrTimeSchedule",
-    "AssetTask",
+    "AssetRef",
     "AssetflowError",
-    "ChainMapper",
-    "CronPartitionTimetable",
-    "CronTriggerTimetable",
-    "DayWindow",
-    "DeltaTriggerTimetable",
-    "FanOutMapper",
-    "FixedKeyMapper",
-    "HourWindow",
-    "IdentityMapper",
+    "AtLeast",
     "InletEvents",
     "Metadata",
-    "MinimumCount",
-    "MonthWindow",
     "OutletEvents",
     "PartitionedAssetTimetable",
-    "PartitionedAtRuntime",
-    "ProductMapper",
-    "QuarterWindow",
-    "RRuleTimetable",
-    "RollupMapper",
-    "SegmentWindow",
     "Skip",
-    "StartOfDayMapper",
-    "StartOfHourMapper",
-    "StartOfMonthMapper",
-    "StartOfQuarterMapper",
-    "StartOfWeekMapper",
-    "StartOfYearMapper",
     "TriggeringAssetEvents",
-    "WaitForAll",
-    "WeekWindow",
-    "YearWindow",
+    "__version__",
     "asset",
     "deployment_triggers",
     "emit",
@@ -182,18 +75,93 @@ __all__ = [
     "publish",
     "read",
     "register_scheme",
+    "simulate",
     "spark_task",
     "task",
     "triggering_asset_events",
 ]
 
+_PLACES = {
+    "assetflow.authoring.asset_decorator": ("asset",),
+    "assetflow.authoring.emitting": ("emit",),
+    "assetflow.authoring.flows": ("flow",),
+    "assetflow.authoring.metadata": ("Metadata", "Skip"),
+    "assetflow.authoring.outlet_events": ("OutletEvents",),
+    "assetflow.authoring.past_events.reading": ("InletEvents",),
+    "assetflow.authoring.recording": ("outlet_events",),
+    "assetflow.authoring.past_events.sources": ("inlet_events",),
+    "assetflow.authoring.tasks": ("task",),
+    "assetflow.authoring.triggering": ("TriggeringAssetEvents", "partition_key", "triggering_asset_events"),
+    "assetflow.core.assets": ("Asset", "AssetAlias", "AssetRef"),
+    "assetflow.core.conditions": ("AssetAll", "AssetAny", "AtLeast"),
+    "assetflow.core.events": ("AssetEvent",),
+    "assetflow.core.schedules": ("AssetAndTimeSchedule", "AssetOrTimeSchedule", "PartitionedAssetTimetable"),
+    "assetflow.core.simulation.run": ("simulate",),
+    "assetflow.core.uri": ("register_scheme",),
+    "assetflow.errors": ("AssetflowError",),
+    "assetflow.prefect_io.triggers": ("deployment_triggers",),
+    "assetflow.spark.publish": ("publish",),
+    "assetflow.spark.reading": ("read",),
+    "assetflow.spark.task": ("spark_task",),
+}
+_PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
-def __getattr__(name: str) -> object:
-    if name not in _PLACE_OF:
+# Names that this module had once, by the module that has them now.
+_MOVED = {
+    "assetflow.partitions": (
+        *("AllowedKeyMapper", "ChainMapper", "FanOutMapper", "FixedKeyMapper", "IdentityMapper", "ProductMapper"),
+        *("RollupMapper", "StartOfDayMapper", "StartOfHourMapper", "StartOfMonthMapper", "StartOfQuarterMapper"),
+        *("StartOfWeekMapper", "StartOfYearMapper", "DayWindow", "HourWindow", "MonthWindow", "QuarterWindow"),
+        *("SegmentWindow", "WeekWindow", "YearWindow", "MinimumCount", "WaitForAll"),
+    ),
+    "assetflow.timetables": (
+        *("CronPartitionTimetable", "CronTriggerTimetable", "DeltaTriggerTimetable", "PartitionedAtRuntime"),
+        "RRuleTimetable",
+    ),
+    "assetflow.types": ("AssetDefinition", "AssetFlow", "AssetTask"),
+}
+_MOVED_TO = {name: place for place, names in _MOVED.items() for name in names}
+
+# Names of Airflow that are not here, and what to use instead.
+_INSTEAD = {
+    "AssetWatcher": "is not built yet: post an update when something happens outside, with `assetflow.emit`, "
+    "`assetflow emit` or the API",
+    "Dataset": "is called Asset, as in Airflow 3: from assetflow import Asset",
+    "DatasetAlias": "is called AssetAlias, as in Airflow 3: from assetflow import AssetAlias",
+    "DatasetAll": "is called AssetAll: from assetflow import AssetAll, or combine assets with `&`",
+    "DatasetAny": "is called AssetAny: from assetflow import AssetAny, or combine assets with `|`",
+    "DatasetOrTimeSchedule": "is called AssetOrTimeSchedule: from assetflow import AssetOrTimeSchedule",
+    **dict.fromkeys(
+        ("DAG", "dag"), "is a flow here: from assetflow import flow, and put @flow(schedule=...) above a function"
+    ),
+}
+
+
+def _load(name: str) -> object:
+    if name in _INSTEAD:
+        # Of an AttributeError, `from assetflow import Dataset` would not show the text.
+        raise ImportError(f"{name} {_INSTEAD[name]}", name="assetflow")
+    if name in _MOVED_TO:
+        return _moved(name, _MOVED_TO[name])
+    if name == "__version__":
+        value: object = import_module("importlib.metadata").version("assetflow")
+    elif name in _PLACE_OF:
+        value = getattr(import_module(_PLACE_OF[name]), name)
+    else:
         raise AttributeError(f"module 'assetflow' has no attribute {name!r}")
-    value = getattr(import_module(_PLACE_OF[name]), name)
     globals()[name] = value
     return value
+
+
+def _moved(name: str, place: str) -> object:
+    # The name is not kept here, so that each file that imports it is told.
+    warnings.warn(f"{name} has moved: from {place} import {name}", DeprecationWarning, stacklevel=3)
+    return getattr(import_module(place), name)
+
+
+if not TYPE_CHECKING:
+    # Type checkers would take any misspelt import for this function's result.
+    __getattr__ = _load
 
 
 def __dir__() -> list[str]:

@@ -6,17 +6,26 @@ the command line prints it as it stands, the API sends its parts, and nobody has
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from typing import ClassVar
 
 
 class AssetflowError(Exception):
-    """Something that assetflow refuses or cannot do.
+    """The base class of every error that assetflow raises on purpose.
+
+    >>> from assetflow import Asset, AssetflowError
+    >>> try:
+    ...     Asset("s3:///orders")
+    ... except AssetflowError as error:
+    ...     print(error.code, error.rule)
+    invalid-asset 1.4
 
     Parameters:
-        message: what happened, in a sentence, naming the value concerned.
-        where: the place: a file, a task, a step, an address. Empty when the caller knows it.
+        message: what happened, in a sentence that names the value concerned.
+        where: the place, such as a file, a task, a step or an address. Empty if the caller knows it.
         fix: what to do about it, in a sentence.
-        rule: the number of the contract's rule that is not met ("1.4"), if it is one.
+        rule: the number of the contract's rule that is broken ("1.4"), or `None`.
     """
 
     code: ClassVar[str] = "error"
@@ -35,30 +44,52 @@ class AssetflowError(Exception):
         return text
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Errors cross process borders (task runners pickle them); keyword arguments would be lost by the default.
+        # Task runners pickle errors to send them between processes; the default would lose keyword arguments.
         return (_rebuild, (type(self), self.message, self.where, self.fix, self.rule))
 
     def at(self, where: str) -> AssetflowError:
-        """The same error with the place named; an inner place stays readable behind an outer one."""
+        """Return the same error at this place. The place that it already has is put after the new one."""
         place = f"{where}: {self.where}" if self.where else where
         error = type(self)(self.message, where=place, fix=self.fix, rule=self.rule)
         error.__cause__ = self.__cause__ or self
         return error
 
     def as_dict(self) -> dict[str, str | None]:
-        """The parts as JSON: `code`, `error`, `where`, `fix`, `rule`."""
+        """Return the parts as JSON: `code`, `error`, `where`, `fix`, `rule`."""
         return {"code": self.code, "error": self.message, "where": self.where, "fix": self.fix, "rule": self.rule}
+
+
+@contextmanager
+def places(**names: str) -> Generator[None]:
+    """Rename the places of errors to the names that the user knows, as in `key="--partition"`.
+
+    Raises:
+        AssetflowError: the error of the block, with its place renamed if it is one of `names`.
+    """
+    try:
+        yield
+    except AssetflowError as error:
+        if error.where not in names:
+            raise
+        raise type(error)(error.message, where=names[error.where], fix=error.fix, rule=error.rule) from error
 
 
 def _rebuild(kind: type[AssetflowError], message: str, where: str, fix: str, rule: str | None) -> AssetflowError:
     return kind(message, where=where, fix=fix, rule=rule)
 
 
+def not_a(value: object, kind: str, fix: str) -> tuple[str, str]:
+    """Return the message and the fix for a value of the wrong type. If it is a class, the fix adds parentheses."""
+    if isinstance(value, type):
+        return f"{value.__name__} is a class, not {kind}", f"Write {value.__name__}(...)"
+    return f"{value!r} is not {kind}", fix
+
+
 class AssetflowWarning(UserWarning):
     """Something that works, but probably not as meant."""
 
 
-# What a user writes
+# Errors in what a user writes
 
 
 class InvalidAsset(AssetflowError, ValueError):
@@ -68,7 +99,7 @@ class InvalidAsset(AssetflowError, ValueError):
 
 
 class InvalidSchedule(AssetflowError, ValueError):
-    """A `schedule=` that is no schedule, or one that cannot work."""
+    """A `schedule=` that is not a schedule, or one that cannot work."""
 
     code = "invalid-schedule"
 
@@ -80,19 +111,19 @@ class InvalidTimetable(InvalidSchedule):
 
 
 class InvalidPartition(AssetflowError, ValueError):
-    """A mapper, a window or a wait policy that cannot work (chapter 5)."""
+    """A mapper, a window or a wait policy that cannot work (contract chapter 5)."""
 
     code = "invalid-partition"
 
 
 class MappingError(AssetflowError, ValueError):
-    """A partition key that its mapper cannot map (5.4)."""
+    """A partition key that its mapper cannot map (contract 5.4)."""
 
     code = "not-mapped"
 
 
 class InvalidEvent(AssetflowError, ValueError):
-    """An update that breaks chapters 1 or 2: an extra that is no JSON object, a blank key."""
+    """An update that breaks chapters 1 or 2 of the contract: an extra that is not a JSON object, a blank key."""
 
     code = "invalid-event"
 
@@ -103,14 +134,14 @@ class TooLarge(AssetflowError, ValueError):
     code = "too-large"
 
 
-class OutletError(AssetflowError):
-    """A task said something about an asset or an alias that is not among its outlets (2.3)."""
+class OutletError(AssetflowError, KeyError):
+    """A task recorded something about an asset or an alias that is not among its outlets (contract 2.3)."""
 
     code = "not-an-outlet"
 
 
 class NameTaken(InvalidAsset):
-    """A name that belongs to another URI (1.2)."""
+    """A name that belongs to another URI (contract 1.2)."""
 
     code = "name-taken"
 
@@ -134,13 +165,13 @@ class InvalidListener(AssetflowError, TypeError):
 
 
 class InvalidCall(AssetflowError, ValueError):
-    """A command that was called with what does not go together, or with what it cannot read."""
+    """A call with arguments that cannot be given together, or that cannot be read."""
 
     code = "invalid-call"
 
 
 class Conflict(AssetflowError):
-    """Something that cannot be done as things are: several flows make an asset, and none was named."""
+    """Something that is not possible now, such as when several flows make an asset and the call names none of them."""
 
     code = "conflict"
 
@@ -163,11 +194,11 @@ class UnknownEvent(AssetflowError, LookupError):
     code = "unknown-event"
 
 
-# What surrounds us
+# Errors in the environment
 
 
 class InvalidSettings(AssetflowError, ValueError):
-    """A setting that cannot be used as it stands."""
+    """A setting with a value that cannot be used."""
 
     code = "invalid-settings"
 
@@ -185,21 +216,47 @@ class ApiRefused(AssetflowError):
 
 
 class RecordingFailed(AssetflowError):
-    """An update could not be recorded; to record it again under the same id is safe."""
+    """An update that was not recorded: Prefect refused it, or it has something that an update may not contain.
+
+    Contract 2.7. Recording it again under the same id is safe.
+    """
 
     code = "recording-failed"
 
 
 class PrefectUnreachable(AssetflowError, ConnectionError):
-    """Prefect's API does not answer."""
+    """Prefect's API does not answer, or not now. The same request may succeed later.
+
+    Attributes:
+        retry_after: the seconds after which the server asks to be asked again, or `None` if it names no time.
+    """
 
     code = "prefect-unreachable"
+    retry_after: float | None = None
+
+
+class PrefectUnauthorized(PrefectUnreachable):
+    """Prefect's API does not accept the key or the password. The same request succeeds when they are right."""
+
+    code = "prefect-unauthorized"
 
 
 class PrefectRefused(AssetflowError):
     """Prefect answered a request with an error that a retry does not change."""
 
     code = "prefect-refused"
+
+
+class PrefectNotFound(PrefectRefused):
+    """Prefect does not know the object that a request names."""
+
+    code = "prefect-not-found"
+
+
+class Unsendable(AssetflowError):
+    """A request to Prefect that cannot be written: nothing was sent."""
+
+    code = "unsendable"
 
 
 class UnsupportedDelivery(InvalidSchedule):
@@ -214,14 +271,24 @@ class LedgerError(AssetflowError):
     code = "ledger"
 
 
+class LedgerMissing(LedgerError):
+    """The ledger does not exist yet, or is in another place."""
+
+
 class LedgerLocked(LedgerError):
     """Another process holds the ledger."""
 
     code = "ledger-locked"
 
 
+class StatementRefused(LedgerError):
+    """A statement that the database refuses for a reason that assetflow does not know."""
+
+    code = "statement-refused"
+
+
 class LedgerVersion(LedgerError):
-    """The ledger's tables and this program are of different versions, or the tables are not what a version has."""
+    """The ledger's tables have another version than this program needs, or are damaged."""
 
     code = "ledger-version"
 
@@ -239,31 +306,54 @@ class EvaluatorRunning(LedgerError):
 
 
 class LeaseLost(LedgerError):
-    """This evaluator stood still so long that another one may have taken over; what it was about to write is not."""
+    """The evaluator hung for so long that another one may have taken over; it has written nothing since."""
 
     code = "lease-lost"
 
 
 class PortInUse(AssetflowError):
-    """A port that was asked for is taken."""
+    """The port to listen on is taken."""
 
     code = "port-in-use"
 
 
+class InvalidProject(AssetflowError, ValueError):
+    """A project that cannot be deployed: its `prefect.yaml`, or a file named there, is not valid."""
+
+    code = "invalid-project"
+
+
 class StackFailed(AssetflowError):
-    """A process of the embedded stack did not start, or ended on its own."""
+    """A process of the embedded stack that did not start, or ended on its own.
+
+    Parameters:
+        message: as in `AssetflowError`.
+        where: as in `AssetflowError`.
+        fix: as in `AssetflowError`.
+        rule: as in `AssetflowError`.
+        output: the last lines of the process's output.
+    """
 
     code = "stack-failed"
 
+    def __init__(
+        self, message: str, *, where: str = "", fix: str = "", rule: str | None = None, output: Iterable[str] = ()
+    ) -> None:
+        super().__init__(message, where=where, fix=fix, rule=rule)
+        self.output = tuple(output)
+
+    def __str__(self) -> str:
+        return "\n    ".join((super().__str__(), *self.output))
+
 
 class JavaNotFound(AssetflowError):
-    """There is no Java that Spark can run on."""
+    """No Java that Spark can run on was found."""
 
     code = "java-not-found"
 
 
 class SparkNotInstalled(AssetflowError, ImportError):
-    """PySpark, or a package that its Connect client needs, is not there."""
+    """PySpark, or a package that its Connect client needs, is not installed."""
 
     code = "spark-not-installed"
 
@@ -275,13 +365,13 @@ class SparkUnreachable(AssetflowError, ConnectionError):
 
 
 class SparkSettingsConflict(AssetflowError):
-    """The live Spark session cannot be what is asked for."""
+    """The live Spark session cannot have the settings that a task asks for."""
 
     code = "spark-settings-conflict"
 
 
 class SparkStopped(AssetflowError):
-    """The Spark work of a task was stopped, because its flow run was cancelled."""
+    """The Spark work of a task was stopped because its flow run was cancelled."""
 
     code = "spark-stopped"
 
@@ -293,6 +383,6 @@ class PublishFailed(AssetflowError):
 
 
 class TimedOut(AssetflowError, TimeoutError):
-    """Something that was waited for did not come in time."""
+    """Something did not happen in time."""
 
     code = "timed-out"

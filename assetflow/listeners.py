@@ -1,17 +1,17 @@
 """Listeners: functions of yours that the evaluator calls when something has happened.
 
-    from assetflow.listeners import on_asset_event_emitted
+>>> from assetflow.listeners import on_asset_event_emitted
+>>> @on_asset_event_emitted
+... def tell(event):
+...     print(event.asset.name, event.extra)
 
-    @on_asset_event_emitted
-    def tell(event):
-        print(event.asset.name, event.extra)
+They run in the evaluator's process. The evaluator imports the modules that `ASSETFLOW_LISTENERS` names
+("pkg.module,other"), and loads the entry points of the group `assetflow.listeners`. An entry point names a module or an
+object; functions in it that are called like a hook are listeners too, decorated or not.
 
-They run in the evaluator's process. It imports the modules that `ASSETFLOW_LISTENERS` names ("pkg.module,other"), and
-loads the entry points of the group `assetflow.listeners`: an entry point names a module or an object; functions in it
-that are called like a hook are listeners too, decorated or not.
-
-A listener is called with one frozen value, after the commit, once for each cause, in ledger order and one at a time, in
-a thread of its own: a slow one delays the others and no decision. What it raises is logged and harms nothing.
+A listener gets one frozen value, after the commit, once for each cause, in the order of the ledger. Listeners are
+called one at a time in a thread of their own: a slow one delays the others and no decision. What a listener raises is
+logged and harms nothing.
 """
 
 from __future__ import annotations
@@ -30,6 +30,17 @@ from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.events import AssetEvent
 from assetflow.errors import InvalidListener, InvalidSettings
 
+__all__ = [
+    "DecisionMade",
+    "RunCreated",
+    "on_asset_alias_created",
+    "on_asset_changed",
+    "on_asset_created",
+    "on_asset_event_emitted",
+    "on_decision",
+    "on_run_created",
+]
+
 GROUP = "assetflow.listeners"
 
 logger = logging.getLogger("assetflow.listeners")
@@ -40,12 +51,15 @@ Listener = Callable[[Any], object]
 
 @dataclass(frozen=True)
 class DecisionMade:
-    """A consumer's condition held: it consumes these events, and a run follows.
+    """A decision: a consumer's condition held, it consumes these events, and a run follows.
 
     Attributes:
+        id: the id of the decision.
         consumer: `flow/deployment`.
-        partition_key: for which partition, if the consumer is partitioned.
-        events: what it consumes, oldest first.
+        deployment_id: the id of the deployment.
+        partition_key: the partition that it is about; `None` if the consumer is not partitioned.
+        events: what the consumer consumes, oldest first.
+        made: when the decision was made, UTC.
     """
 
     id: UUID
@@ -58,12 +72,15 @@ class DecisionMade:
 
 @dataclass(frozen=True)
 class RunCreated:
-    """A flow run is there: of a decision, or of a time table (then it may be for later).
+    """A flow run that assetflow created, for a decision or for a time of a timetable (then it may be for later).
 
     Attributes:
+        flow_run_id: the id of the flow run.
         consumer: `flow/deployment`.
-        decision: the decision that it is the run of; none for a time table's.
-        tick: the time that it is for, UTC; none for a decision's.
+        deployment_id: the id of the deployment.
+        partition_key: the run's key, or `None`.
+        decision: the id of the decision that the run follows; `None` for a run by time.
+        tick: the time that the run is for, UTC; `None` for a decision's.
     """
 
     flow_run_id: UUID
@@ -75,32 +92,74 @@ class RunCreated:
 
 
 def on_asset_created(listener: Callable[[Asset], object]) -> Callable[[Asset], object]:
-    """Call with each asset that is seen for the first time, in an event or in a schedule."""
+    """Call the function with each asset that is seen for the first time, in an event or in a schedule.
+
+    Parameters:
+        listener: a function with one parameter, the `Asset`.
+
+    Raises:
+        InvalidListener: it is not an ordinary function.
+    """
     return _register("on_asset_created", listener)
 
 
 def on_asset_alias_created(listener: Callable[[AssetAlias], object]) -> Callable[[AssetAlias], object]:
-    """Call with each alias through which an event comes for the first time."""
+    """Call the function with each alias through which an event comes for the first time.
+
+    Parameters:
+        listener: a function with one parameter, the `AssetAlias`.
+
+    Raises:
+        InvalidListener: it is not an ordinary function.
+    """
     return _register("on_asset_alias_created", listener)
 
 
 def on_asset_changed(listener: Callable[[Asset], object]) -> Callable[[Asset], object]:
-    """Call with the asset of each update, as its producer declared it."""
+    """Call the function with the asset of each update, as its producer declared it.
+
+    Parameters:
+        listener: a function with one parameter, the `Asset`.
+
+    Raises:
+        InvalidListener: it is not an ordinary function.
+    """
     return _register("on_asset_changed", listener)
 
 
 def on_asset_event_emitted(listener: Callable[[AssetEvent], object]) -> Callable[[AssetEvent], object]:
-    """Call with each recorded event."""
+    """Call the function with each recorded event.
+
+    Parameters:
+        listener: a function with one parameter, the `AssetEvent`.
+
+    Raises:
+        InvalidListener: it is not an ordinary function.
+    """
     return _register("on_asset_event_emitted", listener)
 
 
 def on_decision(listener: Callable[[DecisionMade], object]) -> Callable[[DecisionMade], object]:
-    """Call with each decision."""
+    """Call the function with each decision.
+
+    Parameters:
+        listener: a function with one parameter, the `DecisionMade`.
+
+    Raises:
+        InvalidListener: it is not an ordinary function.
+    """
     return _register("on_decision", listener)
 
 
 def on_run_created(listener: Callable[[RunCreated], object]) -> Callable[[RunCreated], object]:
-    """Call with each flow run that assetflow creates."""
+    """Call the function with each flow run that assetflow creates.
+
+    Parameters:
+        listener: a function with one parameter, the `RunCreated`.
+
+    Raises:
+        InvalidListener: it is not an ordinary function.
+    """
     return _register("on_run_created", listener)
 
 
@@ -169,7 +228,7 @@ def _load(point: EntryPoint) -> None:
 
 
 def _register_named(holder: object) -> None:
-    """Register the functions of a module or an object that are called like hooks; an imported hook is none."""
+    """Register the functions of a module or an object that are called like hooks, but not the decorators themselves."""
     for name, hook in _HOOKS.items():
         listener = getattr(holder, name, None)
         if listener is not None and listener is not hook:

@@ -1,56 +1,70 @@
-"""Calls that are repeated while the other side is busy or away, with growing pauses."""
+"""When a request that found the other side busy or away is sent again: one policy for every client."""
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
-_FIRST_PAUSE = 0.1
-_LONGEST_PAUSE = 4.0
 _BUSY = frozenset({408, 425, 429})
 
 
 def is_busy(status: int) -> bool:
-    """Whether an HTTP status says that the same request may be answered later."""
+    """Return True if an HTTP status says that the same request may be answered later."""
     return status >= 500 or status in _BUSY
 
 
-class Patience:
-    """The time that is left for a call and its repetitions; it runs from the first moment.
+@dataclass(frozen=True)
+class AskAgain:
+    """How often, and for how long, a request is sent again.
 
-    Parameters:
-        seconds: how long.
-        sleep, clock: time, to be replaced in tests.
+    Attributes:
+        seconds: how long after the first attempt others may begin.
+        times: how many attempts follow the first one at most.
+        first_pause: seconds before the second attempt; each pause is twice as long as the one before.
+        longest_pause: seconds that no pause exceeds.
     """
 
-    def __init__(
-        self,
-        seconds: float,
-        *,
-        sleep: Callable[[float], None] = time.sleep,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.seconds = seconds
-        self._sleep = sleep
+    seconds: float = math.inf
+    times: float = math.inf
+    first_pause: float = 0.1
+    longest_pause: float = 4.0
+
+    def start(self, clock: Callable[[], float] = time.monotonic) -> Attempts:
+        """Return the attempts of one request; their time runs from now on."""
+        return Attempts(self, clock)
+
+
+class Attempts:
+    """The attempts of one request.
+
+    Attributes:
+        policy: how often, and for how long.
+    """
+
+    def __init__(self, policy: AskAgain, clock: Callable[[], float]) -> None:
+        self.policy = policy
         self._clock = clock
-        self._deadline = clock() + seconds
-        self._pause = _FIRST_PAUSE
+        self._deadline = clock() + policy.seconds
+        self._pause = policy.first_pause
+        self._times = policy.times
 
     @property
     def left(self) -> float:
-        """Seconds."""
+        """The seconds that are left."""
         return self._deadline - self._clock()
 
-    def pause(self, asked: float | None = None) -> bool:
-        """Sleep before the next attempt; false, at once, if there would be no time left for it.
+    def pause(self, asked: float | None = None) -> float | None:
+        """Return the seconds to wait before the next attempt; `None` if there is to be no other.
 
-        Parameters:
+        Args:
             asked: seconds that the other side asks for, instead of a pause that grows from one to the next.
         """
         wait = self._pause * random.uniform(0.8, 1.2) if asked is None else asked
-        if wait >= self.left:
-            return False
-        self._sleep(wait)
-        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
-        return True
+        if self._times < 1 or wait >= self.left:
+            return None
+        self._times -= 1
+        self._pause = min(self._pause * 2, self.policy.longest_pause)
+        return wait

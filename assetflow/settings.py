@@ -1,7 +1,7 @@
-"""Everything that can be set from outside: one flat class, read from `ASSETFLOW_*` environment variables.
+"""The settings: one flat class, read from `ASSETFLOW_*` environment variables.
 
-`get_settings()` is the only way to read them. It follows the environment: the same environment gives the same object,
-a changed one (a test, a subprocess) is read anew.
+Read them only with `get_settings()`. It returns the same object for the same environment, and reads a changed
+environment (in a test or a subprocess) again.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -25,7 +26,7 @@ _MASTER = re.compile(r"local(\[.+\])?|local-cluster\[.+\]|spark://.+|yarn|k8s://
 
 
 class Settings(BaseSettings):
-    """The settings of one process. A variable that is empty counts as not set."""
+    """The settings of one process. An empty variable counts as not set."""
 
     model_config = SettingsConfigDict(env_prefix=_PREFIX, env_ignore_empty=True, frozen=True, extra="ignore")
 
@@ -33,10 +34,13 @@ class Settings(BaseSettings):
     """Where assetflow keeps its own files (ledger, Spark's local server): an absolute folder, `~` allowed."""
 
     database_url: str = ""
-    """SQLAlchemy URL of the ledger; empty is SQLite in `home`."""
+    """SQLAlchemy URL of the ledger; empty for SQLite in `home`."""
 
     emit: Literal["always", "deployed", "never"] = "always"
     """Which task runs record updates: all, only those of deployed flows, or none."""
+
+    settle: float = Field(default=2.0, ge=0)
+    """Seconds after an instant for which the evaluator waits for updates that became durable by then (contract 9.6)."""
 
     recording_timeout: float = Field(default=30.0, gt=0)
     """Seconds for which a task tries to record its updates before the attempt fails."""
@@ -45,28 +49,37 @@ class Settings(BaseSettings):
     """Who decides and starts runs: assetflow's evaluator, or Prefect's own automations (single assets and ORs only)."""
 
     listeners: Annotated[tuple[str, ...], NoDecode] = ()
-    """Modules with listeners, separated by commas; the evaluator imports them when it starts."""
+    """Modules with listeners, separated by commas, which the evaluator imports when it starts."""
 
     api_url: str = ""
-    """Address of assetflow's API, for tasks that have no ledger at hand."""
+    """Address of assetflow's API, for tasks that cannot open the ledger."""
 
     ui_url: str = ""
     """Address of assetflow's pages, for links to them in Prefect."""
 
     api_key: str = Field(default="", repr=False)
-    """Key for assetflow's API: that of the server, and that which tasks send."""
+    """Key for assetflow's API: the server's key, which may do everything, and the key that tasks send."""
+
+    api_key_read: str = Field(default="", repr=False)
+    """A second key of the server, which may only read."""
+
+    api_key_emit: str = Field(default="", repr=False)
+    """A third key of the server, which may only send updates."""
+
+    api_proxies: str = "127.0.0.1,::1"
+    """Addresses and networks, separated by commas, of proxies that the server trusts about the client and TLS."""
 
     api_hosts: str = ""
     """Names, separated by commas, under which the API may be called besides localhost and the address it listens on."""
 
     log_format: Literal["text", "json"] = "text"
-    """How the processes that go on and on write their log: lines for a person, or a JSON object each."""
+    """Format of the log of long-running processes: lines of text, or a JSON object per line."""
 
     spark_master: str = "local[*]"
     """Master of the classic Spark session, or of Spark's own local Connect server (`spark_remote="local"`)."""
 
     spark_remote: str = ""
-    """Empty: a classic session. `local`: Spark's own shared local Connect server. `sc://host:port`: that server."""
+    """Empty for a classic session, `local` for Spark's own shared local Connect server, or `sc://host:port`."""
 
     spark_conf: Annotated[dict[str, str], NoDecode] = Field(default_factory=dict[str, str])
     """Spark configuration, a JSON object: `{"spark.driver.memory": "4g"}`."""
@@ -78,6 +91,17 @@ class Settings(BaseSettings):
         if not path.is_absolute():
             raise ValueError("an absolute path such as /var/lib/assetflow or ~/.assetflow")
         return path
+
+    @field_validator("api_proxies")
+    @classmethod
+    def _networks(cls, value: str) -> str:
+        named = [each.strip() for each in value.split(",") if each.strip()]
+        try:
+            for each in named:
+                ip_network(each)
+        except ValueError as error:
+            raise ValueError("addresses and networks such as 10.0.0.7 or 10.0.0.0/8, separated by commas") from error
+        return ",".join(named)
 
     @field_validator("listeners", mode="before")
     @classmethod
@@ -119,15 +143,15 @@ def _spark_conf(value: object) -> dict[str, str]:
 
 
 def spark_text(value: object) -> str:
-    """A configuration value as Spark writes it: `true`, not `True`."""
+    """Return a configuration value as Spark writes it: `true`, not `True`."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def get_settings() -> Settings:
-    """The settings that the environment gives now.
+    """Return the settings from the current environment.
 
     Raises:
-        InvalidSettings: a variable holds something that it cannot mean; the error names it and what is allowed.
+        InvalidSettings: a variable has a value that is not allowed; the error names the variable and what is allowed.
     """
     return _read(tuple(sorted((key, value) for key, value in os.environ.items() if _relevant(key))))
 
@@ -147,9 +171,9 @@ def _read(environment: tuple[tuple[str, str], ...]) -> Settings:  # noqa: ARG001
 def _invalid(detail: ErrorDetails) -> InvalidSettings:
     field = str(detail["loc"][0])
     allowed = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    shown = "a value that is not shown" if "key" in field or "url" in field else repr(str(detail["input"]))
+    shown = "a value (not shown)" if "key" in field or "url" in field else repr(str(detail["input"]))
     return InvalidSettings(
-        f"{_PREFIX}{field.upper()} is {shown}, which it cannot be",
+        f"{_PREFIX}{field.upper()} is {shown}, which is not allowed",
         where="environment",
         fix=f"Allowed: {allowed}",
     )

@@ -27,10 +27,10 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError
 
 from assetflow.core.events import Recording
-from assetflow.evaluator.collector import spare_what_stays
 from assetflow.evaluator.health import Health
-from assetflow.evaluator.intake import Intake
-from assetflow.evaluator.ledger_thread import LedgerThread
+from assetflow.evaluator.incoming.intake import Intake
+from assetflow.evaluator.process.ledger_thread import LedgerThread
+from assetflow.evaluator.process.service import freeze_garbage_collection
 from assetflow.ledger import Ledger
 from benchmarks import ring
 from benchmarks.report import Figures, parser, tell
@@ -68,7 +68,7 @@ async def measure(
     async with LedgerThread(place) as thread:
         await _seconds(thread, before)
         start = await thread.call(thread.ledger.reader.status)
-        spare_what_stays()
+        freeze_garbage_collection()
         with counting or nullcontext():
             wall, cpu = await _seconds(thread, made)
         end = await thread.call(thread.ledger.reader.status)

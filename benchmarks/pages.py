@@ -27,7 +27,7 @@ from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.events import AssetEvent, Recording
 from assetflow.core.schedules import ConsumerOptions, PartitionedAssetTimetable, to_schedule
 from assetflow.ledger import Ledger
-from assetflow.ledger.records import EventQuery
+from assetflow.ledger.records import EventFilter
 from benchmarks import ring
 from benchmarks.growth import fill
 from benchmarks.report import Figures, median, parser, quantile, tell
@@ -61,8 +61,8 @@ def prepare(place: Path, size: int, events: int, queued: int) -> None:
         assets = ring.assets(size)
         for number, asset in enumerate(assets):
             told = declaration_to_text(FlowDeclaration(produces=(asset,)))
-            ledger.writer.set_edges(uuid4(), f"make/{number:06}", told, now)
-        ledger.writer.record(ring.recordings(assets, size // 2), now)
+            ledger.writer.lineage.declare(uuid4(), f"make/{number:06}", told, now)
+        ledger.writer.events.record(ring.recordings(assets, size // 2), now)
         days = (now - timedelta(days=number) for number in range(DAYS))
         _record(ledger, *(AssetEvent(uuid4(), HUB, day, ring.BY, partition_key=f"{day:%Y-%m-%d}") for day in days))
         for number in range(FANNED_OUT):
@@ -76,27 +76,27 @@ def prepare(place: Path, size: int, events: int, queued: int) -> None:
         for first in range(0, queued, AT_ONCE):
             keys = (f"k{number:06}" for number in range(first, min(first + AT_ONCE, queued)))
             _record(ledger, *(AssetEvent(uuid4(), KEYED, now, ring.BY, partition_key=key) for key in keys))
-        for decision in ledger.reader.decisions(status="waiting", limit=size):
-            ledger.writer.launched(decision.id, uuid4(), now)
+        for decision in ledger.reader.decisions.find(status="waiting", limit=size):
+            ledger.writer.decisions.launched(decision.id, uuid4(), now)
 
 
 def _deploy(ledger: Ledger, name: str, schedule: object) -> None:
     text = declaration_to_text(FlowDeclaration(ConsumerOptions(to_schedule(schedule))))
-    ledger.writer.deploy(name, uuid4(), uuid4(), text, False, False, datetime.now(UTC))
+    ledger.writer.consumers.deploy(name, uuid4(), uuid4(), text, False, False, datetime.now(UTC))
 
 
 def _record(ledger: Ledger, *events: AssetEvent) -> None:
-    ledger.writer.record([Recording(uuid4(), events)], datetime.now(UTC))
+    ledger.writer.events.record([Recording(uuid4(), events)], datetime.now(UTC))
 
 
 def pages(ledger: Ledger, size: int, events: int, queued: int) -> dict[str, Page]:
     """The pages by their names: each gives an address."""
     reader = ledger.reader
-    runs = [each.flow_run_id for each in reader.decisions(before=events, limit=1000) if each.flow_run_id]
-    seen = [event.id for event in reader.events(EventQuery(from_sequence=events // 2), limit=1000)]
-    (fanned_out,) = reader.events(EventQuery(uri=HUB.uri), newest_first=True, limit=1)
-    (consumer,) = (each for each in reader.consumers() if each.consumer.name == "ran/once")
-    (long,) = reader.decisions(consumer=consumer.consumer.id, limit=1)
+    runs = [each.flow_run_id for each in reader.decisions.find(before=events, limit=1000) if each.flow_run_id]
+    seen = [event.id for event in reader.events.find(EventFilter(from_sequence=events // 2), limit=1000)]
+    (fanned_out,) = reader.events.find(EventFilter(uri=HUB.uri), newest_first=True, limit=1)
+    (consumer,) = (each for each in reader.consumers.all() if each.consumer.name == "ran/once")
+    (long,) = reader.decisions.find(consumer=consumer.consumer.id, limit=1)
 
     def uri(random: Random) -> str:
         return quote(f"s3://lake/ring/{random.randrange(size):06}", safe="")
@@ -113,7 +113,7 @@ def pages(ledger: Ledger, size: int, events: int, queued: int) -> dict[str, Page
         "asset of 500 consumers": lambda _: "/asset?asset=hub",
         "asset, unknown": lambda random: f"/asset?asset=s3://lake/rink/{random.randrange(size)}",
         "graph of 500 nodes": lambda _: f"/api/v1/lineage?node=asset:{HUB.uri}&depth=2&limit=500",
-        "partitions": lambda random: f"/asset/partitions?asset=hub&until=2026-{1 + random.randrange(9):02}-01",
+        "partitions": lambda random: f"/asset/partitions?asset=hub&at=2026-{1 + random.randrange(9):02}-01",
         "event": one("/events", seen),
         "event that started 500 runs": lambda _: f"/events/{fanned_out.id}",
         "consumers": lambda _: "/consumers",

@@ -34,7 +34,7 @@ def recording(asset: Asset, *keys: str) -> Recording:
 def deploy(ledger: Ledger, name: str, assets: object) -> None:
     options = ConsumerOptions(to_schedule(PartitionedAssetTimetable(assets=assets)))
     text = declaration_to_text(FlowDeclaration(options))
-    ledger.writer.deploy(name, uuid4(), uuid4(), text, False, False, datetime.now(UTC))
+    ledger.writer.consumers.deploy(name, uuid4(), uuid4(), text, False, False, datetime.now(UTC))
 
 
 def seconds_for_a_run(ledger: Ledger, prefix: str) -> float:
@@ -43,7 +43,7 @@ def seconds_for_a_run(ledger: Ledger, prefix: str) -> float:
     for number in range(ROUNDS):
         started = time.perf_counter()
         for asset in (LEFT, RIGHT):
-            found = ledger.writer.record([recording(asset, f"{prefix}-{number}")], datetime.now(UTC))
+            found = ledger.writer.events.record([recording(asset, f"{prefix}-{number}")], datetime.now(UTC))
         times.append(time.perf_counter() - started)
         assert len(found[0][1]) == 1, "the other consumer runs"
     return statistics.median(times)
@@ -57,10 +57,10 @@ def measure(pending: int, place: Path) -> dict[str, object]:
         started = time.perf_counter()
         for first in range(0, pending, BATCH):
             keys = [f"k{number}" for number in range(first, min(first + BATCH, pending))]
-            ledger.writer.record([recording(BIG, *keys)], datetime.now(UTC))
+            ledger.writer.events.record([recording(BIG, *keys)], datetime.now(UTC))
         filling = time.perf_counter() - started
         after = seconds_for_a_run(ledger, "after")
-        waiting = len(ledger.reader.pending(1))
+        waiting = len(ledger.reader.queues.pending(1))
     return {
         "pending": waiting,
         "partitions_a_second": round(pending / filling),

@@ -12,12 +12,12 @@ from itertools import chain
 from random import Random
 from uuid import UUID, uuid4
 
-from assetflow.core import registry
 from assetflow.core.assets import Asset
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.conditions import AssetAll
 from assetflow.core.consumers import Consumer
 from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.rules import registry
 from assetflow.core.schedules import ConsumerOptions, to_schedule
 from assetflow.ledger import Ledger
 
@@ -39,13 +39,13 @@ def schedules(ring: list[Asset]) -> Iterator[AssetAll]:
 def deploy(ledger: Ledger, ring: list[Asset]) -> None:
     """Let the consumers take part, all in one transaction, and be known as they are after an evaluator's start."""
     now = datetime.now(UTC)
-    with ledger.transaction(now) as book:
+    with ledger.transaction(now) as unit:
         for place, schedule in enumerate(schedules(ring)):
             options = ConsumerOptions(to_schedule(schedule))
-            consumer = Consumer(book.next_consumer(), f"ring/{place:06}", uuid4(), options)
-            book.roster.describe(consumer.id, declaration_to_text(FlowDeclaration(options)))
-            registry.deploy(book, consumer)
-    ledger.reader.consumers()
+            consumer = Consumer(unit.next_consumer(), f"ring/{place:06}", uuid4(), options)
+            unit.declare(consumer.id, declaration_to_text(FlowDeclaration(options)))
+            registry.deploy(unit.state, consumer)
+    ledger.reader.consumers.all()
 
 
 def recordings(ring: list[Asset], number: int, seed: int = 8) -> list[Recording]:

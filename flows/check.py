@@ -95,7 +95,8 @@ def _add(group: Count, flight: Row) -> None:
 
 def dataset(name: str) -> list[dict[str, object]]:
     """The rows of a dataset of the lake."""
-    return pq.read_table(lake.LAKE / name).to_pylist()
+    found: list[dict[str, object]] = pq.read_table(lake.LAKE / name).to_pylist()
+    return found
 
 
 def checks() -> list[dict[str, object]]:

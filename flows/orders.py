@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assetflow import TriggeringAssetEvents, flow, read, spark_task
+from assetflow import TriggeringAssetEvents, flow, read, spark_task, triggering_asset_events
 from flows.lake import dataset
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def total_by_city(spark: SparkSession) -> dict[str, float]:
 
 
 @flow(schedule=orders, log_prints=True)
-def orders_consumer(triggering_asset_events: TriggeringAssetEvents) -> int:
+def orders_consumer(triggering_asset_events: TriggeringAssetEvents = triggering_asset_events) -> int:
     """Runs when the orders were updated."""
     for event in triggering_asset_events[orders]:
         print(f"{event.asset.name} was updated: {event.metrics.get('rows')} rows")
@@ -57,7 +57,7 @@ def orders_consumer(triggering_asset_events: TriggeringAssetEvents) -> int:
 
 
 @flow(schedule=orders & customers, log_prints=True)
-def combined_consumer(triggering_asset_events: TriggeringAssetEvents) -> dict[str, float]:
+def combined_consumer(triggering_asset_events: TriggeringAssetEvents = triggering_asset_events) -> dict[str, float]:
     """Runs when both the orders and the customers were updated."""
     print(f"runs with {len(triggering_asset_events.all())} updates")
     return total_by_city()

@@ -8,21 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assetflow import (
+from assetflow import PartitionedAssetTimetable, flow, partition_key, publish, read, spark_task
+from assetflow.partitions import (
     DayWindow,
     MinimumCount,
     MonthWindow,
-    PartitionedAssetTimetable,
-    PartitionedAtRuntime,
     RollupMapper,
     StartOfDayMapper,
     StartOfMonthMapper,
-    flow,
-    partition_key,
-    publish,
-    read,
-    spark_task,
 )
+from assetflow.timetables import PartitionedAtRuntime
 from flows import lake
 from flows.ingest import read_csv
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assetflow import AssetEvent, TriggeringAssetEvents, flow, read, spark_task
+from assetflow import AssetEvent, TriggeringAssetEvents, flow, read, spark_task, triggering_asset_events
 from flows import lake
 from flows.ingest import read_csv
 
@@ -83,24 +83,24 @@ def compose_board(spark: SparkSession, consumed: list[AssetEvent]) -> DataFrame:
 
 
 @flow(schedule=lake.flights)
-def carrier_report(triggering_asset_events: TriggeringAssetEvents) -> None:
+def carrier_report(triggering_asset_events: TriggeringAssetEvents = triggering_asset_events) -> None:
     """Runs when the flights were updated."""
     summarize_carriers(triggering_asset_events.all())
 
 
 @flow(schedule=lake.flights & lake.weather)
-def delay_by_weather(triggering_asset_events: TriggeringAssetEvents) -> None:
+def delay_by_weather(triggering_asset_events: TriggeringAssetEvents = triggering_asset_events) -> None:
     """Runs when both the flights and the weather were updated."""
     join_weather(triggering_asset_events.all())
 
 
 @flow(schedule=lake.flights & lake.planes)
-def fleet_report(triggering_asset_events: TriggeringAssetEvents) -> None:
+def fleet_report(triggering_asset_events: TriggeringAssetEvents = triggering_asset_events) -> None:
     """Runs when both the flights and the planes were updated."""
     summarize_fleet(triggering_asset_events.all())
 
 
 @flow(schedule=lake.carrier_report_asset | (lake.delay_by_weather_asset & lake.fleet_report_asset))
-def board(triggering_asset_events: TriggeringAssetEvents) -> None:
+def board(triggering_asset_events: TriggeringAssetEvents = triggering_asset_events) -> None:
     """Runs when the carrier report was updated, or both other reports were."""
     compose_board(triggering_asset_events.all())

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -19,10 +21,17 @@ from tests.environment.prefect_server import PrefectServer, send_what_prefect_ho
 from tests.environment.processes import left_running, mark_session, stop_spark_gateway
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadScopeScheduling
+
     from assetflow.ledger import Ledger
 
 HOME = Path(tempfile.mkdtemp(prefix="assetflow-tests-"))
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
+
+# Options for a JVM that ends before thorough compilation pays: half the CPU time of a short Spark session.
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def _clean_environment() -> None:
@@ -35,9 +44,14 @@ def _clean_environment() -> None:
         "PREFECT_HOME": str(HOME / "prefect"),
         "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "false",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "SPARK_LAUNCHER_OPTS": SHORT_LIVED,
+        "SPARK_SUBMIT_OPTS": SHORT_LIVED,
     }
     mark_session()
 
+
+# Compile each module once, not in every process: containers often set PYTHONDONTWRITEBYTECODE.
+sys.dont_write_bytecode = False
 
 # Prefect reads its settings when it is imported, so this cannot wait for a fixture.
 _clean_environment()
@@ -47,6 +61,16 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.register_profile("ci", deadline=None, database=None, derandomize=True, print_blob=True)
 hypothesis.settings.load_profile("ci" if in_ci() else "developer")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    """With `--dist loadgroup`, give the tests of Spark to one process, and the others to whichever is free."""
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from tests.environment.scheduling import OneSpark
+
+    return OneSpark(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -87,6 +111,18 @@ def _nothing_left_running() -> Iterator[None]:
     assert not processes, "still running after the tests:\n" + "\n".join(map(str, processes))
 
 
+@pytest.fixture(autouse=True)
+def _log_as_before() -> Iterator[None]:
+    """A command sets up the log of its process; here it is the process of the tests."""
+    loggers = [logging.getLogger(name) for name in ("assetflow", "assetflow.evaluator")]
+    before = [(each.level, each.propagate, list(each.handlers)) for each in loggers]
+    yield
+    for logger, (level, propagate, handlers) in zip(loggers, before, strict=True):
+        logger.setLevel(level)
+        logger.propagate = propagate
+        logger.handlers[:] = handlers
+
+
 @pytest.fixture(scope="session")
 def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectServer]:
     """A Prefect server that all tests of the session share; who stops or kills it starts a server of their own."""
@@ -100,6 +136,19 @@ def prefect_here(prefect_server: PrefectServer) -> Iterator[PrefectServer]:
     """The shared server, and Prefect in this process talks to it."""
     with prefect_server.used_here():
         yield prefect_server
+
+
+@pytest.fixture(scope="session")
+def shared_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A classic Spark session of this process, which all tests of the session share."""
+    from assetflow.spark.session import SparkProfile, get_session
+
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("ASSETFLOW_HOME", str(tmp_path_factory.mktemp("spark-home")))
+        session = get_session(SparkProfile(master="local[2]"))
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from assetflow.core import evaluation, fold
-from assetflow.ledger import Ledger, foresight
+from assetflow.core.rules import evaluation, fold
+from assetflow.ledger import Ledger
 from benchmarks import ring
 from tests.ledger.making import NOW
 from tests.ledger.test_plans import statements
@@ -46,14 +46,14 @@ def counted(folder: Path, monkeypatch: pytest.MonkeyPatch, consumers: int) -> Co
 
     with Ledger.open(folder / f"{consumers}.db") as ledger:
         ring.deploy(ledger, assets)
-        ledger.writer.record(ring.recordings(assets, consumers, seed=0), NOW)
+        ledger.writer.events.record(ring.recordings(assets, consumers, seed=0), NOW)
         made = ring.recordings(assets, RECORDINGS)
         event.listen(ledger._engine, "before_cursor_execute", note)
         with monkeypatch.context() as patched:
             patched.setattr(fold, "evaluate", evaluate)
-            patched.setattr(foresight, "evaluate", evaluate)
+            patched.setattr("assetflow.core.rules.state.prefetch.evaluate", evaluate)
             for first in range(0, RECORDINGS, BATCH):
-                done = ledger.writer.record(made[first : first + BATCH], NOW)
+                done = ledger.writer.events.record(made[first : first + BATCH], NOW)
                 found.decisions += sum(len(decisions) for _, decisions in done)
     return found
 
@@ -77,10 +77,10 @@ def test_an_evaluator_that_begins_reads_as_seldom(tmp_path: Path) -> None:
     assets = ring.assets(200)
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         ring.deploy(ledger, assets)
-        ledger.writer.record(ring.recordings(assets, 150), NOW)
+        ledger.writer.events.record(ring.recordings(assets, 150), NOW)
     for number in (20, 300):
         with Ledger.open(tmp_path / "ledger.db") as ledger, statements(ledger) as sent:
-            ledger.writer.record(ring.recordings(assets, number, seed=number), NOW)
+            ledger.writer.events.record(ring.recordings(assets, number, seed=number), NOW)
         assert len(sent) <= AT_FIRST
 
 
@@ -89,8 +89,8 @@ def test_statements_for_a_batch_do_not_grow_with_it(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         ring.deploy(ledger, assets)
         made = ring.recordings(assets, 600)
-        ledger.writer.record(made[:200], NOW)
+        ledger.writer.events.record(made[:200], NOW)
         for first, last in ((200, 220), (220, 300), (300, 600)):
             with statements(ledger) as sent:
-                ledger.writer.record(made[first:last], NOW)
+                ledger.writer.events.record(made[first:last], NOW)
             assert len(sent) <= PER_BATCH

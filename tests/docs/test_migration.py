@@ -1,17 +1,13 @@
-"""The pieces of docs/migration.md that are marked `after` are programs, and their schedules are what the page says."""
+"""The schedules of docs/migration.md are what the page says; `test_pieces.py` runs its flows and tasks."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
-import pytest
+from assetflow.types import AssetFlow
+from tests.docs.pieces import ROOT, imported, pieces
 
-from assetflow import AssetFlow
-
-PAGE = (Path(__file__).parents[2] / "docs" / "migration.md").read_text()
-AFTER = re.findall(r"^```python after\n(.*?)^```", PAGE, re.M | re.S)
 SCHEDULES = {
     "never by itself",
     "s3://shop/orders",
@@ -22,17 +18,15 @@ SCHEDULES = {
 }
 
 
-def run(piece: str) -> dict[str, Any]:
-    names: dict[str, Any] = {"__name__": "migration"}
-    exec(compile(piece, "migration.md", "exec"), names)
-    return names
+def test_the_schedules_of_the_page(tmp_path: Path) -> None:
+    found: set[str] = set()
+    for piece in pieces("docs/migration.md"):
+        with imported(piece, tmp_path) as module:
+            flows = [each for each in vars(module).values() if isinstance(each, AssetFlow)]
+        found |= {flow.schedule.describe() for flow in flows}
+    assert found == SCHEDULES
 
 
-@pytest.mark.parametrize("piece", AFTER, ids=range(len(AFTER)))
-def test_a_piece_is_a_program(piece: str) -> None:
-    run(piece)
-
-
-def test_the_schedules_of_the_page() -> None:
-    flows = [each for piece in AFTER for each in run(piece).values() if isinstance(each, AssetFlow)]
-    assert {flow.schedule.describe() for flow in flows} == SCHEDULES
+def test_a_piece_is_marked_before_or_after() -> None:
+    marks = re.findall(r"^```python(.*)$", (ROOT / "docs" / "migration.md").read_text(), re.M)
+    assert set(marks) == {" before", " after"}

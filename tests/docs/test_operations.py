@@ -43,8 +43,8 @@ def test_the_lines_of_the_log_are_in_the_code(line: str) -> None:
     """The fixed words of each line, in the order in which they stand there."""
     code = "".join(
         path.read_text()
-        for folder in ("evaluator", "ledger", "cli")
-        for path in (ROOT / "assetflow" / folder).glob("*.py")
+        for folder in ("api", "evaluator", "ledger", "cli")
+        for path in (ROOT / "assetflow" / folder).rglob("*.py")
     )
     words = [part for part in re.split(r"…|\d+ ?|'?flow/name'?:?|s3://", line) if len(part.strip(" :")) > 3]
     for part in words:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assetflow import Asset
-from tests.core.book_of import World
+from tests.core.world import World
 
 URI = "s3://asset-bucket/example.csv"
 

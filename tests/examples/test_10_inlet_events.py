@@ -9,7 +9,7 @@ import pytest
 
 from assetflow import Asset, InletEvents, Metadata, flow, task
 from assetflow.core.events import AssetEvent
-from assetflow.ledger import Reader
+from assetflow.ledger.read.events import EventReader
 from assetflow.testing import Harness
 
 FILE = Asset("s3://my-bucket/processed.csv")
@@ -52,13 +52,13 @@ def test_live(h: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     h.settle()
 
     read: list[int] = []
-    original = Reader.events
+    original = EventReader.find
 
-    def events(self: Reader, *args: Any, **options: Any) -> list[AssetEvent]:
+    def find(self: EventReader, *args: Any, **options: Any) -> list[AssetEvent]:
         found = original(self, *args, **options)
         read.append(len(found))
         return found
 
-    monkeypatch.setattr(Reader, "events", events)
+    monkeypatch.setattr(EventReader, "find", find)
     assert h.run(compare) == [3, 3]
     assert sum(read) == 2, "four events are there, and two are read"

@@ -57,4 +57,5 @@ def test_live(h: Harness, caplog: pytest.LogCaptureFixture) -> None:
     assert [len(run.events) for run in runs] == [1, 1]
     assert [(event.uri, event.extra, event.aliases) for event in events] == [(URI, {"k": "v"}, (OUTPUTS.name,))] * 2
     told = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
-    assert [message for message in told if URI in message] == [f"{URI} is new; it came through alias my-task-outputs"]
+    message = f"{URI} is a new asset; it came through alias my-task-outputs"
+    assert [each for each in told if URI in each] == [message]

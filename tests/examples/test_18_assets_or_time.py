@@ -6,8 +6,9 @@ from datetime import UTC, time
 
 import pytest
 
-from assetflow import Asset, AssetOrTimeSchedule, CronTriggerTimetable, TriggeringAssetEvents, flow
+from assetflow import Asset, AssetOrTimeSchedule, TriggeringAssetEvents, flow
 from assetflow.testing import Harness
+from assetflow.timetables import CronTriggerTimetable
 from tests.examples.simulated import answer
 from tests.examples.upcoming import execute, next_run
 

@@ -7,17 +7,11 @@ from typing import Any
 
 import pytest
 
-from assetflow import (
-    Asset,
-    CronPartitionTimetable,
-    PartitionedAssetTimetable,
-    StartOfDayMapper,
-    flow,
-    partition_key,
-    task,
-)
+from assetflow import Asset, PartitionedAssetTimetable, flow, partition_key, task
 from assetflow.cli.emit import emit
+from assetflow.partitions import StartOfDayMapper
 from assetflow.testing import ConsumerRun, Harness
+from assetflow.timetables import CronPartitionTimetable
 from tests.examples.simulated import answer
 from tests.examples.upcoming import execute, next_run
 

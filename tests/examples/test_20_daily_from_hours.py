@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from assetflow import Asset, DayWindow, PartitionedAssetTimetable, RollupMapper, StartOfDayMapper, flow, task
+from assetflow import Asset, PartitionedAssetTimetable, flow, task
+from assetflow.partitions import DayWindow, RollupMapper, StartOfDayMapper
 from assetflow.testing import Harness
 from tests.examples.simulated import answer
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from assetflow import Asset, AssetOrTimeSchedule, CronTriggerTimetable, flow, listeners
+from assetflow import Asset, AssetOrTimeSchedule, flow, listeners
 from assetflow.testing import Harness, harness
+from assetflow.timetables import CronTriggerTimetable
 from tests.environment.prefect_server import PrefectServer
 
 ORDERS = Asset("s3://listeners/orders")

@@ -12,9 +12,9 @@ from uuid import UUID
 from assetflow.core.codec import declaration_from_text
 from assetflow.core.consumers import Consumer, Decision
 from assetflow.core.events import AssetEvent
-from assetflow.core.fold import pass_over, record
-from assetflow.core.memory_book import MemoryBook
-from assetflow.core.registry import deploy
+from assetflow.core.rules.fold import pass_over, record
+from assetflow.core.rules.registry import deploy
+from assetflow.core.rules.state import State
 from assetflow.ledger import Reader
 from assetflow.ledger.records import DecisionRecord
 from assetflow.prefect_io.names import (
@@ -102,10 +102,10 @@ def judge(
 def _findings(world: World) -> Findings:
     with world.reader() as reader:
         # A ledger that replays finds the updates and the runs of the server's earlier worlds, too.
-        known = sorted(reader.decisions(limit=MOST), key=lambda each: each.number)
+        known = sorted(reader.decisions.find(limit=MOST), key=lambda each: each.number)
         decisions = [each for each in known if world.mark in each.consumer_name]
-        consumed = reader.events_of(decisions)
-        both = [*reader.consumers(), *reader.consumers(removed=True)]
+        consumed = reader.decisions.events_of(decisions)
+        both = [*reader.consumers.all(), *reader.consumers.all(removed=True)]
         records = [each for each in both if world.mark in each.consumer.name]
         consumers = {
             each.consumer.id: Consumer(
@@ -118,13 +118,13 @@ def _findings(world: World) -> Findings:
         }
         return Findings(
             events=world.recorded(),
-            refused={each.id for each in reader.refused(limit=MOST)},
+            refused={each.id for each in reader.events.refused(limit=MOST)},
             decisions=decisions,
             consumed=consumed,
             consumers=consumers,
             folded=_fold(reader, consumers, decisions, consumed),
             runs=_runs(world),
-            accepted=_accepted_by_prefect(world) | _accepted_by_ledger(reader),
+            accepted=_accepted_by_prefect(world) | _accepted_by_ledger(world),
             tokens=accepted_notes(world),
         )
 
@@ -137,8 +137,8 @@ def _accepted_by_prefect(world: World) -> set[UUID]:
     return ours | {UUID(event["id"]) for event in world.stored() if RECORDING_LABEL not in event["resource"]}
 
 
-def _accepted_by_ledger(reader: Reader) -> set[UUID]:
-    return {event.id for event in reader.events() if event.origin.kind == "cli"}
+def _accepted_by_ledger(world: World) -> set[UUID]:
+    return {event.id for event in world.recorded() if event.origin.kind == "cli"}
 
 
 def _runs(world: World) -> list[dict[str, Any]]:
@@ -208,16 +208,16 @@ def _fold(
     When the runs of a coalescing consumer ended is known only from what it decided next: it ends just before the
     last of the updates that the next decision consumed.
     """
-    book = MemoryBook()
+    state = State()
     for number in sorted(consumers):
-        deploy(book, consumers[number])
+        deploy(state, consumers[number])
     ends = {(each.consumer, max(e.sequence or 0 for e in consumed[each.id])) for each in decisions}
     folded: list[Decision] = []
-    for recording in reader.recordings():
+    for recording in reader.events.recordings():
         now = recording.events[0].recorded or recording.events[0].occurred
-        recorded = record(book, recording, now)
+        recorded = record(state, recording, now)
         for number in [number for number, _ in consumers.items()]:
             if any((number, event.sequence) in ends for event in recorded.events):
-                book.end_runs(number)
-        folded += pass_over(book, recorded.touched, now)
+                state.decisions.end_runs(number)
+        folded += pass_over(state, recorded.touched, now)
     return folded

@@ -16,8 +16,11 @@ import httpx
 CHUNK = 65536
 HOP_BY_HOP = {"connection", "transfer-encoding", "content-encoding", "content-length", "host"}
 
-Fault = Literal["500", "503", "hang", "lose the answer"] | dict[str, Any] | None
-"""An error; no answer; the request arrives and its answer does not; a false answer, as JSON; none of these."""
+Fault = Literal["500", "503", "404", "hang", "lose the answer"] | dict[str, Any] | None
+"""An error; no answer; the request arrives and its answer does not; a false answer, as JSON; none of these.
+
+The 404 is that of a router which does not know the path.
+"""
 
 Rule = Callable[[str, str], Fault]
 
@@ -140,6 +143,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, json.dumps(fault).encode(), {"Content-Type": "application/json"})
         elif fault in ("500", "503"):
             self._send(int(fault), b'{"detail": "broken"}', {"Content-Type": "application/json"})
+        elif fault == "404":
+            self._send(404, b'{"detail": "Not Found"}', {"Content-Type": "application/json"})
         elif fault == "hang":
             # Longer than anybody waits.
             self.through.wait(20)

@@ -54,10 +54,10 @@ def test_consumers_change_under_load(world: World, judged: Judged) -> None:
 def every_update_has_one_receipt_for_each_consumer(world: World) -> None:
     with world.reader() as ledger:
         for event in world.recorded():
-            receipts = [each.receipt for each in ledger.receipts(event.id)]
+            receipts = [each.receipt for each in ledger.receipts.of_event(event.id)]
             assert receipts, f"{event.uri} has no receipt"
             assert max(Counter(each.consumer for each in receipts).values()) == 1
-        assert {each.consumer.name.rpartition("/")[2] for each in ledger.consumers()} == {
+        assert {each.consumer.name.rpartition("/")[2] for each in ledger.consumers.all()} == {
             "steady",
             "changed",
             "paused",

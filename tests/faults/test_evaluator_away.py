@@ -160,6 +160,71 @@ def test_events_older_than_any_overlap_are_found_at_the_next_start(world: World,
     assert judged(world).runs == 3
 
 
+def test_an_event_of_a_producer_an_hour_behind_is_recorded_while_the_evaluator_runs(
+    world: World, judged: Judged
+) -> None:
+    """Prefect's websocket does not hand over what occurred so long ago."""
+    a = world.uri("a")
+    world.deploy("one", Asset(a))
+    world.start("--since", (datetime.now(UTC) - timedelta(days=2)).isoformat())
+    world.wait_for_consumers()
+    post_all(world, [event(a, datetime.now(UTC))])
+    world.until(lambda: len(world.recorded()) == 1, 60)
+    post_all(world, [event(a, datetime.now(UTC) - timedelta(hours=1))])
+    world.until(lambda: len(world.recorded()) == 2, 180)
+    world.settle()
+    assert judged(world).runs == 2
+
+
+def test_an_evaluator_killed_in_a_backlog_goes_on_where_it_was(world: World, judged: Judged) -> None:
+    a = world.uri("a")
+    world.deploy("one", Asset(a), coalesce=True)
+    world.start("--since", (datetime.now(UTC) - timedelta(hours=3)).isoformat())
+    world.wait_for_consumers()
+    world.terminate()
+    start = datetime.now(UTC) - timedelta(hours=2)
+    post_all(world, [event(a, start + timedelta(seconds=n), n=n) for n in range(4_000)])
+    world.start(ready=False)
+    world.until(lambda: len(world.recorded()) >= 1_000, 120)
+    world.kill()
+    with world.reader() as ledger:
+        assert datetime.fromisoformat(str(ledger.cursor("events"))) >= start + timedelta(seconds=999)
+    world.start()
+    world.until(lambda: len(world.recorded()) == 4_000, 300)
+    assert [each.extra["n"] for each in world.recorded()] == list(range(4_000))
+    world.settle()
+    judged(world, unfolded=["one"])
+
+
+@pytest.mark.usefixtures("on_a_file")
+def test_an_update_beside_a_ledger_that_was_taken_over_reaches_the_other_one(
+    world: World, own_server: PrefectServer, tmp_path: Path, judged: Judged
+) -> None:
+    a = world.uri("a")
+    deployment = world.deploy("one", Asset(a))
+    first = world.start()
+    world.wait_for_consumers()
+    other = World(own_server, tmp_path / "other")
+    other.mark = world.mark
+    try:
+        other.start("--take-over")
+        assert first.wait(60) == 2, world.log
+        emitted = world.command("emit", a)
+        assert emitted.returncode == 0, emitted.stderr
+        assert "has taken over" in emitted.stderr
+        world.run_of(deployment)
+        other.until(lambda: len(other.recorded()) == 1)
+        assert world.recorded() == []
+        other.terminate()
+        world.start("--take-over")
+        assert "has taken over" not in world.command("emit", a).stderr
+        world.until(lambda: len(world.runs(deployment)) == 2)
+    finally:
+        other.close()
+    world.settle()
+    assert judged(world).runs == 2
+
+
 @pytest.mark.usefixtures("on_a_file")
 def test_two_evaluators_and_two_ledgers_on_one_prefect(
     world: World, own_server: PrefectServer, tmp_path: Path, judged: Judged

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 from uuid import UUID
 
 import pytest
@@ -178,9 +179,46 @@ def test_the_ledger_is_deleted_and_rebuilt(world: World, judged: Judged) -> None
     after = judged(world, unfolded=CONSUMERS)
     assert decisions(world) == decided
     assert (after.accepted, after.runs) == (before.accepted, before.runs)
-    world.update(world.uri("c"))
+    world.update_and_store(world.uri("c"))
     world.settle()
     assert len(decisions(world) - decided) == 1, "it goes on as ever"
+
+
+def test_an_older_ledger_is_put_back(world: World, judged: Judged) -> None:
+    """What was decided after the copy was made has its runs: none is made a second time, and nothing consumed twice."""
+    world.deploy_consumers()
+    world.start()
+    world.wait_for_consumers()
+    dice = Random(13)
+    updates(world, 60, dice)
+    copy = world.home / "copy.db"
+    with closing(sqlite3.connect(world.ledger)) as database, closing(sqlite3.connect(copy)) as backup:
+        database.backup(backup)
+    updates(world, 120, dice)
+    world.settle()
+    before, decided = judged(world), decisions(world)
+    for file in world.home.glob("ledger.db*"):
+        file.unlink()
+    copy.rename(world.ledger)
+    world.start()
+    assert "rebuilding: done" in world.log
+    assert decisions(world) == decided
+    world.update_and_store(world.uri("c"))
+    world.settle()
+    after = judged(world, unfolded=CONSUMERS)
+    assert len(decisions(world) - decided) == 1, "it goes on as ever"
+    assert (after.accepted, after.runs) == (before.accepted + 1, before.runs + 1)
+    assert world.log.count("rebuilding: done") == 1
+
+
+def updates(world: World, count: int, dice: Random) -> None:
+    """Updates of tasks, in groups, with the ends of coalesced runs in between; return when all are recorded."""
+    before = len(world.recorded())
+    for _ in range(count // 5):
+        for _ in range(5):
+            world.task_recorded(recording(world.uri(dice.choice("abcd"))), events=bool(dice.random() < 0.8))
+        world.end_coalesced_runs()
+    world.until(lambda: len(world.recorded()) == before + count, 120)
 
 
 def test_the_ledger_is_damaged_and_rebuilt(world: World, judged: Judged) -> None:
@@ -206,7 +244,7 @@ def test_the_ledger_is_damaged_and_rebuilt(world: World, judged: Judged) -> None
 
 def decisions(world: World) -> set[UUID]:
     with world.reader() as ledger:
-        return {each.id for each in ledger.decisions(limit=10_000)}
+        return {each.id for each in ledger.decisions.find(limit=10_000)}
 
 
 def test_a_writer_killed_in_a_transaction_leaves_the_ledger_whole(world: World, judged: Judged) -> None:
@@ -226,3 +264,31 @@ def test_a_writer_killed_in_a_transaction_leaves_the_ledger_whole(world: World, 
     with closing(sqlite3.connect(world.ledger)) as database:
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     judged(world)
+
+
+def test_the_ledger_refuses_one_update(world: World) -> None:
+    """It is kept as refused, with the reason; all others go on, and so does an evaluator that is started anew."""
+    deployment = world.deploy("one", Asset(world.uri("good")))
+    bad, good = world.uri("bad"), world.uri("good")
+    world.start()
+    world.wait_for_consumers()
+    with closing(sqlite3.connect(world.ledger)) as ledger:
+        ledger.execute(
+            f"CREATE TRIGGER refuse_bad BEFORE INSERT ON event WHEN NEW.uri = '{bad}' "
+            "BEGIN SELECT RAISE(ABORT, 'this URI is not wanted'); END"
+        )
+        ledger.commit()
+    world.task_recorded(recording(bad), events=False)
+    world.task_recorded(recording(good), events=False)
+    world.until(lambda: len(world.runs(deployment)) == 1, 60)
+    world.until(lambda: world.status()[1]["refused"] == 1, 60)
+    assert "this URI is not wanted" in world.command("events", "ls", "--refused", "--json").stdout
+    world.kill()
+    world.start()
+    world.task_recorded(recording(good), events=False)
+    world.until(lambda: len(world.runs(deployment)) == 2, 60)
+    status = world.status()[1]
+    assert (status["refused"], status["lag"]["updates"], status["problems"]) == (1, 0, [])
+    assert "Traceback" not in world.log
+    world.settle()
+    assert [event.uri for event in world.recorded()] == [good, good]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from assetflow.core.assets import Asset
+from assetflow.prefect_io.rest import SECONDS_TO_ANSWER
 from tests.environment.prefect_server import PrefectServer
 from tests.faults.conftest import Judged
 from tests.faults.proxy import Fault, Proxy, Rule
@@ -108,6 +110,45 @@ def test_launching_is_answered_with_an_older_run(behind: World, proxy: Proxy, ju
     behind.settle()
     assert proxy.faults == 3
     assert judged(behind).runs == 2
+
+
+@pytest.mark.parametrize("fault", ["404", {}], ids=["404", "200"])
+def test_something_on_the_way_answers_wrongly_for_a_while(
+    behind: World, proxy: Proxy, judged: Judged, fault: Fault
+) -> None:
+    """No decision is given up, and no consumer removed, for what Prefect itself did not say."""
+    deployment = behind.deploy("one", Asset(behind.uri("a")))
+    behind.start()
+    behind.wait_for_consumers()
+    with proxy.broken(lambda _, path: fault if f"/deployments/{deployment}" in path else None):
+        make_updates(behind)
+        behind.until(lambda: "waits for its run: " in behind.log, 60)
+        behind.until(lambda: len(behind.recorded()) == UPDATES, 60)
+        with behind.reader() as ledger:
+            assert ledger.status().undeliverable == 0
+    behind.until(lambda: len(behind.runs(deployment)) == UPDATES, 120)
+    behind.settle()
+    assert judged(behind).runs == UPDATES
+
+
+def test_the_runs_of_one_deployment_hang(behind: World, proxy: Proxy, judged: Judged) -> None:
+    """Those of another one are made at once, not after the time limit of a request."""
+    hanging = behind.deploy("hanging", Asset(behind.uri("a")))
+    other = behind.deploy("other", Asset(behind.uri("b")))
+    behind.start()
+    behind.wait_for_consumers()
+    waits: list[float] = []
+    with proxy.broken(lambda _, path: "hang" if f"{hanging}/create_flow_run" in path else None):
+        behind.update(behind.uri("a"))
+        behind.until(lambda: proxy.faults)
+        for number in range(4):
+            began = time.monotonic()
+            behind.task_recorded(recording(behind.uri("b")))
+            behind.until(lambda number=number: len(behind.runs(other)) == number + 1, 60)
+            waits.append(time.monotonic() - began)
+    assert max(waits) < SECONDS_TO_ANSWER / 2, waits
+    behind.settle()
+    assert judged(behind).runs == 5
 
 
 def test_prefect_does_not_answer_for_a_while(behind: World, proxy: Proxy, judged: Judged) -> None:

@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -154,7 +153,7 @@ class World(Installation):
             return False
         try:
             with self.reader() as ledger:
-                busy = [each for each in ledger.running() if each.consumer_name.endswith(COALESCING)]
+                busy = [each for each in ledger.decisions.running() if each.consumer_name.endswith(COALESCING)]
                 return not busy and not ledger.status().waiting
         except LedgerError:
             return False  # It is just being made.
@@ -209,16 +208,6 @@ class World(Installation):
     def _coalescing(self) -> list[str]:
         return [number for number, name in self.deployments.items() if name.endswith(COALESCING)]
 
-    def post(self, path: str, body: Any) -> Any:
-        """As before, but patient with a busy Prefect; what is posted twice has an id, or is found again."""
-        for _ in range(20):
-            answer = self.http.post(path, json=body)
-            if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
-                break
-            time.sleep(0.5)
-        answer.raise_for_status()
-        return answer.json() if answer.content else None
-
     def pages(self, path: str, body: dict[str, Any]) -> list[dict[str, Any]]:
         """All that Prefect lists under a path."""
         found: list[dict[str, Any]] = []
@@ -247,7 +236,13 @@ class World(Installation):
     def recorded(self) -> list[AssetEvent]:
         """This world's events, by sequence; a server's earlier worlds may have been replayed too."""
         with self.reader() as ledger:
-            return [event for event in ledger.events() if self.mark in event.uri]
+            return [event for event in ledger.events.find() if self.mark in event.uri]
+
+    def update_and_store(self, uri: str) -> None:
+        """Post an update, and wait until Prefect's event log has it: Prefect writes it some time after its answer."""
+        before = len(self.stored())
+        self.update(uri)
+        self.until(lambda: len(self.stored()) > before)
 
     def stored(self) -> list[dict[str, Any]]:
         """The updates of this world's assets in Prefect's event log, oldest first."""

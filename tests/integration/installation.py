@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -26,6 +27,18 @@ T = TypeVar("T")
 SECONDS = 45.0
 
 
+class PatientClient(httpx.Client):
+    """Asks a Prefect that is busy again; what is posted twice has an id, or is found again."""
+
+    def send(self, request: httpx.Request, **given: Any) -> httpx.Response:
+        for _ in range(20):
+            answer = super().send(request, **given)
+            if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+                return answer
+            time.sleep(0.5)
+        return super().send(request, **given)
+
+
 class Installation:
     """One ledger on one server. URIs and names that it makes are its own, whatever else the server holds."""
 
@@ -33,7 +46,7 @@ class Installation:
         self.server = server
         self.home = home
         self.mark = uuid4().hex[:8]
-        self.http = httpx.Client(base_url=server.api_url, headers=server.headers, timeout=30)
+        self.http = PatientClient(base_url=server.api_url, headers=server.headers, timeout=30)
         self.deployments: dict[str, str] = {}
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -174,9 +187,10 @@ def recording(*uris: str, keys: Iterable[str | None] = (None,)) -> Recording:
 
 
 def _shown(ledger: Reader) -> set[str]:
-    return {each.consumer.name for each in ledger.consumers() if each.automation_id is not None}
+    return {each.consumer.name for each in ledger.consumers.all() if each.automation_id is not None}
 
 
 def events_of(run: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What a run consumed, from its context."""
-    return run["context"]["assetflow"]["events"]
+    events = run["context"]["assetflow"]["events"]
+    return json.loads(events) if events else []

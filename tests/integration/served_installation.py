@@ -22,11 +22,15 @@ class ServedInstallation(Installation):
     """An installation whose evaluator and API are one process."""
 
     url = ""
+    files: int | None = None
+    """How many files the server may have open; None for as many as the machine allows."""
 
     def start(self, *arguments: str, crash_at: str = "", ready: bool = True) -> subprocess.Popen[bytes]:
         assert not crash_at
         env = self.server.env | {"ASSETFLOW_HOME": str(self.home), "ASSETFLOW_API_KEY": KEY}
         command = [sys.executable, "-m", "assetflow", "server", "start", "--take-over", "--port", "0", *arguments]
+        if self.files is not None:
+            command = ["sh", "-c", f'ulimit -n {self.files} && exec "$@"', "sh", *command]
         with (self.home / "evaluator.log").open("ab") as log:
             self._process = subprocess.Popen(command, env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         if ready:
@@ -40,10 +44,11 @@ class ServedInstallation(Installation):
 
 
 @contextmanager
-def served(server: PrefectServer, home: Path) -> Iterator[ServedInstallation]:
+def served(server: PrefectServer, home: Path, *, files: int | None = None) -> Iterator[ServedInstallation]:
     """Another environment: a Prefect server, a ledger and an API of its own; here, no Prefect is configured."""
     assert "PREFECT_API_URL" not in os.environ
     installation = ServedInstallation(server, home)
+    installation.files = files
     try:
         installation.start()
         yield installation

@@ -21,7 +21,6 @@ from assetflow import (
     Asset,
     AssetAlias,
     AssetOrTimeSchedule,
-    CronTriggerTimetable,
     InletEvents,
     Metadata,
     PartitionedAssetTimetable,
@@ -33,12 +32,13 @@ from assetflow import (
     task,
     triggering_asset_events,
 )
-from assetflow.core import fold
 from assetflow.core.codec.events import event_to_json
 from assetflow.core.codec.run_context import RunContext, run_context_to_json
 from assetflow.core.events import AssetEvent, Recording
+from assetflow.core.rules import fold
 from assetflow.ledger import Ledger
 from assetflow.prefect_io.task_api import TaskApi
+from assetflow.timetables import CronTriggerTimetable
 from tests.authoring.events import event
 from tests.environment.prefect_server import PrefectServer
 from tests.integration.recorded import fresh, new_events
@@ -283,9 +283,9 @@ async def test_with_a_ledger_at_hand_recorded_events_come_from_it_and_the_others
 
 def record(ledger: Any, events: list[AssetEvent]) -> None:
     now = datetime.now(UTC)
-    with ledger.transaction(now) as book:
-        fold.record(book, Recording(uuid4(), tuple(events)), now)
+    with ledger.transaction(now) as unit:
+        fold.record(unit.state, Recording(uuid4(), tuple(events)), now)
 
 
 def old_sequence(ledger: Any, wanted: AssetEvent) -> int:
-    return ledger.reader.event(wanted.id).sequence
+    return ledger.reader.events.get(wanted.id).sequence

@@ -13,19 +13,10 @@ from prefect.client.schemas.objects import State
 from prefect.context import TaskRunContext
 from prefect.states import Cancelled, Completed, Failed
 
-from assetflow import (
-    Asset,
-    AssetAlias,
-    AssetTask,
-    Metadata,
-    OutletEvents,
-    Skip,
-    flow,
-    outlet_events,
-    task,
-)
+from assetflow import Asset, AssetAlias, Metadata, OutletEvents, Skip, flow, outlet_events, task
 from assetflow.authoring.recording import current_recording
-from assetflow.errors import InvalidEvent, InvalidFlow, OutletError
+from assetflow.errors import InvalidEvent, InvalidFlow, OutletError, RecordingFailed
+from assetflow.types import AssetTask
 from tests.integration.recorded import fresh, in_flow, new_events, recorded
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.usefixtures("prefect_here")]
@@ -273,9 +264,9 @@ def test_measurements_are_no_extra() -> None:
     [
         (lambda: Metadata(UNRELATED, {}), OutletError),
         (lambda: Metadata(A, {}, alias="unknown"), OutletError),
-        (lambda: Metadata(A, {"x": object()}), InvalidEvent),
-        (lambda: Metadata(A, {"x": float("nan")}), InvalidEvent),
-        (lambda: Metadata(A, [1]), InvalidEvent),  # pyright: ignore[reportArgumentType]
+        (lambda: Metadata(A, {"x": object()}), RecordingFailed),
+        (lambda: Metadata(A, {"x": float("nan")}), RecordingFailed),
+        (lambda: Metadata(A, [1]), RecordingFailed),  # pyright: ignore[reportArgumentType]
         (lambda: {"row_count": 1}, InvalidEvent),
         (lambda: outlet_events()[UNRELATED], OutletError),
         (lambda: outlet_events()[AssetAlias("unknown")], OutletError),

@@ -130,9 +130,9 @@ def test_with_coalesce_updates_during_a_run_become_one_more(here: Installation) 
     here.update(here.uri("a"))
     here.update(here.uri("a"))
     with here.reader() as ledger:
-        consumer = ledger.consumer(here.deployments[deployment])
+        consumer = ledger.consumers.named(here.deployments[deployment])
         assert consumer is not None
-        here.until(lambda: len(ledger.queue(consumer.consumer.id)) == 2)
+        here.until(lambda: len(ledger.queues.events(consumer.consumer.id)) == 2)
     assert len(here.runs(deployment)) == 1
     state = {"state": {"type": "COMPLETED", "name": "Completed"}, "force": True}
     here.post(f"/flow_runs/{first['id']}/set_state", state)
@@ -144,7 +144,7 @@ def test_with_coalesce_updates_during_a_run_become_one_more(here: Installation) 
 def test_bad_events_are_kept_with_the_reason(here: Installation) -> None:
     here.update(f"airflow://{here.mark}")
     with here.reader() as ledger:
-        refused = here.until(lambda: [each for each in ledger.refused() if here.mark in each.reason])
+        refused = here.until(lambda: [each for each in ledger.events.refused() if here.mark in each.reason])
     assert "reserved" in refused[0].reason
 
 
@@ -156,7 +156,7 @@ def test_a_run_of_another_deployment_under_the_same_key_is_not_taken_for_ours(he
     there_first = here.post(f"/deployments/{other}/create_flow_run", {"idempotency_key": key})
     here.update(here.uri("a"), id=event)
     with here.reader() as ledger:
-        (decision,) = here.until(lambda: ledger.decisions(status="undeliverable"))
+        (decision,) = here.until(lambda: ledger.decisions.find(status="undeliverable"))
     assert str(decision.id) == key
     assert f"run {there_first['id']} of another deployment" in decision.error
     assert here.runs(ours) == []
@@ -164,5 +164,7 @@ def test_a_run_of_another_deployment_under_the_same_key_is_not_taken_for_ours(he
 
 def _launched(ledger: Reader, consumer: str, number: int) -> list[tuple[str, str]]:
     """The decisions of a consumer and their runs, oldest first, when there are so many."""
-    decisions = [each for each in ledger.decisions(limit=1000) if each.consumer_name == consumer and each.flow_run_id]
+    decisions = [
+        each for each in ledger.decisions.find(limit=1000) if each.consumer_name == consumer and each.flow_run_id
+    ]
     return [(str(each.id), str(each.flow_run_id)) for each in decisions[::-1]] if len(decisions) == number else []

@@ -47,7 +47,7 @@ def test_killed_at_any_point_and_started_again_there_is_one_run(here: Installati
     here.settle()
     assert len(here.runs(deployment)) == 1
     with here.reader() as ledger:
-        (decision,) = ledger.decisions()
+        (decision,) = ledger.decisions.find()
         assert decision.status == "launched"
         assert str(decision.flow_run_id) == here.runs(deployment)[0]["id"]
     assert len(here.notes(str(decision.flow_run_id))) == 1

@@ -14,20 +14,11 @@ import pytest
 from prefect import get_client
 from prefect.flow_engine import run_flow
 
-from assetflow import (
-    Asset,
-    DayWindow,
-    PartitionedAssetTimetable,
-    RollupMapper,
-    StartOfDayMapper,
-    TriggeringAssetEvents,
-    flow,
-    partition_key,
-    task,
-)
+from assetflow import Asset, PartitionedAssetTimetable, TriggeringAssetEvents, flow, partition_key, task
 from assetflow.authoring.flows import AssetFlow
+from assetflow.partitions import DayWindow, RollupMapper, StartOfDayMapper
 from tests.environment.prefect_server import PrefectServer
-from tests.integration.installation import Installation, recording
+from tests.integration.installation import Installation, events_of, recording
 from tests.integration.recorded import new_events
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect]
@@ -123,7 +114,7 @@ def test_the_command_line_and_tasks_give_keys_and_a_day_waits_for_its_hours(here
     here.task_recorded(recording(source.uri, keys=hours[:23]))
     here.update(source.uri, partition_key="no hour")
     with here.reader() as ledger:
-        here.until(lambda: ledger.count_events() and _not_mapped(here, source.uri))
+        here.until(lambda: ledger.events.count() and _not_mapped(here, source.uri))
     assert here.runs(deployment) == []
     emit = [sys.executable, "-m", "assetflow", "emit", source.uri, "--partition", hours[23]]
     env = os.environ | here.server.env | {"ASSETFLOW_HOME": str(here.home)}
@@ -131,7 +122,7 @@ def test_the_command_line_and_tasks_give_keys_and_a_day_waits_for_its_hours(here
 
     run = here.run_of(deployment)
     assert run["parameters"] == {"partition_key": "2026-11-20"}
-    assert [event["partition_key"] for event in run["context"]["assetflow"]["events"]] == hours
+    assert [event["partition_key"] for event in events_of(run)] == hours
     assert "'%Y-%m-%dT%H'" in _not_mapped(here, source.uri)[0]
 
 
@@ -163,6 +154,6 @@ def test_a_killed_backfill_goes_on_and_runs_no_key_twice(here: Installation) -> 
 
 def _not_mapped(here: Installation, uri: str) -> list[str]:
     with here.reader() as ledger:
-        events = [event for event in ledger.events() if event.uri == uri and event.partition_key == "no hour"]
-        receipts = [each.receipt for event in events for each in ledger.receipts(event.id)]
+        events = [event for event in ledger.events.find() if event.uri == uri and event.partition_key == "no hour"]
+        receipts = [each.receipt for event in events for each in ledger.receipts.of_event(event.id)]
     return [receipt.error for receipt in receipts if receipt.status == "not_mapped"]

@@ -15,11 +15,11 @@ from assetflow.core.assets import Asset
 from assetflow.core.consumers import Decision
 from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.errors import LedgerForeign
-from assetflow.evaluator import binding
-from assetflow.evaluator.prune import SHORTEST, Report, prune
+from assetflow.evaluator.process import binding
+from assetflow.evaluator.process.prune import SHORTEST, PruneReport, prune
 from assetflow.ledger import Ledger
-from assetflow.ledger.explanations import run_explanation
-from assetflow.ledger.prune import Pruned
+from assetflow.ledger.read.explanations import run_explanation
+from assetflow.ledger.read.pruning import Pruned
 from assetflow.prefect_io import old_artifacts
 from assetflow.prefect_io.artifact_log import ArtifactLog
 from assetflow.prefect_io.recordings import recording_to_artifact
@@ -45,7 +45,7 @@ class Site:
         """A task's recording: the artifact's id, and what was decided."""
         now = datetime.now(UTC)
         recording = Recording(uuid4(), tuple(AssetEvent(uuid4(), each, now, Origin("task")) for each in assets))
-        decisions = self.ledger.writer.record([recording], now)[0][1] if record else []
+        decisions = self.ledger.writer.events.record([recording], now)[0][1] if record else []
         return self.put(recording_to_artifact(recording)), decisions
 
     def put(self, artifact: Any) -> str:
@@ -59,9 +59,9 @@ class Site:
     def run(self, decision: Decision, *, ends: bool) -> tuple[str, UUID]:
         """Give a decision its run; the id of the note on its page."""
         run, now = self.flow_run(), datetime.now(UTC)
-        self.ledger.writer.launched(decision.id, run, now)
+        self.ledger.writer.decisions.launched(decision.id, run, now)
         if ends:
-            self.ledger.writer.ended("Completed", now, decision_id=decision.id)
+            self.ledger.writer.decisions.ended("Completed", now, decision_id=decision.id)
         return self.put(run_note(run_explanation(self.ledger.reader, run))), run
 
     def artifacts(self) -> set[str]:
@@ -83,7 +83,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
         yield Site(http, ledger)
 
 
-async def prune_before(site: Site, moment: datetime, *, dry_run: bool = False) -> Report:
+async def prune_before(site: Site, moment: datetime, *, dry_run: bool = False) -> PruneReport:
     """Prune as somebody will some day, when all that is from before this moment is old and Prefect was read."""
     later = moment + SHORTEST
     for log in ("events", "artifacts"):

@@ -20,8 +20,8 @@ from assetflow.core.conditions import Condition
 from assetflow.core.consumers import Consumer
 from assetflow.core.schedules import ConsumerOptions, to_schedule
 from assetflow.errors import InvalidSchedule, NameTaken, PrefectUnreachable, UnsupportedDelivery
-from assetflow.evaluator.consumer_ledger import MemoryConsumers
-from assetflow.evaluator.registry import Registry
+from assetflow.evaluator.consumers.consumer_ledger import MemoryConsumers
+from assetflow.evaluator.consumers.registry import Registry
 from assetflow.prefect_io.names import ASSET_UPDATED, EVENTS_PARAMETER, OFF_TAG, SCHEDULE_SATISFIED, SCHEMA_EXTENSION
 from assetflow.prefect_io.rest import PrefectApi, prefect_api
 from tests.environment.prefect_server import PrefectServer
@@ -78,11 +78,11 @@ class World:
 
     async def sync(self) -> list[str]:
         """The steps of one look, those of this world's deployments."""
-        self.registry.report.done.clear()
+        self.registry.report.steps.clear()
         async with asyncio.timeout(60):
             while not await self._synced():  # noqa: ASYNC110
                 await asyncio.sleep(0.2)
-        return [each.what for each in self.registry.report.done]
+        return [each.what for each in self.registry.report.steps]
 
     async def _synced(self) -> bool:
         """Whether a look went through; a busy SQLite answers 503."""

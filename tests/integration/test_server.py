@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -39,7 +42,7 @@ def test_pause_resume_and_ready(there: ServedInstallation, api: httpx.Client) ->
     assert api.get("/api/v1/ready").json()["status"] == "ready"
     assert api.post(f"{path}/pause", headers=json).json() == {"consumer": there.deployments[consumer], "paused": True}
     there.until(lambda: api.get(path).json()["state"] == "paused")
-    assetflow.emit(uri, to=there.url, key=KEY)
+    assetflow.emit(uri, to=there.url, api_key=KEY)
     assert api.post(f"{path}/resume", headers=json).status_code == 200
     there.until(lambda: api.get(path).json()["state"] == "waiting")
     assert there.runs(consumer) == []
@@ -60,3 +63,20 @@ def test_materialize_runs_the_flow_that_makes_it(there: ServedInstallation, api:
     assert (run["id"], run["name"]) == (made["dag_run_id"], "by-hand")
     assert run["context"]["assetflow"]["partition_key"] == "2026-01-01"
     assert (made["run_type"], made["state"], made["partition_key"]) == ("asset_materialization", "queued", "2026-01-01")
+
+
+def test_more_connections_than_files_stop_nothing(prefect_server: PrefectServer, tmp_path: Path) -> None:
+    with served(prefect_server, tmp_path, files=256) as there, there.client() as api, ExitStack() as strangers:
+        uri = there.uri("s3://shop/orders")
+        consumer = there.deploy("orders", Asset(uri))
+        there.wait_for_consumers()
+        before = len(there.log)
+        address = (urlsplit(there.url).hostname, urlsplit(there.url).port)
+        for _ in range(300):
+            strangers.enter_context(socket.create_connection(address, timeout=20)).sendall(b"GET / HTTP/1.1\r\nHost:")
+
+        assert httpx.get(f"{there.url}/health", timeout=20).status_code == 200
+        there.update(uri)
+        there.run_of(consumer)
+        assert api.get("/api/v1/ready").json()["status"] == "ready"
+        assert len(there.log) - before < 2000

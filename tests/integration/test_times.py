@@ -16,11 +16,12 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.flow_engine import run_flow
 from prefect.states import Scheduled
 
-from assetflow import Asset, AssetOrTimeSchedule, CronPartitionTimetable, CronTriggerTimetable, flow, task
+from assetflow import Asset, AssetOrTimeSchedule, flow, task
 from assetflow.core.schedules import AssetOrTimeSchedule as AssetOrTime
-from assetflow.core.timetables import Timetable
+from assetflow.core.time.timetables import Timetable
 from assetflow.prefect_io.names import TIME_TAG
 from assetflow.testing import Harness, harness
+from assetflow.timetables import CronPartitionTimetable, CronTriggerTimetable
 from tests.environment.prefect_server import PrefectServer
 from tests.integration.installation import Installation
 

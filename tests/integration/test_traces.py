@@ -78,7 +78,7 @@ def test_from_a_task_to_the_run_that_follows(
 
 
 def run_of(reader: Reader) -> UUID | None:
-    return next((decision.flow_run_id for decision in reader.decisions()), None)
+    return next((decision.flow_run_id for decision in reader.decisions.find()), None)
 
 
 def span_of(spans: InMemorySpanExporter, run: str) -> ReadableSpan:

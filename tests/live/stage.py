@@ -19,12 +19,13 @@ from assetflow.core.outcome import TaskOutcome
 from assetflow.core.schedules import ConsumerOptions
 from assetflow.core.simulation.steps import EventStep, TaskStep
 from assetflow.errors import AssetflowError
-from assetflow.evaluator.evaluator import Evaluator
+from assetflow.evaluator.process.evaluator import Evaluator
 from assetflow.ledger import Reader
 from assetflow.prefect_io.names import ASSET_UPDATED, EVENTS_PARAMETER, SCHEMA_EXTENSION
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
 from assetflow.testing.background import BackgroundEvaluator
 from tests.environment.prefect_server import PrefectServer
+from tests.integration.installation import events_of
 
 SECONDS = 30.0
 DEPLOYMENT = "main"
@@ -91,7 +92,7 @@ class Stage:
             state = {"state": {"type": "COMPLETED", "name": "Completed"}, "force": True}
             self._post(f"/flow_runs/{run['id']}/set_state", state)
         number = self._number(consumer)
-        self._until(lambda: all(each.consumer != number for each in self.reader.running()))
+        self._until(lambda: all(each.consumer != number for each in self.reader.decisions.running()))
 
     # Updates
 
@@ -107,7 +108,7 @@ class Stage:
         event = {"event": ASSET_UPDATED, "resource": resource, "payload": payload, "related": []}
         self._post("/events", [{"id": str(number), "occurred": datetime.now(UTC).isoformat(), **event}])
         self.steps.setdefault(number, step)
-        self._until(lambda: self.reader.known_events([number]))
+        self._until(lambda: self.reader.events.known([number]))
 
     def end_task(self, step: int, action: TaskStep) -> None:
         """What a task leaves when it ends: the artifact and the events of its recording."""
@@ -121,13 +122,13 @@ class Stage:
             self._post("/events", recording_to_prefect_events(recording))
             numbers = [event.id for event in events]
             self.steps |= dict.fromkeys(numbers, step)
-            self._until(lambda: len(self.reader.known_events(numbers)) == len(numbers))
+            self._until(lambda: len(self.reader.events.known(numbers)) == len(numbers))
 
     def _events_of(self, step: int, action: TaskStep) -> tuple[AssetEvent, ...]:
         outlets = [outlet() for outlet in action.outlets]
         said = [(entry, entry.asset()) for entry in action.emit]
         named = {each.name: each.uri for each in [*outlets, *(a for _, a in said)][::-1] if isinstance(each, Asset)}
-        outcome = TaskOutcome(outlets, lambda name: self.reader.owner_of(name) or named.get(name))
+        outcome = TaskOutcome(outlets, lambda name: self.reader.assets.owner_of(name) or named.get(name))
         for entry, asset in said if action.completed else ():
             extra: Any = entry.extra
             if entry.alias is None:
@@ -157,7 +158,7 @@ class Stage:
             from assetflow.ledger import Ledger
 
             with Ledger.open(self.reader.place) as ledger:
-                ledger.writer.remove_queued(number, uri=None if asset is None else asset.uri, now=now)
+                ledger.writer.queues.remove(number, uri=None if asset is None else asset.uri, now=now)
 
         self._evaluator.call(remove, SECONDS)
 
@@ -174,7 +175,7 @@ class Stage:
         """For each consumer the runs that Prefect has or had, oldest decision first, with what each was handed over."""
         return {
             consumer: [
-                [self._told(event) for event in run["context"]["assetflow"]["events"]]
+                [self._told(event) for event in events_of(run)]
                 for run in self._runs(consumer)
                 if "assetflow" in run["context"]
             ]
@@ -186,7 +187,7 @@ class Stage:
         found: dict[str, list[dict[str, Any]]] = {}
         for consumer in self._deployments:
             number = self._number(consumer)
-            for event in () if number is None else self.reader.queue(number):
+            for event in () if number is None else self.reader.queues.events(number):
                 extra = {"extra": dict(event.extra)} if event.extra else {}
                 aliases = {"aliases": sorted(event.aliases)} if event.aliases else {}
                 told = {"asset": event.uri, "step": self.steps[event.id], **extra, **aliases}
@@ -207,12 +208,12 @@ class Stage:
         body = {"flows": {"id": {"any_": [self._flows[consumer]]}}}
         found = {run["id"]: run for run in self._runs_before.get(consumer, [])}
         found |= {run["id"]: run for run in self._post("/flow_runs/filter", body)}
-        order = {str(each.flow_run_id): each.number for each in self.reader.decisions(limit=10_000)}
+        order = {str(each.flow_run_id): each.number for each in self.reader.decisions.find(limit=10_000)}
         return sorted(found.values(), key=lambda run: order.get(run["id"], 0))
 
     def _number(self, consumer: str) -> int | None:
         deployment = self._deployments.get(consumer)
-        known = [each.consumer for each in self.reader.consumers()]
+        known = [each.consumer for each in self.reader.consumers.all()]
         return next((each.id for each in known if str(each.deployment_id) == deployment), None)
 
     def _id(self, name: str) -> UUID:
@@ -242,7 +243,7 @@ class Stage:
 def stage(server: PrefectServer, place: Path | str) -> Iterator[Stage]:
     """A stage with an empty ledger, a file or an address; what it deploys is deleted at the end."""
     with (
-        httpx.Client(base_url=server.api_url, timeout=SECONDS) as http,
+        httpx.Client(base_url=server.api_url, timeout=SECONDS, verify=False) as http,
         BackgroundEvaluator(place) as evaluator,
         Reader.open(place) as reader,
     ):

@@ -1,0 +1,26 @@
+"""What decorators, calls and events give: for annotations and for `isinstance`.
+
+>>> from assetflow import flow
+>>> from assetflow.types import AssetFlow
+>>> @flow
+... def report(): ...
+>>> isinstance(report, AssetFlow)
+True
+"""
+
+from assetflow.authoring.asset_decorator import AssetDefinition
+from assetflow.authoring.flows import AssetFlow
+from assetflow.authoring.past_events.reading import EventSequence
+from assetflow.authoring.tasks import AssetTask
+from assetflow.core.events import SourceFlowRun, SourceTaskRun
+from assetflow.spark.publish import Published
+
+__all__ = [
+    "AssetDefinition",
+    "AssetFlow",
+    "AssetTask",
+    "EventSequence",
+    "Published",
+    "SourceFlowRun",
+    "SourceTaskRun",
+]

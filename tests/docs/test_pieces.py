@@ -1,0 +1,324 @@
+"""Every piece of Python in the pages is run, tasks and flows too: on Prefect, and on Spark where it says so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+
+from assetflow import Asset, flow, listeners
+from assetflow.api.app import create_app
+from assetflow.api.backend import Backend
+from assetflow.core.events import AssetEvent, Origin, SourceFlowRun
+from assetflow.ledger import Ledger
+from assetflow.spark.publish import publish
+from assetflow.spark.reading import read
+from assetflow.testing import Harness, harness
+from tests.api.serving import serving
+from tests.docs.pieces import all_pieces, imported, pieces
+from tests.environment.prefect_server import PrefectServer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Piece = Callable[..., Any]
+
+
+@pytest.fixture
+def h(prefect_here: PrefectServer) -> Iterator[Harness]:  # noqa: ARG001
+    with harness(use_running_server=True) as made:
+        yield made
+
+
+@pytest.fixture
+def spark(shared_spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
+    monkeypatch.setenv("ASSETFLOW_SPARK_MASTER", "local[2]")
+    return shared_spark
+
+
+@pytest.fixture
+def piece(tmp_path: Path) -> Iterator[Piece]:
+    """Imports a piece of a page, with the names in `given`; `places` that it writes to lie in the test's folder."""
+
+    def make(page: str, number: int = 0, *, places: tuple[str, ...] = (), **given: object) -> ModuleType:
+        text = pieces(page)[number]
+        for place in places:
+            scheme = "" if place.startswith("/") else "file://"
+            text = text.replace(place, f"{scheme}{tmp_path}/{place.strip('/').rpartition('/')[2]}/")
+        return opened.enter_context(imported(text, tmp_path, **given))
+
+    with ExitStack() as opened:
+        yield make
+
+
+def within_a_flow(task: Callable[..., Any], *arguments: object) -> Any:
+    return flow(name="within")(lambda: task(*arguments))()
+
+
+def states(h: Harness, consumer: Any) -> list[str]:
+    return [run.state for run in h.settle().runs(consumer)]
+
+
+# README.md
+
+
+@pytest.mark.spark
+@pytest.mark.prefect
+def test_the_readme(h: Harness, piece: Piece, tmp_path: Path, spark: SparkSession) -> None:
+    page = piece("README.md", places=("s3://shop/", "/landing/"))
+    (tmp_path / "landing").mkdir()
+    (tmp_path / "landing" / "orders").write_text('{"customer": "ada", "total": 120.0}\n')
+    h.deploy(page.report)
+    within_a_flow(page.load_orders)
+    h.emit(page.customers)
+    (run,) = h.settle().runs(page.report)
+    assert (run.uris, run.state) == ([page.orders.uri, page.customers.uri], "Completed")
+    assert read(page.orders, spark).count() == 1
+
+
+@pytest.mark.prefect
+def test_the_readmes_test(piece: Piece, prefect_here: PrefectServer, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    # A server takes seconds to start: this one takes that of all tests.
+    monkeypatch.setattr("assetflow.testing.harness", partial(harness, use_running_server=True))
+    page = piece("README.md")
+    piece("README.md", 1, report=page.report, orders=page.orders, customers=page.customers).test_report_runs_on_both()
+
+
+# docs/start.md
+
+
+@pytest.mark.spark
+@pytest.mark.prefect
+@pytest.mark.usefixtures("spark")
+def test_the_first_project(h: Harness, piece: Piece) -> None:
+    page = piece("docs/start.md")
+    h.deploy(page.report)
+    h.run(page.produce)
+    h.emit(page.orders.uri, extra={"by": "me"})
+    runs = h.settle().runs(page.report)
+    assert [run.state for run in runs] == ["Completed", "Completed"]
+    assert [run.events[0].metrics.get("rows") for run in runs] == [2, None]
+    assert page.report() is None
+
+
+# docs/concepts.md
+
+
+@pytest.mark.prefect
+def test_the_example_of_the_concepts(h: Harness, piece: Piece) -> None:
+    page = piece("docs/concepts.md")
+    either = flow(name="either", schedule=page.orders | page.customers)(lambda: None)
+    for each in (page.report, page.forecast, either):
+        h.deploy(each)
+    within_a_flow(page.load)
+    (run,) = h.settle().runs(page.report)
+    assert sorted(run.uris) == sorted([page.orders.uri, page.customers.uri])
+    assert run.state == "Completed"
+    assert h.runs(page.forecast) == []
+    assert [event.uri for event in h.queued(page.forecast)] == [page.orders.uri]
+    assert len(h.runs(either)) == 1
+
+
+# docs/listeners.md
+
+
+@pytest.mark.prefect
+def test_the_listeners(
+    piece: Piece,
+    prefect_here: PrefectServer,  # noqa: ARG001
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(listeners, "_registered", {})
+    page, orders = piece("docs/listeners.md"), Asset(f"s3://listened/{uuid4()}")
+    reports = flow(name="listened", schedule=orders)(lambda: None)
+    with harness(use_running_server=True) as h:
+        h.deploy(reports)
+        event = h.emit(orders)
+        assert states(h, reports) == ["Completed"]
+    assert page.rows == {orders.uri: 0}
+    assert "listened/test runs with 1 updates\n" in capsys.readouterr().out
+    page.count(measured(event))
+    assert page.rows == {orders.uri: 3}
+
+
+def measured(event: AssetEvent) -> AssetEvent:
+    return AssetEvent(event.id, event.asset, event.occurred, event.origin, metrics={"rows": 3})
+
+
+# docs/migration.md
+
+
+@pytest.mark.prefect
+def test_a_producer_and_a_consumer(h: Harness, piece: Piece) -> None:
+    page = piece("docs/migration.md", 0)
+    h.deploy(page.report)
+    h.run(page.load)
+    h.emit(page.customers)
+    assert states(h, page.report) == ["Completed"]
+
+
+@pytest.mark.prefect
+def test_what_a_task_says(h: Harness, piece: Piece) -> None:
+    page = piece("docs/migration.md", 1)
+    heard = flow(name="heard", schedule=page.orders)(lambda: None)
+    h.deploy(heard)
+    within_a_flow(page.load_orders)
+    within_a_flow(page.load_orders_again)
+    assert [run.events[0].extra for run in h.settle().runs(heard)] == [{"source": "till"}] * 2
+
+
+@pytest.mark.prefect
+def test_aliases(h: Harness, piece: Piece) -> None:
+    page = piece("docs/migration.md", 2)
+    h.deploy(page.report)
+    within_a_flow(page.load, "2026-01-01")
+    (run,) = h.settle().runs(page.report)
+    assert (run.uris, run.events[0].extra) == (["s3://shop/orders/2026-01-01"], {"day": "2026-01-01"})
+    assert run.state == "Completed"
+
+
+@pytest.mark.prefect
+def test_events_of_the_past(h: Harness, piece: Piece) -> None:
+    page = piece("docs/migration.md", 3)
+    for rows in (5, 3):
+        h.emit(page.orders, extra={"rows": rows})
+    assert within_a_flow(page.compare) == -2
+
+
+@pytest.mark.prefect
+@pytest.mark.parametrize("number", [4, 5])
+def test_schedules(h: Harness, piece: Piece, number: int) -> None:
+    page = piece("docs/migration.md", number)
+    h.deploy(page.report)
+    for uri in ("s3://shop/orders", "s3://shop/customers"):
+        h.emit(uri)
+    assert states(h, page.report) == ["Completed"]
+
+
+@pytest.mark.prefect
+def test_materialize(h: Harness, piece: Piece) -> None:
+    page = piece("docs/migration.md", 6)
+    h.deploy(page.report)
+    within_a_flow(page.load_orders)
+    assert states(h, page.report) == ["Completed"]
+
+
+@pytest.mark.spark
+@pytest.mark.prefect
+def test_a_dataframe_that_is_published(h: Harness, piece: Piece, spark: SparkSession) -> None:
+    page = piece("docs/migration.md", 7, places=("file:///lake/",))
+    publish(spark.createDataFrame([("ada", 2.0), ("ada", 3.0)], "customer STRING, total DOUBLE"), page.orders)
+    h.deploy(page.orders_report)
+    h.emit(page.orders)
+    assert states(h, page.orders_report) == ["Completed"]
+    assert [tuple(row) for row in read(page.report, spark).collect()] == [("ada", 5.0)]
+
+
+# docs/partitions.md, docs/times.md, docs/types.md, docs/remote.md
+
+
+@pytest.mark.prefect
+def test_a_roll_up(h: Harness, piece: Piece) -> None:
+    page = piece("docs/partitions.md")
+    h.deploy(page.daily_delays)
+    h.emit(page.flights_by_day, partition_key="2026-11-20")
+    for hour in range(23):
+        h.emit(page.weather_by_hour, partition_key=f"2026-11-20T{hour:02}")
+    assert h.settle().runs(page.daily_delays) == []
+    h.emit(page.weather_by_hour, partition_key="2026-11-20T23")
+    (run,) = h.settle().runs(page.daily_delays)
+    assert (run.partition_key, run.state) == ("2026-11-20", "Completed")
+
+
+@pytest.mark.prefect
+@pytest.mark.usefixtures("prefect_here")
+def test_times(piece: Piece) -> None:
+    page = piece("docs/times.md")
+    assert [each.schedule.describe() for each in (page.every_morning, page.report, page.load)] == [
+        "at 06:00 every day (UTC)",
+        "s3://shop/orders, or at 00:00 every day (Europe/Berlin)",
+        "at 06:00 every day (UTC), with the time moved by -1 ticks as partition key",
+    ]
+    assert (page.every_morning(), page.report(), page.load(partition_key="2026-01-01")) == (None, None, None)
+
+
+def test_time_inside_conditions(piece: Piece) -> None:
+    page = piece("docs/times.md", 2)
+    names = ("together", "of_one_day", "two_regions", "mornings", "when_quiet", "one_by_one", "batches", "now_and_then")
+    assert [getattr(page, name).declaration.options.describe() for name in names] == [
+        "(orders AND customers) within 6 h of each other",
+        "(orders AND customers) since 00:00 (Europe/Berlin)",
+        "(2 of: north, south, west) AND prices 3 times",
+        "orders AND customers, from 06:00 to 22:00 (Europe/Berlin); at 08:00 with what is there",
+        "orders; debounce 10 min, max_wait 1 h",
+        "files; max_events 1",
+        "files; max_wait 5 min, min_events 100, max_events 1000",
+        "orders; cooldown 30 min",
+    ]
+    assert page.one_by_one.declaration.options.coalesce
+
+
+def test_a_query_over_the_data_interval(piece: Piece) -> None:
+    page = piece("docs/times.md", 1)
+    start = datetime(2026, 1, 1, 6, tzinfo=UTC)
+    runs = (None, SourceFlowRun(uuid4()), SourceFlowRun(uuid4(), data_interval_start=start))
+    events = [AssetEvent(uuid4(), Asset("s3://a/b"), start, Origin("task", flow_run=run)) for run in runs]
+    assert [page.where(event) for event in events] == ["", "", "WHERE loaded_at >= '2026-01-01 06:00:00'"]
+
+
+@pytest.mark.prefect
+@pytest.mark.usefixtures("prefect_here")
+def test_types(piece: Piece) -> None:
+    event = AssetEvent(uuid4(), Asset("s3://shop/orders"), datetime.now(UTC), Origin("api"))
+    page = piece("docs/types.md", event=event)
+    assert page.report() == 0
+    assert page.report(triggering_asset_events=page.TriggeringAssetEvents([event])) == 1
+
+
+def test_a_function_over_flows(piece: Piece) -> None:
+    page = piece("docs/types.md", 1)
+    assert page.shops([flow(schedule=Asset("s3://shop/orders"))(lambda: None)]) == ["s3://shop/orders"]
+
+
+# docs/reference.md
+
+
+@pytest.mark.parametrize(("number", "name"), [(0, "spark_task"), (1, "RollupMapper"), (2, "CronTriggerTimetable")])
+def test_the_imports_of_the_reference(piece: Piece, number: int, name: str) -> None:
+    assert hasattr(piece("docs/reference.md", number), name)
+
+
+def test_an_update_for_another_environment(piece: Piece, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PRODUCTION_KEY", "a-long-random-text")
+    with serving(create_app(Backend(ledger))) as url:
+        monkeypatch.setattr("assetflow.emit", partial(emit_to, url))
+        piece("docs/remote.md")
+    (recorded,) = ledger.reader.events.find()
+    assert (recorded.uri, recorded.extra) == ("s3://shop/orders", {"rows": 12})
+
+
+def emit_to(url: str, *arguments: Any, to: str, **options: Any) -> AssetEvent:
+    """Send to this server what the page sends to its example."""
+    from assetflow.authoring.emitting import emit
+
+    assert to.startswith("https://")
+    return emit(*arguments, to=url, **options)
+
+
+# Pages whose tests get the number of the piece as a parameter.
+BY_PARAMETER = {("docs/migration.md", 4), ("docs/migration.md", 5), *(("docs/reference.md", n) for n in range(3))}
+
+
+def test_every_piece_is_run() -> None:
+    """The pages and numbers that this file names, wherever it calls `piece`."""
+    calls = re.findall(r'piece\(\s*"([^"]+)"(?:, (\d+|number)\b)?', Path(__file__).read_text(encoding="utf-8"))
+    assert {(page, int(n or 0)) for page, n in calls if n != "number"} | BY_PARAMETER == (all_pieces())
