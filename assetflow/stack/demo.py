@@ -77,8 +77,10 @@ class Demo:
         first = [calls.start("orders-producer/shop"), calls.start("ingest-flights/lake")]
         for run in first:
             calls.wait_for_run(run, RUN_SECONDS)
-        self._tell("Waiting for carrier-report, which runs by itself")
+        self._tell("Waiting for carrier-report and board, which run by themselves")
         self._wait_for_consumer(calls, "carrier-report/lake")
+        # board runs again for the two other reports: the later run has to be the one that writes last.
+        self._wait_for_consumer(calls, "board/lake")
         self._tell("Starting ingest-weather and ingest-planes")
         for run in [calls.start("ingest-weather/lake"), calls.start("ingest-planes/lake")]:
             calls.wait_for_run(run, RUN_SECONDS)
