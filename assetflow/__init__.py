@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from assetflow.core.assets import Asset, AssetAlias, AssetRef
     from assetflow.core.conditions import AssetAll, AssetAny, AtLeast
     from assetflow.core.events import AssetEvent
-    from assetflow.core.schedules import AssetAndTimeSchedule, AssetOrTimeSchedule, PartitionedAssetTimetable
+    from assetflow.core.schedule_values import AssetAndTimeSchedule, AssetOrTimeSchedule, PartitionedAssetTimetable
     from assetflow.core.simulation.run import simulate
     from assetflow.core.uri import register_scheme
     from assetflow.errors import AssetflowError
@@ -95,7 +95,7 @@ _PLACES = {
     "assetflow.core.assets": ("Asset", "AssetAlias", "AssetRef"),
     "assetflow.core.conditions": ("AssetAll", "AssetAny", "AtLeast"),
     "assetflow.core.events": ("AssetEvent",),
-    "assetflow.core.schedules": ("AssetAndTimeSchedule", "AssetOrTimeSchedule", "PartitionedAssetTimetable"),
+    "assetflow.core.schedule_values": ("AssetAndTimeSchedule", "AssetOrTimeSchedule", "PartitionedAssetTimetable"),
     "assetflow.core.simulation.run": ("simulate",),
     "assetflow.core.uri": ("register_scheme",),
     "assetflow.errors": ("AssetflowError",),

@@ -25,7 +25,8 @@ import httpx
 from assetflow.core.assets import Asset
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.events import AssetEvent, Recording
-from assetflow.core.schedules import ConsumerOptions, PartitionedAssetTimetable, to_schedule
+from assetflow.core.schedule_values import PartitionedAssetTimetable, to_schedule
+from assetflow.core.schedules import ConsumerOptions
 from assetflow.ledger import Ledger
 from assetflow.ledger.records import EventFilter
 from benchmarks import ring

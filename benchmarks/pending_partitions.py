@@ -18,7 +18,8 @@ from uuid import uuid4
 from assetflow.core.assets import Asset
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.events import AssetEvent, Origin, Recording
-from assetflow.core.schedules import ConsumerOptions, PartitionedAssetTimetable, to_schedule
+from assetflow.core.schedule_values import PartitionedAssetTimetable, to_schedule
+from assetflow.core.schedules import ConsumerOptions
 from assetflow.ledger import Ledger
 
 BIG, NEVER, LEFT, RIGHT = (Asset(f"s3://lake/{name}") for name in ("big", "never", "left", "right"))

@@ -18,7 +18,8 @@ from assetflow.core.conditions import AssetAll
 from assetflow.core.consumers import Consumer
 from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.rules import registry
-from assetflow.core.schedules import ConsumerOptions, to_schedule
+from assetflow.core.schedule_values import to_schedule
+from assetflow.core.schedules import ConsumerOptions
 from assetflow.ledger import Ledger
 
 BY = Origin("api", by="benchmarks")

@@ -22,16 +22,7 @@ from assetflow.authoring.tasks import AssetTask, task
 from assetflow.authoring.timing_options import FlowKeywords, UnnamedFlowKeywords
 from assetflow.core.assets import Asset, AssetRef, Outlet
 from assetflow.core.codec.schedules import FlowDeclaration
-from assetflow.core.conditions import (
-    AssetAll,
-    AssetAny,
-    Condition,
-    ConditionValue,
-    Since,
-    Times,
-    Within,
-    to_condition,
-)
+from assetflow.core.conditions import AssetAll, AssetAny, Condition, ConditionValue, Since, Times, Within, to_condition
 from assetflow.core.schedules import WhilePaused
 from assetflow.core.time.timetables import Timetable
 from assetflow.errors import InvalidAsset, InvalidFlow, UnknownAsset

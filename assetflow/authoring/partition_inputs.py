@@ -7,7 +7,7 @@ from typing import cast
 
 from assetflow.authoring.triggering import partition_key, triggering_asset_events
 from assetflow.core.assets import Asset
-from assetflow.core.conditions import Token
+from assetflow.core.condition_tree import Token
 from assetflow.core.partitions import PartitionMapper
 from assetflow.core.schedules import Schedule
 from assetflow.errors import MappingError

@@ -15,7 +15,8 @@ from assetflow.authoring.metadata import to_outlet
 from assetflow.core.assets import Asset, AssetAlias, Outlet
 from assetflow.core.codec.fields import Json
 from assetflow.core.codec.run_context import RunContext, events_from_text, run_context_from_json
-from assetflow.core.conditions import ConditionLike, Token
+from assetflow.core.condition_tree import Token
+from assetflow.core.conditions import ConditionLike
 from assetflow.core.events import AssetEvent
 from assetflow.errors import InvalidEvent
 from assetflow.prefect_io.internals import flow_run_contexts

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from assetflow.cli.empty_lists import empty_message
 from assetflow.cli.output import lines, print_json, rows, show, table, text, time_cell
-from assetflow.core.conditions import Token
+from assetflow.core.condition_tree import Token
 from assetflow.core.explanation.words import iso
 from assetflow.core.redaction import redact
 from assetflow.ledger.read.reader import Reader

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast, overload
 
-from assetflow.core.conditions import Leaf, Token
+from assetflow.core.condition_tree import Token
+from assetflow.core.conditions import Leaf
 from assetflow.core.json_data import check_json, is_plain_text
 from assetflow.core.uri import RESERVED_NAMES, check_alias, check_name, normalize
 from assetflow.errors import InvalidAsset, InvalidEvent

@@ -1,53 +1,23 @@
 """Conditions over assets: what has to be updated before a flow runs.
 
 A condition is a tree. Its leaves are assets, references and aliases; its gates are AND, OR, quorum, counts and windows
-of time. Evaluation, the codec, Prefect's triggers and explanations all read the postfix form of the tree with a stack
-of their own. So a schedule can be as deep as it likes without meeting Python's recursion limit.
+of time. `condition_tree` holds what is common to all of them, `condition_words` how they are written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, NoReturn, Protocol, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, NoReturn, Protocol, cast, runtime_checkable
 
-from assetflow.core.spans import check_count, check_span, span_in_words
-from assetflow.core.time.moments import moments
+from assetflow.core.condition_tree import ConditionTree, Gate, GateArgument, GateKind, Token, fold_condition
+from assetflow.core.condition_words import gate_in_python, join_gate
+from assetflow.core.spans import check_count, check_span
 from assetflow.core.time.timetables import CronTriggerTimetable, Timetable
 from assetflow.errors import InvalidSchedule, not_a
 
-GateKind = Literal["all", "any", "at_least", "times", "within", "since"]
-GateArgument = int | timedelta | Timetable
-T = TypeVar("T")
 
-
-class Token(NamedTuple):
-    """What a leaf is matched by: the URI of an event's asset, a name of that URI, or an alias linked to it."""
-
-    kind: Literal["uri", "name", "alias"]
-    value: str
-
-
-class Gate(NamedTuple):
-    """A gate over the `arity` values before it in postfix order.
-
-    Attributes:
-        kind: "all" is AND, "any" is OR.
-        argument: the number of "at_least" and "times", the span of "within", the timetable of "since"; None of others.
-    """
-
-    kind: GateKind
-    arity: int
-    argument: GateArgument | None = None
-
-    @property
-    def is_window(self) -> bool:
-        """Return True if the gate looks at parts of the queued events, one stretch of time after the other."""
-        return self.kind in ("within", "since")
-
-
-class Condition:
+class Condition(ConditionTree):
     """The base class of assets, references, aliases and their combinations with `&` and `|`. Conditions are immutable.
 
     Contract 4.1.
@@ -73,69 +43,6 @@ class Condition:
             "`and`, `or` and `not` cannot combine assets",
             fix="Write `orders & customers` or `orders | customers`",
         )
-
-    @cached_property
-    def postfix(self) -> tuple[Leaf | Gate, ...]:
-        """The nodes of the tree from left to right, each gate after its members."""
-        # The loop visits each gate before its members, from right to left. The reverse of that is postfix order.
-        found: list[Leaf | Gate] = []
-        waiting: list[Condition] = [self]
-        while waiting:
-            node = waiting.pop()
-            if isinstance(node, BooleanCondition):
-                found.append(node.gate)
-                waiting.extend(node.objects)
-            else:
-                found.append(cast(Leaf, node))
-        found.reverse()
-        return tuple(found)
-
-    @cached_property
-    def tokens(self) -> frozenset[Token]:
-        """The tokens of all leaves, by which the ledger's index finds the condition's events."""
-        return frozenset(node.token for node in self.postfix if isinstance(node, Leaf))
-
-    @cached_property
-    def needed_uris(self) -> frozenset[str]:
-        """The URIs without which the condition cannot hold: those of the leaves below no OR."""
-        found: set[str] = set()
-        waiting: list[Condition] = [self]
-        while waiting:
-            node = waiting.pop()
-            if isinstance(node, AssetAll | Times | Within | Since):
-                waiting.extend(node.objects)
-            elif isinstance(node, Leaf) and node.token.kind == "uri":
-                found.add(node.token.value)
-        return frozenset(found)
-
-    @cached_property
-    def needs_nothing_else(self) -> bool:
-        """True if the condition has only ANDs of assets, so that it holds as soon as its needed URIs are updated."""
-        return all(node.kind == "all" if isinstance(node, Gate) else node.token.kind == "uri" for node in self.postfix)
-
-    @cached_property
-    def has_windows(self) -> bool:
-        """Return True if the condition looks at when events were recorded. Contract 9.3, 9.4."""
-        return any(isinstance(node, Gate) and node.is_window for node in self.postfix)
-
-    @cached_property
-    def windows_around(self) -> tuple[tuple[Leaf, tuple[int, ...]], ...]:
-        """Return each leaf with the places in `postfix` of the windows that stand around it."""
-        found: list[tuple[Leaf, tuple[int, ...]]] = []
-        # The gates whose members come next, from the end: how many are missing, and the windows around each of them.
-        above: list[tuple[int, tuple[int, ...]]] = [(1, ())]
-        for place in range(len(self.postfix) - 1, -1, -1):
-            while above[-1][0] == 0:
-                above.pop()
-            missing, windows = above.pop()
-            above.append((missing - 1, windows))
-            node = self.postfix[place]
-            if isinstance(node, Gate):
-                above.append((node.arity, (*windows, place) if node.is_window else windows))
-            else:
-                found.append((node, windows))
-        found.reverse()
-        return tuple(found)
 
     def within(self, span: timedelta) -> Within:
         """Return the condition that this one holds over updates that came together.
@@ -174,11 +81,6 @@ class Condition:
             InvalidTimetable: the cron or the time zone cannot be read.
         """
         return Since(self, CronTriggerTimetable(timetable, timezone) if isinstance(timetable, str) else timetable)
-
-    @property
-    def leaves(self) -> Iterator[Leaf]:
-        """The leaves from left to right; a repeated leaf comes each time."""
-        return (node for node in self.postfix if isinstance(node, Leaf))
 
     def describe(self) -> str:
         """Return the condition as text: `a AND (b OR c)`."""
@@ -235,6 +137,10 @@ class BooleanCondition(Condition):
         """Return the gate as it stands in postfix order."""
         return Gate(self.kind, len(self.objects), self.argument)
 
+    @property
+    def members(self) -> Sequence[Condition]:
+        return self.objects
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, BooleanCondition) and self.postfix == other.postfix
 
@@ -242,7 +148,7 @@ class BooleanCondition(Condition):
         return hash(self.postfix)
 
     def __repr__(self) -> str:
-        return fold_condition(self, repr, _repr)
+        return fold_condition(self, repr, gate_in_python)
 
 
 class AssetAll(BooleanCondition):
@@ -371,18 +277,6 @@ def _from_gate(gate: Gate, members: list[Condition]) -> BooleanCondition:
             raise InvalidSchedule(f"a stored condition is damaged: {gate} has {len(members)} members")
 
 
-def _repr(gate: Gate, parts: list[str]) -> str:
-    match gate.kind:
-        case "all":
-            return f"AssetAll({', '.join(parts)})"
-        case "any":
-            return f"AssetAny({', '.join(parts)})"
-        case "at_least":
-            return f"AtLeast({', '.join((str(gate.argument), *parts))})"
-        case _:
-            return f"{parts[0]}.{gate.kind}({gate.argument!r})"
-
-
 @runtime_checkable
 class ConditionLike(Protocol):
     """An object that can be written in schedules and outlets like a condition, such as a flow made by `@asset`."""
@@ -420,25 +314,6 @@ def to_condition(value: ConditionValue) -> Condition:
     raise InvalidSchedule(message, fix=fix)
 
 
-def fold_condition(condition: Condition, leaf: Callable[[Leaf], T], gate: Callable[[Gate, list[T]], T]) -> T:
-    """Compute a value for a tree, from the leaves up.
-
-    Parameters:
-        leaf: returns the value of a leaf.
-        gate: returns the value of a gate, given the values of its members.
-    """
-    values: list[T] = []
-    for node in condition.postfix:
-        if isinstance(node, Gate):
-            start = len(values) - node.arity
-            members = values[start:]
-            del values[start:]
-            values.append(gate(node, members))
-        else:
-            values.append(leaf(node))
-    return values[0]
-
-
 def from_postfix(nodes: Iterable[Leaf | Gate]) -> Condition:
     """Return the tree with this postfix form.
 
@@ -459,34 +334,6 @@ def from_postfix(nodes: Iterable[Leaf | Gate]) -> Condition:
     if len(values) != 1:
         raise InvalidSchedule(f"a stored condition is damaged: it has {len(values)} roots")
     return values[0]
-
-
-def join_gate(gate: Gate, parts: list[str]) -> str:
-    """Return a gate over its members in words: `a AND b`, `2 of: a, b, c`, `a 3 times`."""
-    match gate.argument:
-        case int(n) if gate.kind == "at_least":
-            return f"{n} of: {', '.join(_grouped(part) for part in parts)}"
-        case int(n):
-            return f"{parts[0]} {n} times"
-        case timedelta() as span:
-            return f"{_grouped(parts[0])} within {span_in_words(span)} of each other"
-        case Timetable() as timetable:
-            return f"{_grouped(parts[0])} since {moments(timetable)}"
-        case None:
-            return _join_all(gate, parts)
-
-
-def _grouped(part: str) -> str:
-    return f"({part})" if any(word in part for word in (" AND ", " OR ", " of: ", " within ", " since ")) else part
-
-
-def _join_all(gate: Gate, parts: list[str]) -> str:
-    word = " AND " if gate.kind == "all" else " OR "
-    if not parts:
-        return "always" if gate.kind == "all" else "never"
-    if len(parts) == 1:
-        return parts[0]
-    return word.join(map(_grouped, parts))
 
 
 def _members(condition: Condition, kind: type[BooleanCondition]) -> tuple[Condition, ...]:

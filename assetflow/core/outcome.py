@@ -11,7 +11,7 @@ from typing import cast
 from uuid import UUID
 
 from assetflow.core.assets import Asset, AssetAlias, AssetRef, Outlet
-from assetflow.core.conditions import Token
+from assetflow.core.condition_tree import Token
 from assetflow.core.events import canonical_json, check_extra, event_id
 from assetflow.core.partitions import check_key
 from assetflow.errors import InvalidEvent, OutletError, RecordingFailed

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from assetflow.core.assets import Asset, AssetAlias, AssetRef
-from assetflow.core.conditions import Token
+from assetflow.core.condition_tree import Token
 from assetflow.core.partitions import PartitionMapper, RollupMapper, TemporalMapper
 from assetflow.core.partitions.formats import check_directives
 from assetflow.core.schedules import Partitioning, Schedule

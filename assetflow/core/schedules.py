@@ -1,21 +1,19 @@
-"""Schedules: the classes of Airflow that `schedule=` takes, and `Schedule`, into which all of them are converted."""
+"""Schedules: `Schedule`, into which every value of `schedule=` is converted, and the options of a consumer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, Protocol, TypeVar, cast, runtime_checkable
+from typing import Literal, cast
 
 from assetflow.core.assets import Asset, AssetRef
-from assetflow.core.conditions import SCHEDULE_FIX, Condition, ConditionLike, ConditionValue, Token, to_condition
-from assetflow.core.partitions import IdentityMapper, PartitionMapper, RollupMapper, check_mapper
-from assetflow.core.time.moments import zone_of
-from assetflow.core.time.timetables import CronTriggerTimetable, DeltaTriggerTimetable, PartitionedAtRuntime, Timetable
+from assetflow.core.condition_tree import Token
+from assetflow.core.conditions import Condition, ConditionLike
+from assetflow.core.partitions import IdentityMapper, PartitionMapper, RollupMapper
+from assetflow.core.time.timetables import PartitionedAtRuntime, Timetable
 from assetflow.core.timing import Deadline, Intake, Opening
 from assetflow.core.timing_checks import check_timing
-from assetflow.errors import InvalidSchedule, InvalidTimetable, not_a
+from assetflow.errors import InvalidSchedule
 
 WhilePaused = Literal["drop", "keep"]
 
@@ -173,191 +171,3 @@ class ConsumerOptions:
             or self.intake != Intake()
             or self.deadline is not None
         )
-
-
-# The keys of `partition_mapper_config=`: a variable, since `dict[Asset, …]` is not a `Mapping[Asset | AssetRef, …]`.
-MapperTarget = TypeVar("MapperTarget", bound=Asset | AssetRef | ConditionLike)
-
-
-class AssetOrTimeSchedule:
-    """A schedule of assets and of times. Each of the two starts runs of its own.
-
-    >>> from assetflow import Asset, AssetOrTimeSchedule, flow
-    >>> from assetflow.timetables import CronTriggerTimetable
-    >>> midnight = CronTriggerTimetable("0 0 * * *", timezone="Europe/Berlin")
-    >>> @flow(schedule=AssetOrTimeSchedule(timetable=midnight, assets=Asset("s3://shop/orders")))
-    ... def report(): ...
-
-    A run by time consumes no updates. Contract 6.1.
-
-    Parameters:
-        timetable: a timetable, a cron text in UTC such as "0 6 * * *" or "@daily", or a `timedelta` (contract 6.0).
-        assets: a condition, or a list of them (AND).
-
-    Raises:
-        InvalidSchedule: `assets` is not a condition, or the text is not a cron.
-    """
-
-    def __init__(self, *, timetable: Timetable | str | timedelta, assets: ConditionValue) -> None:
-        self.timetable = _short_timetable(timetable)
-        self.assets = to_condition(assets)
-
-    def as_schedule(self) -> Schedule:
-        """Return the schedule in the one form that all schedules have inside assetflow."""
-        return Schedule(condition=self.assets, timetable=self.timetable)
-
-
-class AssetAndTimeSchedule:
-    """A schedule of assets that may start runs only while it is open: from each time of a timetable on.
-
-    >>> from assetflow import Asset, AssetAndTimeSchedule, flow
-    >>> orders, customers = Asset("s3://shop/orders"), Asset("s3://shop/customers")
-    >>> mornings = AssetAndTimeSchedule(timetable="0 6 * * *", assets=orders & customers, until="0 22 * * *")
-    >>> @flow(schedule=mornings, deadline="0 8 * * *", on_deadline="run")
-    ... def report(): ...
-    >>> report.schedule.describe()
-    's3://shop/orders AND s3://shop/customers, from 06:00 to 22:00 (UTC)'
-
-    Each time of the timetable opens the schedule, and a run of its assets closes it until the next time. What is
-    complete before the opening runs at the opening. There are no runs without updates. Contract 9.7.
-
-    Parameters:
-        timetable: a timetable, or a cron text in UTC such as "0 6 * * *" or "@daily".
-        assets: a condition, a list of them (AND), or a `PartitionedAssetTimetable`, whose keys each run once for each
-            opening.
-        until: the times that close the schedule: a timetable, or a cron text in the time zone of `timetable`. If it is
-            `None`, the schedule stays open until it has run.
-
-    Raises:
-        InvalidSchedule: `assets` is not a condition, or `until` is equal to `timetable`.
-        InvalidTimetable: `timetable` or `until` is not a timetable, or the text is not a cron.
-    """
-
-    def __init__(
-        self,
-        *,
-        timetable: Timetable | str,
-        assets: ConditionValue | PartitionedAssetTimetable,
-        until: Timetable | str | None = None,
-    ) -> None:
-        opens = _times("timetable", timetable, "UTC")
-        self.opening = Opening(opens, None if until is None else _times("until", until, zone_of(opens)))
-        self.assets = assets if isinstance(assets, PartitionedAssetTimetable) else to_condition(assets)
-
-    def as_schedule(self) -> Schedule:
-        """Return the schedule in the one form that all schedules have inside assetflow."""
-        inner = self.assets
-        schedule = inner.as_schedule() if isinstance(inner, PartitionedAssetTimetable) else Schedule(condition=inner)
-        return replace(schedule, opening=self.opening)
-
-
-class PartitionedAssetTimetable:
-    """A schedule with one run for each partition key of the assets.
-
-    >>> from assetflow import Asset, PartitionedAssetTimetable, flow
-    >>> from assetflow.partitions import StartOfDayMapper
-    >>> hits = Asset("s3://lake/hits")
-    >>> @flow(schedule=PartitionedAssetTimetable(assets=hits, default_partition_mapper=StartOfDayMapper()))
-    ... def daily(partition_key: str | None = None): ...
-
-    A mapper turns the key of each update into the key of the run that consumes it, the target key. Contract 5.1 to 5.3.
-
-    Parameters:
-        assets: a condition, or a list of them (AND).
-        default_partition_mapper: the mapper of every asset that has none of its own; by default `IdentityMapper()`.
-        partition_mapper_config: the assets and references that have a mapper of their own, each with its mapper.
-        partition_key_mapper: another name of `default_partition_mapper`.
-
-    Raises:
-        InvalidSchedule: `assets` is not a condition, or a mapper is given for something else than one asset or
-            reference.
-        InvalidPartition: a value given as a mapper is not a mapper.
-    """
-
-    def __init__(
-        self,
-        *,
-        assets: ConditionValue,
-        default_partition_mapper: PartitionMapper | None = None,
-        partition_mapper_config: Mapping[MapperTarget, PartitionMapper] | None = None,
-        partition_key_mapper: PartitionMapper | None = None,
-    ) -> None:
-        if default_partition_mapper is not None and partition_key_mapper is not None:
-            raise InvalidSchedule(
-                "default_partition_mapper and partition_key_mapper are two names of one parameter",
-                fix="Give one of them",
-            )
-        default = default_partition_mapper if partition_key_mapper is None else partition_key_mapper
-        self.assets = to_condition(assets)
-        self.partitioning = Partitioning(
-            IdentityMapper() if default is None else check_mapper(default),
-            tuple(
-                (check_mapper_target(target), check_mapper(mapper))
-                for target, mapper in (partition_mapper_config or {}).items()
-            ),
-        )
-
-    def as_schedule(self) -> Schedule:
-        """Return the schedule in the one form that all schedules have inside assetflow."""
-        return Schedule(condition=self.assets, partitioning=self.partitioning)
-
-
-@runtime_checkable
-class ScheduleLike(Protocol):
-    """An object that `schedule=` takes and that can be converted to a `Schedule`."""
-
-    def as_schedule(self) -> Schedule: ...
-
-
-# What `schedule=` takes. Texts and timedeltas are short forms of timetables.
-ScheduleValue = ConditionValue | ScheduleLike | Schedule | Timetable | str | timedelta
-
-
-def to_schedule(value: object) -> Schedule:
-    """Return the schedule that a value of `schedule=` stands for.
-
-    Raises:
-        InvalidSchedule: a flow cannot be scheduled on the value.
-    """
-    if value is None:
-        return Schedule()
-    if isinstance(value, Schedule):
-        return value
-    if not isinstance(value, type):
-        if isinstance(value, ScheduleLike):
-            return value.as_schedule()
-        if isinstance(value, Condition | ConditionLike | list | tuple):
-            return Schedule(condition=to_condition(cast("ConditionValue", value)))
-        if isinstance(value, Timetable | str | timedelta):
-            return Schedule(timetable=_short_timetable(value))
-    message, fix = not_a(value, "a schedule", SCHEDULE_FIX)
-    raise InvalidSchedule(message, fix=fix)
-
-
-def _times(name: str, value: object, timezone: str) -> Timetable:
-    """Return the timetable that opens or closes a schedule; a text is a cron in this time zone."""
-    if isinstance(value, Timetable):
-        return value
-    if isinstance(value, str):
-        return CronTriggerTimetable(value, timezone)
-    message, fix = not_a(value, "a timetable", f'Write {name}="0 6 * * *" or {name}=CronTriggerTimetable("0 6 * * *")')
-    raise InvalidTimetable(message, fix=fix, rule="9.7")
-
-
-def _short_timetable(value: Timetable | str | timedelta) -> Timetable:
-    """Return the timetable that a value stands for. Contract 6.0."""
-    if isinstance(value, timedelta):
-        return DeltaTriggerTimetable(value)
-    if not isinstance(value, str):
-        return value
-    try:
-        return CronTriggerTimetable(value)
-    except InvalidTimetable as error:
-        # A single word was hardly meant as a cron, so the cron's error would not help.
-        detail = f": {error.message}" if len(value.split()) > 1 else ""
-        raise InvalidTimetable(
-            f"the text {value!r} is not a timetable{detail}",
-            fix=f'Write Asset({value!r}) for an asset; for times a cron such as "0 6 * * *", or @hourly, @daily, '
-            "@weekly, @monthly or @yearly",
-            rule="6.0",
-        ) from error

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from assetflow.core.conditions import Condition, Gate, Leaf, Token, from_postfix
+from assetflow.core.condition_tree import Gate, Token
+from assetflow.core.conditions import Condition, Leaf, from_postfix
 from assetflow.core.partitions import RollupMapper
 from assetflow.core.timing import Deadline, Intake
 from assetflow.errors import InvalidSchedule

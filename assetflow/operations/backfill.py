@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from time import sleep
 
-from assetflow.core.conditions import Token
+from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Decision
 from assetflow.core.partitions import check_key
 from assetflow.core.rules.backfill import target_keys_between

@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Callable
 
 from assetflow.core.assets import Asset
-from assetflow.core.conditions import Condition, Gate, Leaf, fold_condition, join_gate
+from assetflow.core.condition_tree import Gate, fold_condition
+from assetflow.core.condition_words import join_gate
+from assetflow.core.conditions import Condition, Leaf
 from assetflow.core.schedules import ConsumerOptions, Schedule
 
 NAME_LENGTH = 160

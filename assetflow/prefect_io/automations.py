@@ -17,7 +17,8 @@ from uuid import UUID
 from prefect.events.actions import RunDeployment
 from prefect.events.schemas.automations import Automation, AutomationCore, EventTrigger
 
-from assetflow.core.conditions import AssetAny, Condition, Gate, GateKind
+from assetflow.core.condition_tree import Gate, GateKind
+from assetflow.core.conditions import AssetAny, Condition
 from assetflow.core.schedules import ConsumerOptions, Schedule
 from assetflow.core.timing import Intake
 from assetflow.errors import InvalidSchedule, UnsupportedDelivery

@@ -14,7 +14,7 @@ from assetflow.authoring.past_events.api_source import RemoteLedger
 from assetflow.authoring.past_events.reading import EventSequence, PastEventQuery
 from assetflow.authoring.past_events.recorded_source import RecordedSource
 from assetflow.authoring.remote import RemoteApi
-from assetflow.core.conditions import Token
+from assetflow.core.condition_tree import Token
 from assetflow.errors import ApiRefused, ApiUnreachable, InvalidAsset, InvalidEvent, RecordingFailed
 from assetflow.ledger import Ledger
 from tests.api.conftest import Api, MakeApi

@@ -11,7 +11,8 @@ from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.consumers import Consumer, Decision
 from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.partitions import DayWindow, RollupMapper, StartOfDayMapper
-from assetflow.core.schedules import ConsumerOptions, PartitionedAssetTimetable, to_schedule
+from assetflow.core.schedule_values import PartitionedAssetTimetable, to_schedule
+from assetflow.core.schedules import ConsumerOptions
 from assetflow.ledger import Ledger
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from assetflow.core.schedules import PartitionedAssetTimetable
+from assetflow.core.schedule_values import PartitionedAssetTimetable
 from assetflow.evaluator.liveness import STOPPED
 from assetflow.ledger import Ledger
 from assetflow.prefect_io.ledger_variable import TAKEN_OVER

@@ -16,7 +16,8 @@ from assetflow.core.conditions import AssetAll, AssetAny, BooleanCondition
 from assetflow.core.consumers import Consumer
 from assetflow.core.explanation import ConsumerFacts, explain_consumer
 from assetflow.core.explanation.words import ago
-from assetflow.core.schedules import ConsumerOptions, to_schedule
+from assetflow.core.schedule_values import to_schedule
+from assetflow.core.schedules import ConsumerOptions
 from assetflow.core.visible import shown
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call

@@ -10,7 +10,7 @@ import pytest
 
 from assetflow.core.assets import Asset
 from assetflow.core.partitions import FixedKeyMapper
-from assetflow.core.schedules import PartitionedAssetTimetable
+from assetflow.core.schedule_values import PartitionedAssetTimetable
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
 from tests.cli.shop import HOURLY, ORDERS, ROLLED_UP, deploy, update

@@ -21,7 +21,8 @@ ANSWER = {
 FLOWS = """
 from assetflow.core.assets import Asset
 from assetflow.core.codec.schedules import FlowDeclaration
-from assetflow.core.schedules import ConsumerOptions, to_schedule
+from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.schedule_values import to_schedule
 
 class Flow:
     def __init__(self, name, schedule):

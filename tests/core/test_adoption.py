@@ -15,7 +15,8 @@ from assetflow.core.rules.adoption import Adoption, Decided
 from assetflow.core.rules.fold import record_and_pass
 from assetflow.core.rules.registry import deploy
 from assetflow.core.rules.state import State
-from assetflow.core.schedules import ConsumerOptions, to_schedule
+from assetflow.core.schedule_values import to_schedule
+from assetflow.core.schedules import ConsumerOptions
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

@@ -32,13 +32,8 @@ from assetflow.core.explanation import (
 from assetflow.core.explanation.facts import pending_of
 from assetflow.core.partitions import DayWindow, RollupMapper, StartOfDayMapper
 from assetflow.core.rules.evaluation import evaluate
-from assetflow.core.schedules import (
-    AssetOrTimeSchedule,
-    ConsumerOptions,
-    PartitionedAssetTimetable,
-    Schedule,
-    to_schedule,
-)
+from assetflow.core.schedule_values import AssetOrTimeSchedule, PartitionedAssetTimetable, to_schedule
+from assetflow.core.schedules import ConsumerOptions, Schedule
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 A, B, C = (Asset(f"s3://lake/{name}", name=name) for name in "abc")

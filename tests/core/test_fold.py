@@ -19,7 +19,7 @@ from assetflow.core.partitions import (
 )
 from assetflow.core.rules.fold import pass_over, record
 from assetflow.core.rules.registry import pass_over_consumer, switch
-from assetflow.core.schedules import PartitionedAssetTimetable
+from assetflow.core.schedule_values import PartitionedAssetTimetable
 from tests.core.world import NOW, A, B, C, World, event, new_id, uris
 
 

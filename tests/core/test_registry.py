@@ -7,7 +7,8 @@ import pytest
 from assetflow.core.assets import Asset, AssetRef
 from assetflow.core.partitions import AllowedKeyMapper, FixedKeyMapper
 from assetflow.core.rules.registry import change, pass_over_consumer, remove, remove_queued, switch
-from assetflow.core.schedules import ConsumerOptions, PartitionedAssetTimetable, to_schedule
+from assetflow.core.schedule_values import PartitionedAssetTimetable, to_schedule
+from assetflow.core.schedules import ConsumerOptions
 from assetflow.errors import NameTaken
 from tests.core.world import NOW, A, B, C, World, event
 

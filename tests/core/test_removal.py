@@ -9,7 +9,8 @@ import pytest
 from assetflow.core.assets import Asset
 from assetflow.core.consumers import Consumer
 from assetflow.core.rules.removal import check_removal
-from assetflow.core.schedules import ConsumerOptions, PartitionedAssetTimetable, to_schedule
+from assetflow.core.schedule_values import PartitionedAssetTimetable, to_schedule
+from assetflow.core.schedules import ConsumerOptions
 from assetflow.errors import InvalidCall
 
 

@@ -12,7 +12,8 @@ from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.rules.fold import record, record_and_pass
 from assetflow.core.rules.registry import deploy
 from assetflow.core.rules.state import State
-from assetflow.core.schedules import ConsumerOptions, to_schedule
+from assetflow.core.schedule_values import to_schedule
+from assetflow.core.schedules import ConsumerOptions
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SPACE = UUID(int=7)

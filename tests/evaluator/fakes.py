@@ -17,7 +17,8 @@ from assetflow.core.explanation import DecisionExplanation, DecisionFacts, Names
 from assetflow.core.rules.fold import record_and_pass
 from assetflow.core.rules.registry import deploy
 from assetflow.core.rules.state import State
-from assetflow.core.schedules import ConsumerOptions, to_schedule
+from assetflow.core.schedule_values import to_schedule
+from assetflow.core.schedules import ConsumerOptions
 from assetflow.errors import PrefectUnreachable
 from assetflow.evaluator.ports import Launch, Refused, RunWithoutNote, Written
 

@@ -12,7 +12,8 @@ import pytest
 
 from assetflow.core.assets import Asset
 from assetflow.core.consumers import Automation, Consumer
-from assetflow.core.schedules import AssetOrTimeSchedule, ConsumerOptions, to_schedule
+from assetflow.core.schedule_values import AssetOrTimeSchedule, to_schedule
+from assetflow.core.schedules import ConsumerOptions
 from assetflow.core.time.timers import Lead, tick_id
 from assetflow.core.time.timetables import CronPartitionTimetable, CronTriggerTimetable, PartitionedAtRuntime, Tick
 from assetflow.errors import PrefectRefused, PrefectUnreachable

@@ -19,7 +19,7 @@ import httpx
 
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.events import AssetEvent
-from assetflow.core.schedules import PartitionedAssetTimetable
+from assetflow.core.schedule_values import PartitionedAssetTimetable
 from assetflow.errors import LedgerError
 from assetflow.ledger import Reader
 from assetflow.prefect_io.names import ASSET_UPDATED, LEDGER_VARIABLE, MATERIALIZATION_SUCCEEDED

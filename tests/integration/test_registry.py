@@ -18,7 +18,8 @@ from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.conditions import Condition
 from assetflow.core.consumers import Consumer
-from assetflow.core.schedules import ConsumerOptions, to_schedule
+from assetflow.core.schedule_values import to_schedule
+from assetflow.core.schedules import ConsumerOptions
 from assetflow.errors import InvalidSchedule, NameTaken, PrefectUnreachable, UnsupportedDelivery
 from assetflow.evaluator.consumers.consumer_ledger import MemoryConsumers
 from assetflow.evaluator.consumers.registry import Registry

@@ -10,7 +10,8 @@ from assetflow.core.assets import Asset
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.consumers import Consumer
 from assetflow.core.events import AssetEvent, Origin, Recording
-from assetflow.core.schedules import ConsumerOptions, to_schedule
+from assetflow.core.schedule_values import to_schedule
+from assetflow.core.schedules import ConsumerOptions
 from assetflow.ledger import Ledger
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

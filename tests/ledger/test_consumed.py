@@ -8,7 +8,8 @@ from sqlalchemy import delete
 from assetflow.core.rules import registry
 from assetflow.core.rules.fold import record_and_pass
 from assetflow.core.rules.state.prefetch import prefetch
-from assetflow.core.schedules import ConsumerOptions, PartitionedAssetTimetable, to_schedule
+from assetflow.core.schedule_values import PartitionedAssetTimetable, to_schedule
+from assetflow.core.schedules import ConsumerOptions
 from assetflow.errors import LedgerError
 from assetflow.ledger import Ledger
 from assetflow.ledger.sql.tables import PENDING, RECEIPT

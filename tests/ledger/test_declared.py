@@ -13,7 +13,8 @@ from sqlalchemy import create_engine, text
 
 from assetflow.core.assets import Asset, AssetAlias, Outlet
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
-from assetflow.core.schedules import ConsumerOptions, to_schedule
+from assetflow.core.schedule_values import to_schedule
+from assetflow.core.schedules import ConsumerOptions
 from assetflow.errors import UnknownAsset
 from assetflow.ledger import Ledger, schema
 from assetflow.ledger.read.assets import AssetFilter

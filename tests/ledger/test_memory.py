@@ -10,7 +10,7 @@ import pytest
 
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.rules.state import Limits, State, queues
-from assetflow.core.schedules import PartitionedAssetTimetable
+from assetflow.core.schedule_values import PartitionedAssetTimetable
 from assetflow.ledger import Ledger
 from assetflow.ledger.fold import unit_of_work
 from tests.ledger.making import NOW, A, B, C, declared, deploy, event, recording, update

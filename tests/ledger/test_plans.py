@@ -14,7 +14,7 @@ from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.events import Recording
 from assetflow.core.lineage import Node
 from assetflow.core.partitions import IdentityMapper
-from assetflow.core.schedules import PartitionedAssetTimetable
+from assetflow.core.schedule_values import PartitionedAssetTimetable
 from assetflow.ledger import Ledger
 from assetflow.ledger.records import EventFilter
 from tests.ledger.making import NOW, A, B, C, declared, deploy, event, update

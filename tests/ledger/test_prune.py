@@ -11,7 +11,7 @@ import pytest
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.consumers import Consumer, Decision
 from assetflow.core.events import Recording
-from assetflow.core.schedules import PartitionedAssetTimetable
+from assetflow.core.schedule_values import PartitionedAssetTimetable
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.pruning import Pruned
 from assetflow.ledger.records import EventFilter

@@ -26,7 +26,7 @@ from assetflow.core.partitions import DayWindow, IdentityMapper, RollupMapper, S
 from assetflow.core.rules import registry
 from assetflow.core.rules.fold import evaluate_consumer, record_and_pass
 from assetflow.core.rules.state import Limits, State, queues
-from assetflow.core.schedules import PartitionedAssetTimetable
+from assetflow.core.schedule_values import PartitionedAssetTimetable
 from assetflow.errors import NameTaken
 from assetflow.ledger import Ledger
 from assetflow.ledger.fold import unit_of_work

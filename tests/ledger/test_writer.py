@@ -14,7 +14,8 @@ import pytest
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.events import Origin, SourceFlowRun, SourceTaskRun
-from assetflow.core.schedules import ConsumerOptions, to_schedule
+from assetflow.core.schedule_values import to_schedule
+from assetflow.core.schedules import ConsumerOptions
 from assetflow.errors import InvalidSchedule, NameTaken, UnknownConsumer, UnknownEvent
 from assetflow.ledger import Ledger, Reader
 from assetflow.ledger.records import EventFilter

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from assetflow.core.simulation import simulate
-from assetflow.core.simulation.expressions import ConsumerSpec
+from assetflow.core.simulation.consumers import ConsumerSpec
 from assetflow.core.simulation.scenario import Step, read_scenario
 from assetflow.core.simulation.steps import (
     Action,

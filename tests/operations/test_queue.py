@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assetflow.core.schedules import PartitionedAssetTimetable
+from assetflow.core.schedule_values import PartitionedAssetTimetable
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
 from tests.cli.shop import ORDERS, deploy, update

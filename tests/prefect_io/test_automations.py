@@ -11,13 +11,13 @@ from prefect.events.schemas.automations import CompoundTrigger, EventTrigger
 
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.conditions import AssetAll, AssetAny, AtLeast, Condition
-from assetflow.core.schedules import (
+from assetflow.core.schedule_values import (
     AssetAndTimeSchedule,
     AssetOrTimeSchedule,
-    ConsumerOptions,
     PartitionedAssetTimetable,
     to_schedule,
 )
+from assetflow.core.schedules import ConsumerOptions
 from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.timing import Deadline, Intake
 from assetflow.errors import UnsupportedDelivery

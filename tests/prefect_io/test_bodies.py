@@ -19,7 +19,8 @@ from assetflow.core.codec import RunContext
 from assetflow.core.consumers import Decision, decision_id
 from assetflow.core.events import AssetEvent, Origin
 from assetflow.core.partitions import StartOfDayMapper
-from assetflow.core.schedules import AssetOrTimeSchedule, ConsumerOptions, PartitionedAssetTimetable, to_schedule
+from assetflow.core.schedule_values import AssetOrTimeSchedule, PartitionedAssetTimetable, to_schedule
+from assetflow.core.schedules import ConsumerOptions
 from assetflow.prefect_io.automations import automation_for
 from assetflow.prefect_io.flow_runs import run_request
 

@@ -13,7 +13,8 @@ from prefect.client.schemas.responses import DeploymentResponse
 from assetflow.core.assets import Asset
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.partitions import RollupMapper, StartOfDayMapper, WeekWindow
-from assetflow.core.schedules import ConsumerOptions, PartitionedAssetTimetable, to_schedule
+from assetflow.core.schedule_values import PartitionedAssetTimetable, to_schedule
+from assetflow.core.schedules import ConsumerOptions
 from assetflow.errors import InvalidSchedule, PrefectUnreachable
 from assetflow.prefect_io.change_feed import FIRST_PAGE, LOOKS_UNTIL_ALL, PAGE
 from assetflow.prefect_io.deployments import Deployments, declaration_of, to_deployed

@@ -14,7 +14,7 @@ from assetflow.core.assets import Asset
 from assetflow.core.consumers import Decision
 from assetflow.core.events import AssetEvent, Origin, SourceFlowRun
 from assetflow.core.explanation import DecisionFacts, Names, RunFacts, explain_decision
-from assetflow.core.schedules import to_schedule
+from assetflow.core.schedule_values import to_schedule
 from assetflow.prefect_io.markdown import plain_text
 from assetflow.prefect_io.run_notes import SHOWN_EVENTS, note_key, run_note
 

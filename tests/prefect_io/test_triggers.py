@@ -23,7 +23,7 @@ from prefect.server.events.schemas.events import ReceivedEvent, Resource, matche
 
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.conditions import AssetAll, AssetAny, AtLeast, Condition
-from assetflow.core.schedules import (
+from assetflow.core.schedule_values import (
     AssetAndTimeSchedule,
     AssetOrTimeSchedule,
     PartitionedAssetTimetable,

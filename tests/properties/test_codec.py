@@ -14,7 +14,7 @@ from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.codec.schedules import FlowDeclaration, declaration_from_text, declaration_to_text
 from assetflow.core.partitions import FixedKeyMapper, IdentityMapper, StartOfDayMapper
 from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule
-from assetflow.core.simulation.expressions import read_condition
+from assetflow.core.simulation.conditions import read_condition
 from assetflow.core.time.timetables import CronPartitionTimetable, CronTriggerTimetable, PartitionedAtRuntime
 from assetflow.core.timing import Intake, Opening, make_deadline
 from assetflow.errors import InvalidSchedule

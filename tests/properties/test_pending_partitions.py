@@ -25,7 +25,7 @@ from assetflow.core.partitions import (
     StartOfDayMapper,
     WaitForAll,
 )
-from assetflow.core.schedules import PartitionedAssetTimetable
+from assetflow.core.schedule_values import PartitionedAssetTimetable
 from assetflow.errors import MappingError
 from tests.core.world import A, B, World, event
 

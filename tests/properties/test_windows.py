@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assetflow.core.assets import Asset
+from assetflow.core.condition_tree import Token
 from assetflow.core.conditions import (
     AssetAll,
     AssetAny,
@@ -20,7 +21,6 @@ from assetflow.core.conditions import (
     Leaf,
     Since,
     Times,
-    Token,
     Within,
 )
 from assetflow.core.events import AssetEvent, Origin

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from assetflow.core.events import Origin, SourceFlowRun
 from assetflow.core.partitions import FixedKeyMapper, RollupMapper, SegmentWindow
-from assetflow.core.schedules import PartitionedAssetTimetable
+from assetflow.core.schedule_values import PartitionedAssetTimetable
 from assetflow.ledger import Ledger, Reader
 from assetflow.stack.show import show
 from assetflow.stack.summary import Story

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.schedules import AssetOrTimeSchedule
+from assetflow.core.schedule_values import AssetOrTimeSchedule
 from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Ledger
 from assetflow.operations import starting_runs

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from assetflow.authoring.past_events.reading import PastEventQuery
 from assetflow.core.codec.fields import Json
-from assetflow.core.conditions import Token
+from assetflow.core.condition_tree import Token
 from assetflow.core.events import AssetEvent
 from assetflow.errors import AssetflowError
 from assetflow.prefect_io.names import ASSET_UPDATED, MATERIALIZATION_SUCCEEDED, UPDATE_ARTIFACT

@@ -14,7 +14,8 @@ from prefect.context import TaskRunContext
 from assetflow.authoring.metadata import to_outlet
 from assetflow.authoring.triggering import matches
 from assetflow.core.assets import Asset, AssetRef, Outlet
-from assetflow.core.conditions import ConditionLike, Token
+from assetflow.core.condition_tree import Token
+from assetflow.core.conditions import ConditionLike
 from assetflow.core.events import AssetEvent
 from assetflow.errors import InvalidEvent, InvalidFlow
 from assetflow.prefect_io.internals import flow_run_contexts

@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import cast
 
 from assetflow.core.assets import Asset, AssetAlias, AssetRef, Outlet
-from assetflow.core.conditions import Gate, GateArgument, GateKind, Leaf
+from assetflow.core.condition_tree import Gate, GateArgument, GateKind
+from assetflow.core.conditions import Leaf
 from assetflow.core.time.reading import timetable_from_json
 from assetflow.core.time.timetables import Timetable
 from assetflow.errors import InvalidSchedule

@@ -14,7 +14,8 @@ from typing import cast
 from assetflow.core.assets import Asset, AssetRef, Outlet
 from assetflow.core.codec.nodes import node_from_json, node_to_json, outlets_from_json
 from assetflow.core.codec.timing import deadline_from_json, intake_from_json, opening_from_json, timing_to_json
-from assetflow.core.conditions import Gate, from_postfix
+from assetflow.core.condition_tree import Gate
+from assetflow.core.conditions import from_postfix
 from assetflow.core.partitions import mapper_from_json
 from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule, WhilePaused
 from assetflow.core.time.reading import timetable_from_json

@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, cast
 
-from assetflow.core.conditions import Gate, GateKind, Leaf, Token, join_gate
+from assetflow.core.condition_tree import Gate, GateKind, Token
+from assetflow.core.condition_words import join_gate
+from assetflow.core.conditions import Leaf
 from assetflow.core.events import AssetEvent
 from assetflow.core.explanation.facts import Names, QueuedEvents, first_prefix, pending_of
 from assetflow.core.explanation.pending_keys import RollupKeys, rollup_keys

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from assetflow.core.conditions import Token
+from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer, Decision
 from assetflow.core.events import AssetEvent
 from assetflow.core.explanation.waiting import Waiting

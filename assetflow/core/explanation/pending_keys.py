@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from assetflow.core.conditions import Token
+from assetflow.core.condition_tree import Token
 from assetflow.core.partitions import RollupMapper
 from assetflow.core.rules.backfill import mapper_of_leaf
 from assetflow.core.rules.evaluation import Pending

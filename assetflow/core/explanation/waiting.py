@@ -8,7 +8,7 @@ from datetime import datetime
 from assetflow.core.consumers import Consumer
 from assetflow.core.events import AssetEvent
 from assetflow.core.explanation.words import at, count, iso
-from assetflow.core.rules.clock import next_deadline
+from assetflow.core.rules.deadlines import next_deadline
 from assetflow.core.rules.state import State
 from assetflow.core.rules.waits import Reason, TimedQueue, Waits
 

@@ -9,7 +9,8 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from assetflow.core.assets import Asset
-from assetflow.core.conditions import Leaf, Token
+from assetflow.core.condition_tree import Token
+from assetflow.core.conditions import Leaf
 from assetflow.core.consumers import Consumer, Decision, backfill_id
 from assetflow.core.partitions import PartitionMapper
 from assetflow.core.partitions.ranges import KeySeries, series_of_keys, series_of_mapper

@@ -12,45 +12,16 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from assetflow.core.consumers import Consumer, Decision, MissedDeadline, Receipt, ReceiptStatus, decision_id
-from assetflow.core.events import AssetEvent
+from assetflow.core.consumers import Consumer, Decision, decision_id
+from assetflow.core.rules import deadlines, opening_hours
 from assetflow.core.rules.state import QueueKey, State
-from assetflow.core.rules.state.clocks import ConsumerClock
 from assetflow.core.rules.state.events import place_in_ledger
 from assetflow.core.rules.waits import TimedQueue
 from assetflow.core.rules.windows import instant_of
-from assetflow.core.timing import Opening
 
 _INSTANT = timedelta(microseconds=1)
 
 TargetKeys = Collection[str | None]
-
-
-def follow(state: State, before: Consumer | None, consumer: Consumer, now: datetime) -> None:
-    """Let the clock know a consumer that is new, has other options, or was paused or resumed (9.7, 9.14).
-
-    Parameters:
-        before: the consumer as it was; None for a new one.
-    """
-    opening = consumer.schedule.opening
-    if opening is None:
-        if before is not None and before.schedule.opening is not None:
-            state.clocks.set_consumer(consumer.id, None)
-        return
-    clock = state.clocks.consumer(consumer.id)
-    if clock is None or before is None or before.schedule.opening != opening:
-        state.clocks.set_consumer(consumer.id, ConsumerClock(now - _INSTANT))
-        _look_at_hours_again(state, consumer, now, over=False)
-        return
-    if consumer.decides and not before.decides:
-        # The moment of a resume itself opens nothing (9.13).
-        clock = replace(clock, gone_through=now)
-    if before.options.deadline != consumer.options.deadline:
-        clock = replace(
-            clock, deadlines=_deadlines_of(consumer, opening, clock) if _stands_open(state, consumer) else ()
-        )
-    state.clocks.set_consumer(consumer.id, clock)
-    _look_at_hours_again(state, consumer, now, over=False)
 
 
 def decide(state: State, consumer: Consumer, key: str | None, now: datetime, *, recorded: bool) -> list[Decision]:
@@ -68,7 +39,7 @@ def decide(state: State, consumer: Consumer, key: str | None, now: datetime, *, 
         if consumer.options.intake.max_events is None:
             break
     if made:
-        _close(state, consumer, key)
+        opening_hours.close(state, consumer, key)
     return made
 
 
@@ -103,13 +74,9 @@ def due_at(state: State, consumer: Consumer, keys: TargetKeys) -> datetime | Non
 
 def begin(state: State, consumer: Consumer, now: datetime, keys: TargetKeys) -> None:
     """Do part (1) of an instant: periods end, and `until` closes."""
-    clock, opening = state.clocks.consumer(consumer.id), consumer.schedule.opening
-    if clock is not None and opening is not None and opening.until is not None and clock.is_open:
-        closes = opening.until.next_after(clock.gone_through)
-        if closes is not None and closes.time <= now:
-            state.clocks.set_consumer(consumer.id, replace(clock, is_open=False))
+    opening_hours.close_at_until(state, consumer, now)
     for key in keys:
-        _expire(state, TimedQueue(state, consumer, key, now, recorded=False), before_now=True)
+        _expire(TimedQueue(state, consumer, key, now, recorded=False), before_now=True)
 
 
 def finish(state: State, consumer: Consumer, now: datetime, keys: TargetKeys) -> list[Decision]:
@@ -119,16 +86,19 @@ def finish(state: State, consumer: Consumer, now: datetime, keys: TargetKeys) ->
         keys: the queues to look at. An opening opens all queues of the consumer.
     """
     made: list[Decision] = []
-    if _open(state, consumer, now):
+    if opening_hours.open_now(state, consumer, now):
         keys = {*keys, *state.queues.target_keys(consumer.id)}
-    _miss_openings(state, consumer, now, made)
+    if deadlines.is_opening_due(state, consumer, now):
+        # The pass comes first: it may still decide in time.
+        made += decide(state, consumer, None, now, recorded=True)
+        deadlines.miss_openings(state, consumer, now)
     for key in sorted(keys, key=lambda key: key or ""):
         while _act(state, consumer, key, now, made):
             pass
         clock = state.clocks.queue(consumer.id, key)
         state.clocks.set_queue(consumer.id, key, replace(clock, gone_through=now))
         _look_again(state, consumer, key, now, over=True)
-    _look_at_hours_again(state, consumer, now, over=True)
+    opening_hours.look_again(state, consumer, now, over=True)
     return made
 
 
@@ -217,16 +187,6 @@ def _is_behind(state: State, consumer: Consumer, key: str | None, now: datetime)
     return due is not None and (due < now or (due == now and state.clocks.begun != now))
 
 
-def next_deadline(state: State, queue: TimedQueue) -> datetime | None:
-    """Return the next deadline that the clock will look at for a queue; None while paused (9.15)."""
-    if not queue.consumer.decides:
-        return None
-    if not queue.consumer.deadline_of_opening:
-        return queue.oldest_due
-    hours = state.clocks.consumer(queue.consumer.id)
-    return None if hours is None else min((due for due, _ in hours.deadlines), default=None)
-
-
 def _look_again(state: State, consumer: Consumer, key: str | None, now: datetime, *, over: bool) -> None:
     """Work out when the clock has to look at a queue again.
 
@@ -242,25 +202,12 @@ def _look_again(state: State, consumer: Consumer, key: str | None, now: datetime
     state.clocks.set_queue(consumer.id, key, replace(clock, due=min([*waits, *acts], default=None)))
 
 
-def _look_at_hours_again(state: State, consumer: Consumer, now: datetime, *, over: bool) -> None:
-    """Work out when the clock has to look at the opening hours of a consumer again."""
-    clock, opening = state.clocks.consumer(consumer.id), consumer.schedule.opening
-    if clock is None or opening is None:
-        return
-    after = now if over else now - _INSTANT
-    ticks = [opening.timetable.next_after(after)]
-    if opening.until is not None and clock.is_open:
-        ticks.append(opening.until.next_after(after))
-    found = [*(tick.time for tick in ticks if tick is not None), *(max(due, now) for due, _ in clock.deadlines)]
-    state.clocks.set_consumer(consumer.id, replace(clock, due=min(found, default=None)))
-
-
 def _act(state: State, consumer: Consumer, key: str | None, now: datetime, made: list[Decision]) -> bool:
     """Do what comes next of (3) to (5) for one queue; return True if anything changed."""
     decided = decide(state, consumer, key, now, recorded=True)
     made += decided
     queue = TimedQueue(state, consumer, key, now, recorded=True)
-    return bool(decided) or _miss_oldest(state, queue) or _expire(state, queue, before_now=False)
+    return bool(decided) or deadlines.miss_oldest(state, queue) or _expire(queue, before_now=False)
 
 
 def _decide(state: State, queue: TimedQueue) -> Decision:
@@ -278,76 +225,11 @@ def _decide(state: State, queue: TimedQueue) -> Decision:
         by_deadline=state.clocks.queue(consumer.id, key).overdue,
     )
     state.decide(decision)
-    _set_overdue(state, consumer, key, overdue=False)
+    deadlines.set_overdue(state, consumer, key, overdue=False)
     return decision
 
 
-def _open(state: State, consumer: Consumer, now: datetime) -> bool:
-    """Let an opening begin that falls on this instant; while paused, it opens nothing (9.13)."""
-    clock, opening = state.clocks.consumer(consumer.id), consumer.schedule.opening
-    if clock is None or opening is None:
-        return False
-    latest = opening.timetable.previous_before(now + _INSTANT)
-    opens = latest is not None and latest.time > clock.gone_through and consumer.decides
-    clock = replace(clock, gone_through=max(now, clock.gone_through))
-    if latest is not None and opens:
-        clock = replace(clock, opened=latest.time, is_open=True)
-        clock = replace(clock, deadlines=(*clock.deadlines, *_deadlines_of(consumer, opening, clock)))
-    state.clocks.set_consumer(consumer.id, clock)
-    return opens
-
-
-def _deadlines_of(consumer: Consumer, opening: Opening, clock: ConsumerClock) -> tuple[tuple[datetime, datetime], ...]:
-    """Return the deadline of the latest opening, if the consumer has one of that kind."""
-    deadline = consumer.options.deadline
-    if deadline is None or clock.opened is None or not consumer.deadline_of_opening:
-        return ()
-    due = deadline.of_opening(clock.opened, opening)
-    return () if due is None else ((due, clock.opened),)
-
-
-def _miss_openings(state: State, consumer: Consumer, now: datetime, made: list[Decision]) -> None:
-    """Look at the deadlines of openings that are due: first comes the pass, which may still decide in time (9.8)."""
-    clock, deadline = state.clocks.consumer(consumer.id), consumer.options.deadline
-    if clock is None or deadline is None or not any(due <= now for due, _ in clock.deadlines):
-        return
-    made += decide(state, consumer, None, now, recorded=True)
-    while (clock := state.clocks.consumer(consumer.id)) is not None:
-        due = min((due for due, _ in clock.deadlines), default=None)
-        if due is None or due > now:
-            return
-        gone = next(each for each in clock.deadlines if each[0] == due)
-        rest = tuple(each for each in clock.deadlines if each != gone)
-        state.clocks.set_consumer(consumer.id, replace(clock, deadlines=rest))
-        if consumer.decides:
-            _miss(state, TimedQueue(state, consumer, None, now, recorded=True), due)
-
-
-def _miss_oldest(state: State, queue: TimedQueue) -> bool:
-    """Look at the deadline of the oldest event; return True if it was missed."""
-    due = queue.oldest_due
-    if due is None or due > queue.now or not queue.consumer.decides:
-        return False
-    consumer, key = queue.consumer, queue.target_key
-    told = replace(state.clocks.queue(consumer.id, key), told=place_in_ledger(queue.events[0]))
-    state.clocks.set_queue(consumer.id, key, told)
-    _miss(state, queue, due)
-    return True
-
-
-def _miss(state: State, queue: TimedQueue, due: datetime) -> None:
-    consumer, key, deadline = queue.consumer, queue.target_key, queue.consumer.options.deadline
-    assert deadline is not None, "only a consumer with a deadline can miss it"
-    state.changes.missed.append(MissedDeadline(consumer.id, key, due, queue.now, deadline.then, len(queue.events)))
-    if deadline.then == "run" and queue.events:
-        _set_overdue(state, consumer, key, overdue=True)
-    elif deadline.then == "skip":
-        for event in queue.events:
-            _drop(state, queue, event, "skipped")
-        _close(state, consumer, key)
-
-
-def _expire(state: State, queue: TimedQueue, *, before_now: bool) -> bool:
+def _expire(queue: TimedQueue, *, before_now: bool) -> bool:
     """Let events expire that can count for nothing any more; return True if there are any.
 
     Parameters:
@@ -356,35 +238,5 @@ def _expire(state: State, queue: TimedQueue, *, before_now: bool) -> bool:
     margin = _INSTANT if before_now else timedelta()
     void = [event for event, moment in queue.expiries(margin) if moment <= queue.now]
     for event in void:
-        _drop(state, queue, event, "expired")
+        queue.drop(event, "expired")
     return bool(void)
-
-
-def _drop(state: State, queue: TimedQueue, event: AssetEvent, status: ReceiptStatus) -> None:
-    consumer, key = queue.consumer, queue.target_key
-    state.write(event, Receipt(place_in_ledger(event), event.uri, consumer.id, status, key, at=queue.now))
-
-
-def _close(state: State, consumer: Consumer, key: str | None) -> None:
-    """Close the present opening for one queue, and settle its deadlines (9.7, 9.8)."""
-    hours = state.clocks.consumer(consumer.id)
-    if hours is not None:
-        state.clocks.set_queue(consumer.id, key, replace(state.clocks.queue(consumer.id, key), closed=hours.opened))
-        state.clocks.set_consumer(consumer.id, replace(hours, deadlines=()))
-
-
-def fill(state: State, consumer: Consumer, key: str | None) -> None:
-    """Let the clock know that an event comes into a queue. A missed deadline ends when a queue was empty (9.8)."""
-    if not state.queues.pending(consumer.id, key):
-        _set_overdue(state, consumer, key, overdue=False)
-
-
-def _set_overdue(state: State, consumer: Consumer, key: str | None, *, overdue: bool) -> None:
-    clock = state.clocks.queue(consumer.id, key)
-    if clock.overdue != overdue:
-        state.clocks.set_queue(consumer.id, key, replace(clock, overdue=overdue))
-
-
-def _stands_open(state: State, consumer: Consumer) -> bool:
-    hours = state.clocks.consumer(consumer.id)
-    return hours is not None and hours.is_open and state.clocks.queue(consumer.id, None).closed != hours.opened

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import cast
 
-from assetflow.core.conditions import Condition, Gate, Token
+from assetflow.core.condition_tree import Gate, Token
+from assetflow.core.conditions import Condition
 from assetflow.core.partitions import RollupMapper
 from assetflow.core.schedules import Schedule
 

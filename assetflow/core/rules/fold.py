@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from assetflow.core.conditions import Token
+from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer, Decision, Receipt, ReceiptStatus, decision_id
 from assetflow.core.events import AssetEvent, Recording
-from assetflow.core.rules import clock
+from assetflow.core.rules import clock, deadlines
 from assetflow.core.rules.evaluation import evaluate
 from assetflow.core.rules.mapping import target_keys_of
 from assetflow.core.rules.state import State
@@ -227,7 +227,7 @@ def _offer(state: State, event: AssetEvent, consumer: Consumer, tokens: frozense
         return refuse(state, event, consumer, "not_mapped", error=str(error))
     for key in keys:
         if consumer.is_timed:
-            clock.fill(state, consumer, key)
+            deadlines.fill(state, consumer, key)
         state.write(event, Receipt(place_in_ledger(event), event.uri, consumer.id, "queued", key))
     return keys
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from assetflow.core.assets import Asset
-from assetflow.core.conditions import Token
+from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer, Decision, Receipt
 from assetflow.core.events import AssetEvent
-from assetflow.core.rules import clock
+from assetflow.core.rules import deadlines
 from assetflow.core.rules.fold import Passing, Touched, pass_over, refuse, touch_judging
 from assetflow.core.rules.mapping import target_keys_of
 from assetflow.core.rules.state import State
@@ -201,7 +201,7 @@ def _requeue(state: State, consumer: Consumer, event: AssetEvent, keys: list[str
     for key in new_keys:
         if key not in done:
             if consumer.is_timed:
-                clock.fill(state, consumer, key)
+                deadlines.fill(state, consumer, key)
             state.write(event, Receipt(place_in_ledger(event), event.uri, consumer.id, "queued", key))
 
 

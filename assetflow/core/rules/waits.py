@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Literal
 
-from assetflow.core.consumers import Consumer
+from assetflow.core.consumers import Consumer, Receipt, ReceiptStatus
 from assetflow.core.events import AssetEvent
 from assetflow.core.rules.state import State
+from assetflow.core.rules.state.events import place_in_ledger
 from assetflow.core.rules.windows import Reach, in_order, instant_of
 
 Reason = Literal["resume", "update", "opening", "condition", "run", "cooldown", "quiet", "more", "at_latest"]
@@ -132,6 +133,11 @@ class TimedQueue:
         if self.oldest_due is not None and self.consumer.decides:
             yield self.oldest_due
         yield from (moment for _, moment in self.expiries())
+
+    def drop(self, event: AssetEvent, status: ReceiptStatus) -> None:
+        """Take an event out of the queue: it was skipped or has expired."""
+        place = place_in_ledger(event)
+        self._state.write(event, Receipt(place, event.uri, self.consumer.id, status, self.target_key, at=self.now))
 
     def _waits_for_more(self) -> Waits:
         intake = self.consumer.options.intake

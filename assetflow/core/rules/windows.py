@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
-from assetflow.core.conditions import Condition, Gate, Leaf, Token
+from assetflow.core.condition_tree import Gate, Token
+from assetflow.core.conditions import Condition, Leaf
 from assetflow.core.events import AssetEvent
 from assetflow.core.partitions import RollupMapper
 from assetflow.core.rules.evaluation import TokensOf

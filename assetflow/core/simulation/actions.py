@@ -13,10 +13,10 @@ from assetflow.core.consumers import Consumer
 from assetflow.core.events import AssetEvent, Origin, Recording, check_extra
 from assetflow.core.outcome import TaskOutcome, Update
 from assetflow.core.partitions import check_key
-from assetflow.core.rules import clock, registry
+from assetflow.core.rules import opening_hours, registry
 from assetflow.core.rules.fold import Touched, record
 from assetflow.core.simulation.answer import event_to_answer, explained
-from assetflow.core.simulation.expressions import ConsumerSpec
+from assetflow.core.simulation.consumers import ConsumerSpec
 from assetflow.core.simulation.steps import (
     Action,
     AdvanceStep,
@@ -68,7 +68,7 @@ def _deploy_new(world: World, name: str, spec: ConsumerSpec) -> Touched:
 
 def _follow(world: World, before: Consumer | None, consumer: Consumer) -> None:
     world.timers.follow(consumer, world.now)
-    clock.follow(world.state, before, consumer, world.now)
+    opening_hours.follow(world.state, before, consumer, world.now)
 
 
 def _change(world: World, consumer: Consumer, spec: ConsumerSpec) -> Touched:

@@ -8,7 +8,7 @@ from typing import cast
 
 from assetflow.core.consumers import Consumer, Receipt
 from assetflow.core.events import AssetEvent
-from assetflow.core.rules.clock import next_deadline
+from assetflow.core.rules.deadlines import next_deadline
 from assetflow.core.rules.waits import TimedQueue
 from assetflow.core.simulation.world import Failure, World
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import NoReturn, TypeGuard, TypeVar, cast
 
 from assetflow.errors import InvalidScenario
@@ -83,6 +83,32 @@ def as_time(value: object, where: str) -> datetime:
         return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         refuse(f"{short(value)} is not a time", where, "Write 2026-01-01T00:00:00Z")
+
+
+def as_span(value: object) -> timedelta:
+    """Return seconds as a span; whatever else it is, the consumer that it is given for refuses."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return timedelta(seconds=value)
+    return cast("timedelta", value)
+
+
+def as_count(value: object) -> int:
+    """Return a number; whether it is a whole one, and large enough, the consumer says that it is given for."""
+    return cast("int", value)
+
+
+def as_exactly(value: object, keys: tuple[str, ...], where: str) -> Mapping[str, object]:
+    """Return an object with exactly these keys."""
+    data = as_object(value, where, keys)
+    need(data, keys, where)
+    return data
+
+
+def need(data: Mapping[str, object], keys: tuple[str, ...], where: str) -> None:
+    """Refuse an object in which one of these keys is missing."""
+    for key in keys:
+        if key not in data:
+            refuse(f"{key!r} is missing", where)
 
 
 def short(value: object) -> str:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal, cast
 
 from assetflow.core.schedules import ConsumerOptions
-from assetflow.core.simulation.expressions import ConsumerSpec, read_consumer
+from assetflow.core.simulation.consumers import ConsumerSpec, read_consumer
 from assetflow.core.simulation.reading import (
     as_bool,
     as_choice,

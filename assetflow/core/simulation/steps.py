@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from assetflow.core.assets import Asset, Outlet
-from assetflow.core.simulation.expressions import ConsumerSpec, read_asset, read_consumer, read_outlet
+from assetflow.core.simulation.conditions import read_asset, read_outlet
+from assetflow.core.simulation.consumers import ConsumerSpec, read_consumer
 from assetflow.core.simulation.reading import (
     Deferred,
     as_bool,

@@ -8,7 +8,8 @@ from graphlib import CycleError, TopologicalSorter
 
 from assetflow.core.assets import Asset
 from assetflow.core.codec import FlowDeclaration
-from assetflow.core.conditions import Leaf, Token
+from assetflow.core.condition_tree import Token
+from assetflow.core.conditions import Leaf
 
 MOST = 20
 

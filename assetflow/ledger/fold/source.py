@@ -9,7 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Select, and_, or_, select
 
-from assetflow.core.conditions import Token
+from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer, Receipt
 from assetflow.core.events import AssetEvent
 from assetflow.core.rules.state import Content, QueueKey, Source

@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
-from assetflow.core.conditions import Token
+from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer
 from assetflow.core.rules.state import State
 from assetflow.errors import LedgerError

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Select, case, func, or_, select
 
-from assetflow.core.conditions import Token
+from assetflow.core.condition_tree import Token
 from assetflow.core.explanation.words import count, iso
 from assetflow.core.rules.evaluation import facts_of
 from assetflow.core.time.reading import timetable_from_json

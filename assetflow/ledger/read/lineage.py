@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, or_, select
 
-from assetflow.core.conditions import Token
+from assetflow.core.condition_tree import Token
 from assetflow.core.lineage import Edge, Node, edge_of
 from assetflow.ledger.records import DeclaredEdge
 from assetflow.ledger.sql.engine import Connect

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, delete, select, update
 
 from assetflow.core.codec import FlowDeclaration, declaration_from_text
 from assetflow.core.consumers import Consumer, Decision
-from assetflow.core.rules import clock, registry
+from assetflow.core.rules import clock, opening_hours, registry
 from assetflow.errors import UnknownConsumer
 from assetflow.ledger.fold.unit_of_work import UnitOfWork
 from assetflow.ledger.records import TimerRecord
@@ -61,7 +61,7 @@ class ConsumerWriter:
             consumer = Consumer(unit.next_consumer(), name, deployment_id, declaration.options, paused, held)
             unit.declare(consumer.id, declaration_text, flow_id)
             registry.deploy(unit.state, consumer)
-            clock.follow(unit.state, None, consumer, now)
+            opening_hours.follow(unit.state, None, consumer, now)
             replace_edges(unit, deployment_id, name, declaration)
             return consumer, registry.pass_over_consumer(unit.state, consumer, now, self._store.passing)
 
@@ -87,7 +87,7 @@ class ConsumerWriter:
             before = find_consumer(unit, consumer)
             clock.settle(unit.state, before, now)
             changed = registry.switch(unit.state, before, paused=paused, held=held)
-            clock.follow(unit.state, before, changed, now)
+            opening_hours.follow(unit.state, before, changed, now)
             return changed, registry.pass_over_freed(unit.state, before, changed, now, self._store.passing)
 
     def remove(self, consumer: int, now: datetime) -> None:
@@ -132,7 +132,7 @@ class ConsumerWriter:
         unit.declare(consumer.id, text)
         clock.settle(unit.state, consumer, now)
         changed = registry.change(unit.state, consumer, declaration.options)
-        clock.follow(unit.state, consumer, changed, now)
+        opening_hours.follow(unit.state, consumer, changed, now)
         replace_edges(unit, consumer.deployment_id, consumer.name, declaration)
         return changed, registry.pass_over_consumer(unit.state, changed, now, self._store.passing)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from assetflow.core.conditions import Token
+from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer
 from assetflow.core.rules.state.changes import Changes
 from assetflow.core.rules.state.kept import Kept

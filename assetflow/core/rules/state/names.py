@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from assetflow.core.assets import Asset
-from assetflow.core.conditions import Token
+from assetflow.core.condition_tree import Token
 from assetflow.core.events import AssetEvent
 from assetflow.core.rules.state.changes import Changes, Description
 from assetflow.core.rules.state.kept import Kept

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from assetflow.core.conditions import Token
+from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer, Receipt
 from assetflow.core.events import AssetEvent
 from assetflow.core.rules.state.changes import QueueKey

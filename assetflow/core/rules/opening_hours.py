@@ -1,0 +1,99 @@
+"""Opening hours: when a schedule opens, and when it closes for a consumer or one of its queues. Contract 9.7."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from assetflow.core.consumers import Consumer
+from assetflow.core.rules.state import State
+from assetflow.core.rules.state.clocks import ConsumerClock
+from assetflow.core.timing import Opening
+
+_INSTANT = timedelta(microseconds=1)
+
+
+def follow(state: State, before: Consumer | None, consumer: Consumer, now: datetime) -> None:
+    """Follow a consumer that is new, has other options, or was paused or resumed (9.7, 9.14).
+
+    Parameters:
+        before: the consumer as it was; None for a new one.
+    """
+    opening = consumer.schedule.opening
+    if opening is None:
+        if before is not None and before.schedule.opening is not None:
+            state.clocks.set_consumer(consumer.id, None)
+        return
+    clock = state.clocks.consumer(consumer.id)
+    if clock is None or before is None or before.schedule.opening != opening:
+        state.clocks.set_consumer(consumer.id, ConsumerClock(now - _INSTANT))
+        look_again(state, consumer, now, over=False)
+        return
+    if consumer.decides and not before.decides:
+        # The moment of a resume itself opens nothing (9.13).
+        clock = replace(clock, gone_through=now)
+    if before.options.deadline != consumer.options.deadline:
+        clock = replace(
+            clock, deadlines=_deadlines_of(consumer, opening, clock) if _stands_open(state, consumer) else ()
+        )
+    state.clocks.set_consumer(consumer.id, clock)
+    look_again(state, consumer, now, over=False)
+
+
+def open_now(state: State, consumer: Consumer, now: datetime) -> bool:
+    """Let an opening begin that falls on this instant; while paused, it opens nothing (9.13)."""
+    clock, opening = state.clocks.consumer(consumer.id), consumer.schedule.opening
+    if clock is None or opening is None:
+        return False
+    latest = opening.timetable.previous_before(now + _INSTANT)
+    opens = latest is not None and latest.time > clock.gone_through and consumer.decides
+    clock = replace(clock, gone_through=max(now, clock.gone_through))
+    if latest is not None and opens:
+        clock = replace(clock, opened=latest.time, is_open=True)
+        clock = replace(clock, deadlines=(*clock.deadlines, *_deadlines_of(consumer, opening, clock)))
+    state.clocks.set_consumer(consumer.id, clock)
+    return opens
+
+
+def close_at_until(state: State, consumer: Consumer, now: datetime) -> None:
+    """Let `until` close the opening for all queues, if it falls on this instant."""
+    clock, opening = state.clocks.consumer(consumer.id), consumer.schedule.opening
+    if clock is not None and opening is not None and opening.until is not None and clock.is_open:
+        closes = opening.until.next_after(clock.gone_through)
+        if closes is not None and closes.time <= now:
+            state.clocks.set_consumer(consumer.id, replace(clock, is_open=False))
+
+
+def close(state: State, consumer: Consumer, key: str | None) -> None:
+    """Close the present opening for one queue, and settle its deadlines (9.7, 9.8)."""
+    hours = state.clocks.consumer(consumer.id)
+    if hours is not None:
+        state.clocks.set_queue(consumer.id, key, replace(state.clocks.queue(consumer.id, key), closed=hours.opened))
+        state.clocks.set_consumer(consumer.id, replace(hours, deadlines=()))
+
+
+def look_again(state: State, consumer: Consumer, now: datetime, *, over: bool) -> None:
+    """Work out when the clock has to look at a consumer's opening hours again."""
+    clock, opening = state.clocks.consumer(consumer.id), consumer.schedule.opening
+    if clock is None or opening is None:
+        return
+    after = now if over else now - _INSTANT
+    ticks = [opening.timetable.next_after(after)]
+    if opening.until is not None and clock.is_open:
+        ticks.append(opening.until.next_after(after))
+    found = [*(tick.time for tick in ticks if tick is not None), *(max(due, now) for due, _ in clock.deadlines)]
+    state.clocks.set_consumer(consumer.id, replace(clock, due=min(found, default=None)))
+
+
+def _deadlines_of(consumer: Consumer, opening: Opening, clock: ConsumerClock) -> tuple[tuple[datetime, datetime], ...]:
+    """Return the deadline of the latest opening, if the consumer has one of that kind."""
+    deadline = consumer.options.deadline
+    if deadline is None or clock.opened is None or not consumer.deadline_of_opening:
+        return ()
+    due = deadline.of_opening(clock.opened, opening)
+    return () if due is None else ((due, clock.opened),)
+
+
+def _stands_open(state: State, consumer: Consumer) -> bool:
+    hours = state.clocks.consumer(consumer.id)
+    return hours is not None and hours.is_open and state.clocks.queue(consumer.id, None).closed != hours.opened
