@@ -29,6 +29,11 @@ def test_engine() -> None:
     assert [each["decisions"] for each in found["sizes"]] == [60, 60, 120, 120, 60]
 
 
+def test_second_writer() -> None:
+    found = run("second_writer", "--consumers=50", "--updates=40", "--rounds=1")
+    assert found["second_writer_ratio"] > 0
+
+
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind, which is not here")
 @pytest.mark.timeout(960)
 def test_instructions() -> None:
