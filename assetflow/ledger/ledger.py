@@ -13,6 +13,8 @@ from sqlalchemy import URL, Connection, Engine, insert, select
 from assetflow.ledger import schema
 from assetflow.ledger.lease.lease import application_name
 from assetflow.ledger.read.reader import Reader
+from assetflow.ledger.sql import commits
+from assetflow.ledger.sql.commits import CommitListener
 from assetflow.ledger.sql.engine import (
     APPLICATION,
     LOCK_TIMEOUT,
@@ -42,6 +44,7 @@ class Ledger(Store):
 
     def __init__(self, url: URL, engine: Engine) -> None:
         super().__init__(engine, place_of(url))
+        self._url = url
         with engine.connect() as connection:
             row = connection.execute(select(LEDGER.c.id, LEDGER.c.created)).one()
         self.id: UUID = row[0]
@@ -91,6 +94,14 @@ class Ledger(Store):
     @cached_property
     def reader(self) -> Reader:
         return Reader(self._engine, self.place)
+
+    def listen(self) -> CommitListener:
+        """Return a listener that hears of commits from now on, whichever process makes them.
+
+        Raises:
+            LedgerError: the ledger cannot be read.
+        """
+        return commits.listen(self._url)
 
     def close(self) -> None:
         """Close all connections to the database. The ledger cannot be used afterwards."""

@@ -14,6 +14,7 @@ from assetflow.core.rules.adoption import Adoption
 from assetflow.core.rules.fold import Passing, pass_over
 from assetflow.ledger.fold.unit_of_work import Memory, UnitOfWork
 from assetflow.ledger.lease.lease import confirm
+from assetflow.ledger.sql.commits import notify
 from assetflow.ledger.sql.engine import writing
 from assetflow.ledger.sql.failures import explained
 
@@ -64,6 +65,7 @@ class Store:
                 unit = UnitOfWork(connection, now, memory)
                 yield unit
                 unit.write()
+                notify(connection)
             self._memory = unit.memory
             self._memory.state.renew()
 
@@ -79,6 +81,7 @@ class Store:
         with self._lock, explained(self.place), self._writing.begin() as connection:
             self._confirm(connection)
             yield connection
+            notify(connection)
 
     @contextmanager
     def beside(self) -> Generator[Connection]:
