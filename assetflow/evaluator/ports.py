@@ -152,6 +152,14 @@ class ClockLedger(Protocol):
 class Ledger(EvaluatorLedger, TimerLedger, ClockLedger, Protocol):
     """The ledger, as the evaluator and its parts call it."""
 
+    def commits(self) -> AbstractAsyncContextManager[AsyncIterator[None]]:
+        """Yield after each commit to the ledger, once for several, whichever process makes it.
+
+        Raises:
+            LedgerError: call it again.
+        """
+        ...
+
 
 class ConsumerRegistry(Protocol):
     """Keeps the ledger's consumers in step with the deployments."""

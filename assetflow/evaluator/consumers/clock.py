@@ -13,10 +13,10 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from assetflow.core.consumers import MissedDeadline
-from assetflow.evaluator.health import Health, logger
+from assetflow.evaluator.health import Health, heard, logger
 from assetflow.evaluator.ports import ClockLedger, Json, UpdateLog
 
-# How often to look for instants that other processes have added, such as `assetflow emit`.
+# How often to look at least, if nothing is heard of the ledger.
 LOOK_EVERY = 1.0
 WHILE_DUE = 0.1
 ANNOUNCED_AT_ONCE = 100
@@ -54,6 +54,11 @@ class Clock:
         self._on_decided = on_decided
         self._settle = settle
         self._next: datetime | None = None
+        self._wake = asyncio.Event()
+
+    def wake(self) -> None:
+        """Look now: another process may have added an instant."""
+        self._wake.set()
 
     async def run(self) -> None:
         """Let time act, until cancelled.
@@ -62,9 +67,10 @@ class Clock:
             PrefectUnreachable, LedgerError: call it again, nothing is lost.
         """
         while True:
+            self._wake.clear()
             await self.look()
             self._health.up("clock")
-            await asyncio.sleep(self._pause())
+            await heard(self._wake, self._pause())
 
     async def look(self) -> None:
         """Decide what may be decided now, and announce the deadlines that were missed.

@@ -178,6 +178,7 @@ class Evaluator:
             "ledger": self.intake.run,
             "launching": self.launcher.run,
             "announcing": self._announcer.run,
+            "listening to the ledger": self._listen_to_ledger,
             "reporting what is held up": HeldUpWriter(self._ledger, self.health).run,
         }
 
@@ -194,6 +195,14 @@ class Evaluator:
             "asking for runs": self.run_watch.run,
             "notes of runs": self.notes.run,
         }
+
+    async def _listen_to_ledger(self) -> None:
+        async with self._ledger.commits() as commits:
+            self.health.up("listening to the ledger")
+            async for _ in commits:
+                self.launcher.wake()
+                self.clock.wake()
+                self._listeners.wake()
 
     async def _listen_for_updates(self) -> None:
         async with self._prefect.new_updates() as events:

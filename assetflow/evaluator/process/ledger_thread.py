@@ -7,8 +7,9 @@ ledger afterwards, where the launcher finds them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -27,6 +28,7 @@ from assetflow.evaluator.process.leadership import Leadership
 from assetflow.ledger import Holder, Ledger
 from assetflow.ledger.read.explanations import decision_explanation
 from assetflow.ledger.records import ConsumerRecord, DecisionRecord, MissedDeadlineRecord, TimerRecord
+from assetflow.ledger.sql.commits import CommitListener
 from assetflow.prefect_io.automation_text import automation_name
 from assetflow.prefect_io.deployments import Deployed
 from assetflow.prefect_io.ledger_variable import TAKEN_OVER
@@ -100,6 +102,15 @@ class LedgerThread:
 
     async def _in_thread(self, function: Callable[[], Any]) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+
+    @asynccontextmanager
+    async def commits(self) -> AsyncGenerator[AsyncIterator[None]]:
+        # Not in the ledger's thread: the listener has a connection of its own, and waits.
+        listener = await asyncio.to_thread(self.ledger.listen)
+        try:
+            yield _commits(listener)
+        finally:
+            await asyncio.to_thread(listener.close)
 
     # Recordings
 
@@ -269,6 +280,11 @@ class LedgerThread:
 
     def _automation_of(self, decision: DecisionRecord) -> Automation | None:
         return _automation(decision.automation_id, self._reader.consumers.named(decision.consumer_name))
+
+
+async def _commits(listener: CommitListener) -> AsyncIterator[None]:
+    while await asyncio.to_thread(listener.wait):
+        yield
 
 
 def _automation(number: UUID | None, consumer: ConsumerRecord | None) -> Automation | None:

@@ -126,7 +126,7 @@ class Launcher:
         await self._at_rest.wait()
 
     async def run(self) -> None:
-        """Launch decisions until cancelled. Read the ledger every 0.2 s, because other processes write to it too.
+        """Launch decisions until cancelled. Read the ledger at each wake-up, and every 0.2 s if nobody wakes it.
 
         Raises:
             LeaseLost, LedgerForeign: another evaluator has taken over.
