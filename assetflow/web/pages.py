@@ -12,14 +12,14 @@ from urllib.parse import quote, urlencode
 from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from assetflow.api.backend import Backend
 from assetflow.api.keys import NONE, Right
 from assetflow.core.explanation import source_of
-from assetflow.core.explanation.words import ago, at, count, iso
 from assetflow.core.redaction import redact
 from assetflow.core.visible import shown
+from assetflow.core.words import ago, at, count, iso
 from assetflow.errors import LedgerError
 from assetflow.ledger.read.feed import Position
 from assetflow.web.prefect_links import PrefectLinks
@@ -124,6 +124,7 @@ def _environment(backend: Backend) -> Environment:
         "iso": iso,
         "json": _json,
         "brief": _brief,
+        "code": _code,
         "address": address,
         "source": source_of,
     }
@@ -153,6 +154,15 @@ def _visible(value: object) -> object:
     if value is None:
         return ""
     return shown(value, keep="\n\t") if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _code(message: str) -> Markup:
+    """Return a message with the code in it as HTML: what stands between two backticks."""
+    parts = [escape(shown(part, keep="\n\t")) for part in message.split("`")]
+    if len(parts) % 2 == 0:
+        # A backtick without its partner is a character of the text.
+        parts[-2:] = [Markup("`").join(parts[-2:])]
+    return Markup().join(Markup("<code>{}</code>").format(part) if n % 2 else part for n, part in enumerate(parts))
 
 
 def _ago(moment: datetime, now: datetime) -> str:

@@ -145,5 +145,14 @@ def test_a_page_says_that_prefect_cannot_be_reached(make_site: MakeSite, ledger:
     assert "Trouble with times. something else" in page.text
 
 
+def test_a_command_in_a_banner_is_code(make_site: MakeSite) -> None:
+    told = {"times": "run `assetflow sync`, or ask <b>", "starting": "an odd ` and `<i>`"}
+    site = make_site(troubles=lambda: told)
+    answer = site.get("/troubles").text
+    assert "with <code>assetflow evaluator start</code>." in answer
+    assert "run <code>assetflow sync</code>, or ask &lt;b&gt;" in answer
+    assert "an odd <code> and </code>&lt;i&gt;`" in answer
+
+
 def test_troubles_are_those_of_the_ledger(ledger: Ledger) -> None:
     assert [each.title for each in troubles_of(Backend(ledger))] == [STOPPED.reason]
