@@ -300,7 +300,7 @@ class LedgerForeign(LedgerError):
 
 
 class EvaluatorRunning(LedgerError):
-    """Another evaluator works on this ledger."""
+    """Another evaluator is running on this ledger."""
 
     code = "evaluator-running"
 

@@ -28,7 +28,7 @@ from sqlalchemy.exc import OperationalError
 
 from assetflow.core.events import Recording
 from assetflow.evaluator.health import Health
-from assetflow.evaluator.incoming.intake import Intake
+from assetflow.evaluator.incoming.inbox import Inbox
 from assetflow.evaluator.process.ledger_thread import LedgerThread
 from assetflow.evaluator.process.service import freeze_garbage_collection
 from assetflow.ledger import Ledger
@@ -91,12 +91,12 @@ def _measure(place: str | Path, recordings: int, consumers: int, deploy: bool) -
 
 async def _seconds(thread: LedgerThread, recordings: Sequence[Recording]) -> tuple[float, float]:
     """Wall and CPU time until all are in the ledger."""
-    intake = Intake(thread, Health(), lambda: datetime.now(UTC), lambda: None, lambda: None)
-    working = asyncio.create_task(intake.run())
+    inbox = Inbox(thread, Health(), lambda: datetime.now(UTC), lambda: None, lambda: None)
+    working = asyncio.create_task(inbox.run())
     wall, cpu = time.perf_counter(), time.process_time()
     for recording in recordings:
-        intake.take(recording)
-    await intake.settled()
+        inbox.take(recording)
+    await inbox.settled()
     taken = time.perf_counter() - wall, time.process_time() - cpu
     working.cancel()
     return taken

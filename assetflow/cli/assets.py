@@ -12,8 +12,8 @@ from rich.text import Text
 from assetflow.cli.empty_lists import empty_message
 from assetflow.cli.output import lines, print_json, rows, show, table, text, time_cell
 from assetflow.core.condition_tree import Token
-from assetflow.core.explanation.words import iso
 from assetflow.core.redaction import redact
+from assetflow.core.words import iso
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import AssetRecord, DeclaredEdge
 

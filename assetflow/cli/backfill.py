@@ -13,8 +13,8 @@ from assetflow.cli.output import print_json, show, text
 from assetflow.cli.ranges import From, To, read_range
 from assetflow.cli.values import AtLeastOne
 from assetflow.core.consumers import Decision
-from assetflow.core.explanation.words import count, some
 from assetflow.core.visible import shown
+from assetflow.core.words import count, some
 from assetflow.errors import InvalidCall
 from assetflow.evaluator.liveness import downtime
 from assetflow.ledger.lease.standby import Evaluators

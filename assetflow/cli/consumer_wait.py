@@ -100,5 +100,6 @@ def _too_late(missing: Sequence[str], deployed: Mapping[UUID, Deployed], seconds
         )
     return TimedOut(
         f"after {seconds:g} s the ledger does not know yet: {listed}",
-        fix="Check that the evaluator runs (`assetflow evaluator start`); `assetflow sync` shows schedules it refuses",
+        fix="Check that an evaluator is running (`assetflow evaluator start`). "
+        "`assetflow sync` shows the schedules that it refuses",
     )

@@ -22,9 +22,9 @@ from assetflow.core.explanation import (
     ReceiptExplanation,
     summary_of,
 )
-from assetflow.core.explanation.words import at, count
 from assetflow.core.redaction import redacted
 from assetflow.core.visible import shown
+from assetflow.core.words import at, count
 
 # The columns that a line of a tree needs for its text. A tree that leaves less is printed as lines with their depth.
 _LEAST = 50

@@ -18,8 +18,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from assetflow.core.explanation.words import ago, iso
 from assetflow.core.visible import shown
+from assetflow.core.words import ago, iso
 
 # The width of a line in a pipe, where nothing has to fit on a screen.
 _ENDLESS = 100_000

@@ -14,7 +14,7 @@ from assetflow.cli.output import print_json, rows, show, table, text, time_cell
 from assetflow.cli.times import in_utc
 from assetflow.cli.user import this_user
 from assetflow.core.explanation import source_of
-from assetflow.core.explanation.words import count, iso
+from assetflow.core.words import count, iso
 from assetflow.errors import InvalidCall, places
 from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.queues import QueuedEvent

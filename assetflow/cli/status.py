@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from rich.text import Text
 
 from assetflow.cli.output import print_json, show, table, text
-from assetflow.core.explanation.words import ago, count, iso
 from assetflow.core.visible import shown
+from assetflow.core.words import ago, count, iso
 from assetflow.evaluator.process.status import InstallationStatus, installation_status
 from assetflow.ledger.read.reader import Reader
 

@@ -41,7 +41,7 @@ class Gate(NamedTuple):
     argument: GateArgument | None = None
 
     @property
-    def is_window(self) -> bool:
+    def is_time_gate(self) -> bool:
         """Return True if the gate looks at parts of the queued events, one stretch of time after the other."""
         return self.kind in ("within", "since")
 
@@ -102,26 +102,26 @@ class ConditionTree:
         return all(node.kind == "all" if isinstance(node, Gate) else node.token.kind == "uri" for node in self.postfix)
 
     @cached_property
-    def has_windows(self) -> bool:
+    def has_time_gates(self) -> bool:
         """Return True if the condition looks at when events were recorded. Contract 9.3, 9.4."""
-        return any(isinstance(node, Gate) and node.is_window for node in self.postfix)
+        return any(isinstance(node, Gate) and node.is_time_gate for node in self.postfix)
 
     @cached_property
-    def windows_around(self) -> tuple[tuple[Leaf, tuple[int, ...]], ...]:
-        """Return each leaf with the places in `postfix` of the windows that stand around it."""
+    def time_gates_around(self) -> tuple[tuple[Leaf, tuple[int, ...]], ...]:
+        """Return each leaf with the places in `postfix` of the time gates that stand around it."""
         found: list[tuple[Leaf, tuple[int, ...]]] = []
-        # The gates whose members come next, from the end: how many are missing, and the windows around each of them.
+        # The gates whose members come next, from the end: how many are missing, and the time gates around each of them.
         above: list[tuple[int, tuple[int, ...]]] = [(1, ())]
         for place in range(len(self.postfix) - 1, -1, -1):
             while above[-1][0] == 0:
                 above.pop()
-            missing, windows = above.pop()
-            above.append((missing - 1, windows))
+            missing, gates = above.pop()
+            above.append((missing - 1, gates))
             node = self.postfix[place]
             if isinstance(node, Gate):
-                above.append((node.arity, (*windows, place) if node.is_window else windows))
+                above.append((node.arity, (*gates, place) if node.is_time_gate else gates))
             else:
-                found.append((node, windows))
+                found.append((node, gates))
         found.reverse()
         return tuple(found)
 

@@ -1,7 +1,7 @@
 """Conditions over assets: what has to be updated before a flow runs.
 
-A condition is a tree. Its leaves are assets, references and aliases; its gates are AND, OR, quorum, counts and windows
-of time. `condition_tree` holds what is common to all of them, `condition_words` how they are written.
+A condition is a tree. Its leaves are assets, references and aliases; its gates are AND, OR, quorum, counts and time
+gates. `condition_tree` holds what is common to all of them, `condition_words` how they are written.
 """
 
 from __future__ import annotations

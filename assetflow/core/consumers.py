@@ -42,7 +42,7 @@ class Consumer:
         takes_nothing: it is paused and drops what comes meanwhile.
         decides: a pass may make a decision for it.
         is_partitioned: its schedule maps partition keys.
-        is_timed: its decisions depend on instants: it has windows, opening hours, an intake or a deadline (chapter 9).
+        is_timed: its decisions depend on instants (chapter 9): time gates, opening hours, an intake or a deadline.
         fewest: the number of assets of which events must be queued before its condition can hold.
     """
 

@@ -166,7 +166,7 @@ class ConsumerOptions:
         """Return True if decisions depend on when updates were recorded, or on the clock. Contract 9.6."""
         condition = self.schedule.condition
         return condition is not None and (
-            condition.has_windows
+            condition.has_time_gates
             or self.schedule.opening is not None
             or self.intake != Intake()
             or self.deadline is not None

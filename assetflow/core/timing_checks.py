@@ -1,4 +1,4 @@
-"""What intake, deadline and windows ask of the schedule that they belong to. Contract 9.5, 9.16."""
+"""What intake, deadline and time gates ask of the schedule that they belong to. Contract 9.5, 9.16."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ def check_timing(schedule: Schedule, intake: Intake, deadline: Deadline | None) 
     """Refuse options that a schedule cannot have.
 
     Raises:
-        InvalidSchedule: a window has no effect; a single update does not satisfy the condition whose queue `max_events`
-            splits; there is no schedule on assets; or a deadline at a time of day has no opening to count from.
+        InvalidSchedule: a time gate has no effect; a single update does not satisfy the condition whose queue
+            `max_events` splits; there is no schedule on assets; or a deadline at a time of day has no opening to count
+            from.
     """
     if schedule.condition is None:
         if intake != Intake() or deadline is not None:
@@ -31,7 +32,7 @@ def check_timing(schedule: Schedule, intake: Intake, deadline: Deadline | None) 
                 fix="Schedule the flow on assets, or leave the option out",
             )
         return
-    if schedule.condition.has_windows or intake.max_events is not None:
+    if schedule.condition.has_time_gates or intake.max_events is not None:
         _check_single_updates(schedule.condition, schedule.partitioning, intake)
     if deadline is not None and deadline.at is not None and (schedule.opening is None or schedule.is_partitioned):
         raise InvalidSchedule(
@@ -63,7 +64,7 @@ def _check_single_updates(condition: Condition, partitioning: Partitioning | Non
         start = len(values) - node.arity
         members = values[start:]
         del values[start:]
-        if node.is_window and members[0].suffices:
+        if node.is_time_gate and members[0].suffices:
             inner = from_postfix(condition.postfix[place - members[0].nodes : place]).describe()
             raise InvalidSchedule(
                 f"{node.kind} has no effect on {inner}: a single update satisfies it",
@@ -88,7 +89,7 @@ def _leaf(leaf: Leaf, partitioning: Partitioning | None) -> _Alone:
 
 def _gate(gate: Gate, members: Sequence[_Alone]) -> _Alone:
     leaves = frozenset[Token]().union(*(member.leaves for member in members))
-    if gate.is_window or (gate.kind == "times" and gate.argument == 1):
+    if gate.is_time_gate or (gate.kind == "times" and gate.argument == 1):
         return members[0]
     if gate.kind == "times":
         return _Alone(leaves, frozenset())

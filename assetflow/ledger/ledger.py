@@ -69,7 +69,7 @@ class Ledger(Store):
 
         Raises:
             LedgerVersion: a newer assetflow wrote the ledger, or, on Postgres, an older one.
-            EvaluatorRunning: the ledger needs an upgrade, and an evaluator works on it.
+            EvaluatorRunning: the ledger needs an upgrade, and an evaluator is running on it.
             LedgerError: the ledger cannot be opened, or is damaged.
             LedgerLocked: another process held the ledger for longer than the time limit.
         """

@@ -10,9 +10,9 @@ from uuid import UUID
 
 from assetflow.core.consumers import Consumer, Decision, DecisionKind, MissedDeadline, Receipt
 from assetflow.core.events import AssetEvent
-from assetflow.core.explanation.words import iso
 from assetflow.core.redaction import redact
 from assetflow.core.time.timers import Timer
+from assetflow.core.words import iso
 
 # The columns to sort by, each with whether it descends.
 Order = Sequence[tuple[str, bool]]

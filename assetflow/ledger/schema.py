@@ -32,7 +32,7 @@ def prepare(connection: Connection, *, place: str) -> None:
 
     Raises:
         LedgerVersion: the tables are newer than this program, or older and on Postgres.
-        EvaluatorRunning: the tables are older, and an evaluator works with them.
+        EvaluatorRunning: the tables are older, and an evaluator is running on them.
     """
     version = current_version(connection)
     if version != VERSION:
@@ -51,7 +51,7 @@ def upgrade(connection: Connection, *, place: str) -> str | None:
 
     Raises:
         LedgerVersion: a newer program wrote them.
-        EvaluatorRunning: an evaluator works with them.
+        EvaluatorRunning: an evaluator is running on them.
     """
     if connection.dialect.name == "postgresql":
         # On SQLite, the second one has waited when its transaction began.
@@ -117,7 +117,7 @@ def _refuse_while_evaluated(connection: Connection, place: str) -> None:
     held = lease.read_lease(connection)
     if held is not None and lease.is_held(connection, held, lease.clock(connection), gethostname()):
         raise EvaluatorRunning(
-            f"the ledger cannot be upgraded while an evaluator works on it: {lease.told(held)}",
+            f"the ledger cannot be upgraded while an evaluator is running on it: {lease.told(held)}",
             where=place,
             fix=_UPGRADE,
         )

@@ -74,7 +74,7 @@ def upgrade(url_or_path: str | Path | None = None, *, now: datetime | None = Non
 
     Raises:
         LedgerVersion: a newer program wrote them.
-        EvaluatorRunning: an evaluator works with them.
+        EvaluatorRunning: an evaluator is running on them.
         LedgerError: they cannot be changed.
     """
     url = ledger_url(url_or_path if url_or_path is not None else default_place())

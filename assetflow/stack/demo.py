@@ -145,7 +145,7 @@ def _missing(runs: Sequence[FlowRun], calls: PrefectCalls, reader: Reader) -> st
     if going := sum(not run.has_ended for run in runs):
         return f"{going} of {len(runs)} runs had not ended"
     if unrecorded := len(calls.recordings() - {recording.id for recording in reader.events.recordings()}):
-        return f"the recordings of {unrecorded} tasks were not in the ledger; check that the evaluator runs"
+        return f"the recordings of {unrecorded} tasks were not in the ledger; check that the evaluator is running"
     if undelivered := len(reader.decisions.waiting()):
         return f"{undelivered} decisions had no run"
     return ""

@@ -174,8 +174,8 @@ class Harness:
         )
 
         async def record(evaluator: Evaluator) -> None:
-            evaluator.intake.take(Recording(event.id, (event,)))
-            await evaluator.intake.settled()
+            evaluator.inbox.take(Recording(event.id, (event,)))
+            await evaluator.inbox.settled()
 
         self._call(record, f"for the update of {asset.uri} to be recorded")
         return event

@@ -1,4 +1,4 @@
-"""The partition map of an asset: a cell for each key of a window, and a bar for the whole range of keys."""
+"""The partition map of an asset: a cell for each key of a section, and a bar for the whole range of keys."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from assetflow.core.partitions.ranges import KeySeries
 CellState = Literal["done", "gap", "due", "soon"]
 SliceState = Literal["all", "some", "none"]
 
-# The length of the window for each kind of key: about what fits on a screen.
-_WINDOWS = {
+# The length of the section for each kind of key: about what fits on a screen.
+_SECTIONS = {
     "hour": timedelta(days=14),
     "day": timedelta(days=183),
     "week": timedelta(days=366 * 3),
@@ -121,15 +121,15 @@ def calendar_of(series: KeySeries, known: KnownKeys, now: datetime, at: datetime
     kind, start_of = series.writer.kind, series.writer.start_of
     first, last = _read(series, known.first), _read(series, known.last)
     at = last if at is None else min(max(at, first), last)
-    start, end = _window(_WINDOWS[kind], start_of(first), last + timedelta(microseconds=1), at)
+    start, end = _section(_SECTIONS[kind], start_of(first), last + timedelta(microseconds=1), at)
     wanted = series.between(start_of(start), end)
     there = known.updated_among(wanted)
     current = start_of(now.astimezone(ZoneInfo(series.writer.timezone)).replace(tzinfo=None))
     cells = {
         begin: Cell(key, _label(kind, begin), _state(key in there, begin, current)) for key, begin in wanted.items()
     }
-    earlier = at - _WINDOWS[kind] if start > start_of(first) else None
-    later = at + _WINDOWS[kind] if end <= last else None
+    earlier = at - _SECTIONS[kind] if start > start_of(first) else None
+    later = at + _SECTIONS[kind] if end <= last else None
     return Calendar(
         kind=kind,
         words=series.describe(),
@@ -149,8 +149,8 @@ def _read(series: KeySeries, key: str) -> datetime:
     return datetime.strptime(key, series.writer.output_format)  # noqa: DTZ007 (a wall time)
 
 
-def _window(size: timedelta, first: datetime, end: datetime, at: datetime) -> tuple[datetime, datetime]:
-    """Return the start and the end of a window around `at`, kept within the range."""
+def _section(size: timedelta, first: datetime, end: datetime, at: datetime) -> tuple[datetime, datetime]:
+    """Return the start and the end of a section around `at`, kept within the range."""
     start = max(min(at - size / 2, end - size), first) if end - first > size else first
     return start, min(start + size, end)
 

@@ -144,7 +144,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: AtLeast(3, A, B), "has 2 members"),
     # `times` on a combination
     (lambda: any_asset.times(2), "one asset, reference or alias, not of a AND b"),
-    # a window without effect
+    # a time gate without effect
     (refused(schedule=A.within(HOUR)), "within has no effect on a: a single update"),
     (refused(schedule=(A | B).since("@daily")), "since has no effect on a OR b: a single update"),
     (refused(schedule=[A, (B & B).within(HOUR)]), "within has no effect on b AND b: a single update"),

@@ -15,10 +15,10 @@ from assetflow.core.assets import Asset
 from assetflow.core.conditions import AssetAll, AssetAny, BooleanCondition
 from assetflow.core.consumers import Consumer
 from assetflow.core.explanation import ConsumerFacts, explain_consumer
-from assetflow.core.explanation.words import ago
 from assetflow.core.schedule_values import to_schedule
 from assetflow.core.schedules import ConsumerOptions
 from assetflow.core.visible import shown
+from assetflow.core.words import ago
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
 from tests.cli.shop import NOON, deploy, event_id, update

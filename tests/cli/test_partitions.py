@@ -31,7 +31,7 @@ def runs_end(ledger: Ledger, state: str = "Completed") -> list[str | None]:
 
 @pytest.fixture
 def evaluated(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[list[str | None]]]:
-    """Let each wait of a backfill be the moment in which an evaluator works; the keys that ran together, in turn."""
+    """Let each wait of a backfill be the moment in which an evaluator runs; the keys that ran together, in turn."""
 
     def begin(state: str = "Completed", stop_after: int = 1_000) -> list[list[str | None]]:
         steps: list[list[str | None]] = []

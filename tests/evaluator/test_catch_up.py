@@ -16,7 +16,7 @@ from assetflow.errors import PrefectUnreachable
 from assetflow.evaluator.health import Health, logger
 from assetflow.evaluator.incoming import catch_up
 from assetflow.evaluator.incoming.catch_up import UPDATES, CatchUp, Sweeps
-from assetflow.evaluator.incoming.intake import Intake
+from assetflow.evaluator.incoming.inbox import Inbox
 from assetflow.evaluator.incoming.late_events import LateEvents
 from assetflow.evaluator.incoming.log_reading import logged_progress
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
@@ -29,12 +29,12 @@ class Reading:
         self.logs = FakeLogs()
         self.clock = Clock()
         self.clock.pass_(hours=1)
-        self.intake = Intake(self.ledger, Health(), self.clock, lambda: None, lambda: None)
+        self.inbox = Inbox(self.ledger, Health(), self.clock, lambda: None, lambda: None)
         self.catch_up = self.new_catch_up()
 
     def new_catch_up(self, floor: datetime = START, sweeps: Sweeps | None = None) -> CatchUp:
         sweeps = sweeps or Sweeps(every=timedelta(days=1))
-        return CatchUp(self.logs, self.logs, self.intake, self.ledger, Health(), self.clock, floor, sweeps)
+        return CatchUp(self.logs, self.logs, self.inbox, self.ledger, Health(), self.clock, floor, sweeps)
 
     def left(self, of: Recording, minutes: float, *, artifact: bool = True, events: bool = True) -> None:
         """Add a recording that a task wrote so many minutes after the ledger was created."""
@@ -59,7 +59,7 @@ class Reading:
 @pytest.fixture
 async def reading() -> AsyncIterator[Reading]:
     reading = Reading()
-    task = asyncio.create_task(reading.intake.run())
+    task = asyncio.create_task(reading.inbox.run())
     yield reading
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -83,7 +83,7 @@ async def test_a_recording_is_complete_from_its_artifact_alone_and_from_its_even
 async def test_updates_from_before_the_ledger_are_not_recorded(reading: Reading) -> None:
     reading.left(recording("old"), -1)
     reading.posted("older", -2)
-    await reading.catch_up.whole_window()
+    await reading.catch_up.full_sweep()
     assert reading.ledger.uris == []
 
 
@@ -208,7 +208,7 @@ async def test_a_long_backlog_is_handed_over_in_slices(reading: Reading, monkeyp
     reading.logs.breaks_after = 42
     with pytest.raises(PrefectUnreachable):
         await reading.catch_up.start()
-    await reading.intake.settled()
+    await reading.inbox.settled()
     assert reading.ledger.uris == [f"a{number}" for number in range(42)]
     assert max(len(batch) for batch in reading.ledger.batches) <= 10
     assert reading.ledger.cursors["events"] == START + timedelta(minutes=39)

@@ -14,7 +14,7 @@ from assetflow.evaluator.process import leadership
 from assetflow.evaluator.process.leadership import Leadership
 from assetflow.ledger import Holder
 
-HELD = EvaluatorRunning("another evaluator works on this ledger: process 7 on there")
+HELD = EvaluatorRunning("another evaluator is running on this ledger: process 7 on there")
 AWAY = LedgerError("the database does not answer")
 
 

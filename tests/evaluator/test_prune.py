@@ -15,7 +15,7 @@ from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.errors import InvalidCall
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.incoming.catch_up import CatchUp
-from assetflow.evaluator.incoming.intake import Intake
+from assetflow.evaluator.incoming.inbox import Inbox
 from assetflow.evaluator.process import composition, prune
 from assetflow.evaluator.process.ledger_thread import LedgerThread
 from assetflow.ledger import Ledger
@@ -57,11 +57,11 @@ async def test_the_sweep_after_a_prune_brings_no_removed_update(tmp_path: Path, 
         left = ledger.reader.events.count()
     async with LedgerThread(tmp_path / "ledger.db") as thread:
         health = Health()
-        intake = Intake(thread, health, lambda: NOW, lambda: None, lambda: None)
-        writing = asyncio.create_task(intake.run())
-        catch_up = CatchUp(logs, logs, intake, thread, health, lambda: NOW, START)
+        inbox = Inbox(thread, health, lambda: NOW, lambda: None, lambda: None)
+        writing = asyncio.create_task(inbox.run())
+        catch_up = CatchUp(logs, logs, inbox, thread, health, lambda: NOW, START)
         await catch_up.start()
-        await catch_up.whole_window()
+        await catch_up.full_sweep()
         writing.cancel()
         await asyncio.gather(writing, return_exceptions=True)
         assert thread.ledger.reader.events.count() == left

@@ -130,7 +130,7 @@ def test_a_backlog_of_5000_events_is_worked_off_in_order(world: World, judged: J
 
 
 def test_clocks_of_producers_differ_by_five_minutes(world: World, judged: Judged) -> None:
-    """Heard at once; not heard, they are found by the sweep over the whole window at the next start."""
+    """Heard at once; not heard, they are found by the full sweep at the next start."""
     a, b = world.uri("a"), world.uri("b")
     world.deploy("both", Asset(a) & Asset(b))
     world.start()
@@ -251,7 +251,7 @@ def test_two_evaluators_and_two_ledgers_on_one_prefect(
     world.until(lambda: len(world.recorded()) == 20, 60)
     os.kill(first.pid, 18)
     assert first.wait(60) == 2
-    assert "another evaluator works on this ledger" in world.log
+    assert "another evaluator is running on this ledger" in world.log
     assert second.poll() is None
     world.settle()
     assert judged(world).runs == 20

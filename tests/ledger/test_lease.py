@@ -1,4 +1,4 @@
-"""The lease: one evaluator works at a time."""
+"""The lease: one evaluator runs at a time."""
 
 from __future__ import annotations
 

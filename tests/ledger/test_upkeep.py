@@ -1,4 +1,4 @@
-"""Upgrades happen completely or not at all, one after the other, and never while an evaluator works; and checks."""
+"""Upgrades happen completely or not at all, one after the other, never while an evaluator is running; and checks."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from assetflow.core.time.timetables import CronPartitionTimetable, CronTriggerTi
 from assetflow.core.timing import Intake, Opening, make_deadline
 from assetflow.errors import InvalidSchedule
 from tests.properties.scenarios import expressions
-from tests.properties.test_windows import conditions as timed_conditions
+from tests.properties.test_time_gates import conditions as timed_conditions
 
 conditions = expressions.map(lambda written: read_condition(written, "")())
 mappers = st.sampled_from([IdentityMapper(), FixedKeyMapper("k"), StartOfDayMapper(timezone="Asia/Tokyo")])

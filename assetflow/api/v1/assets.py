@@ -12,9 +12,9 @@ from assetflow.api.params import NamedAsset
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.own import AssetOut, AssetsPage, GraphOut, NameOut
-from assetflow.core.explanation.words import iso
 from assetflow.core.lineage import DATA, SCHEDULING, EdgeKind, Node, neighbourhood
 from assetflow.core.redaction import redact
+from assetflow.core.words import iso
 from assetflow.errors import InvalidCall, UnknownAsset
 from assetflow.ledger.read.assets import AssetFilter, AssetUsers, ListedAsset
 from assetflow.ledger.read.reader import Reader

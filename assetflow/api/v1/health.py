@@ -8,7 +8,7 @@ from assetflow.api.backend import TheBackend, TheReader
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.own import HealthOut, LedgerOut, ReadyOut
-from assetflow.core.explanation.words import iso
+from assetflow.core.words import iso
 from assetflow.evaluator.liveness import downtime
 from assetflow.evaluator.process.held_up import held_up
 from assetflow.ledger.lease.lease import Lease

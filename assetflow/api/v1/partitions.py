@@ -12,7 +12,7 @@ from assetflow.api.params import NamedAsset
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.own import PartitionsPage
-from assetflow.core.explanation.words import iso
+from assetflow.core.words import iso
 from assetflow.operations.lookup import find_uri
 
 router = APIRouter(tags=["assets"], route_class=EtagRoute)

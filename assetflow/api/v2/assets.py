@@ -21,8 +21,8 @@ from assetflow.api.v2.airflow_terms import (
     page_size,
 )
 from assetflow.api.v2.params import AssetId, Limit, Offset, OrderBy, Pattern, Prefix
-from assetflow.core.explanation.words import iso
 from assetflow.core.redaction import redact
+from assetflow.core.words import iso
 from assetflow.ledger.read.assets import AssetFilter, AssetUsers, ListedAsset
 
 router = APIRouter(tags=["Airflow: assets"], route_class=EtagRoute)

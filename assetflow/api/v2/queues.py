@@ -17,7 +17,7 @@ from assetflow.api.paging import Moment
 from assetflow.api.responses import Json
 from assetflow.api.v2.airflow_terms import consumer_of, dag_id
 from assetflow.api.v2.params import DagId
-from assetflow.core.explanation.words import iso
+from assetflow.core.words import iso
 from assetflow.errors import UnknownEvent
 from assetflow.ledger.read.queues import QueuedAsset
 from assetflow.ledger.read.reader import Reader

@@ -17,11 +17,11 @@ from assetflow.core.conditions import Leaf
 from assetflow.core.events import AssetEvent
 from assetflow.core.explanation.facts import Names, QueuedEvents, first_prefix, pending_of
 from assetflow.core.explanation.pending_keys import RollupKeys, rollup_keys
-from assetflow.core.explanation.words import at, count, iso, since, some
 from assetflow.core.partitions import RollupMapper
 from assetflow.core.rules.evaluation import is_complete
-from assetflow.core.rules.windows import Reach, in_order
+from assetflow.core.rules.time_gates import Reach, in_order
 from assetflow.core.schedules import Schedule
+from assetflow.core.words import at, count, iso, since, some
 
 RowKind = GateKind | Literal["asset", "name", "alias"]
 RowState = Literal["satisfied", "waiting", "never"]
@@ -100,7 +100,7 @@ def condition_rows(
     if schedule.condition is None:
         return ()
     leaves = _Leaves(schedule, queue, names, waiting_since)
-    windows = _windows(schedule, queue, names)
+    time_gates = _time_gates(schedule, queue, names)
     nodes: list[_Found] = []
     waiting: list[int] = []
     for place, node in enumerate(schedule.condition.postfix):
@@ -108,7 +108,7 @@ def condition_rows(
             start = len(waiting) - node.arity
             children = tuple(waiting[start:])
             del waiting[start:]
-            row = _gate(node, [nodes[child].row for child in children], waiting_since, windows.get(place))
+            row = _gate(node, [nodes[child].row for child in children], waiting_since, time_gates.get(place))
             nodes.append(_Found(row, children))
         else:
             nodes.append(_Found(leaves.row(node)))
@@ -134,21 +134,21 @@ def _at_depth(row: ConditionRow, depth: int) -> ConditionRow:
     return copy
 
 
-def _windows(schedule: Schedule, queue: QueuedEvents, names: Names) -> Mapping[int, bool]:
-    """Return for the place of each window in postfix order whether it holds."""
-    if schedule.condition is None or not schedule.condition.has_windows:
+def _time_gates(schedule: Schedule, queue: QueuedEvents, names: Names) -> Mapping[int, bool]:
+    """Return for the place of each time gate in postfix order whether it holds."""
+    if schedule.condition is None or not schedule.condition.has_time_gates:
         return {}
-    return Reach(schedule, queue.target_key, in_order(queue.events), names.tokens_of).windows
+    return Reach(schedule, queue.target_key, in_order(queue.events), names.tokens_of).time_gates
 
 
 def _gate(
-    gate: Gate, members: Sequence[ConditionRow], waiting_since: datetime | None, window: bool | None
+    gate: Gate, members: Sequence[ConditionRow], waiting_since: datetime | None, time_gate: bool | None
 ) -> ConditionRow:
     satisfied = [row for row in members if row.state == "satisfied"]
     never = [row for row in members if row.state == "never"]
     held = [row.since for row in satisfied if row.since is not None]
-    if window is not None:
-        needed, label, holds, moment = 1, join_gate(gate, ["these"]), window, None
+    if time_gate is not None:
+        needed, label, holds, moment = 1, join_gate(gate, ["these"]), time_gate, None
     elif gate.kind == "times":
         needed, label, moment = 1, join_gate(gate, ["this"]), None
         holds = bool(satisfied) and members[0].queued >= cast("int", gate.argument)
@@ -178,7 +178,7 @@ def _gate_words(gate: Gate, state: RowState, members: Sequence[ConditionRow], mo
         return "an empty list: true by itself, but an update has to come" if gate.kind == "all" else "nothing: never"
     if gate.kind == "times":
         of = f"{members[0].queued} of {gate.argument} updates"
-    elif gate.is_window:
+    elif gate.is_time_gate:
         together = "of each other" if gate.kind == "within" else "of one period"
         of = f"updates {together} satisfy it" if state == "satisfied" else f"no updates {together} satisfy it yet"
     else:

@@ -12,7 +12,7 @@ from assetflow.core.explanation.decisions import DecisionExplanation, explain_de
 from assetflow.core.explanation.facts import ConsumerFacts, QueuedEvents
 from assetflow.core.explanation.partitions import PartitionExplanation, explain_partition
 from assetflow.core.explanation.waiting import Waiting
-from assetflow.core.explanation.words import SHOWN, at, count, iso, joined, since, some
+from assetflow.core.words import SHOWN, at, count, iso, joined, since, some
 
 ConsumerState = Literal["waiting", "ready", "running", "paused", "held", "never", "time only", "removed"]
 

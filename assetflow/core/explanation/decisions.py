@@ -10,10 +10,10 @@ from assetflow.core.consumers import Decision
 from assetflow.core.events import AssetEvent
 from assetflow.core.explanation.events import summary_of
 from assetflow.core.explanation.facts import DecisionFacts, Names, NotStarted, RunFacts, first_prefix, pending_of
-from assetflow.core.explanation.words import at, count, iso
 from assetflow.core.rules.evaluation import evaluate
-from assetflow.core.rules.windows import Reach, in_order
+from assetflow.core.rules.time_gates import Reach, in_order
 from assetflow.core.schedules import Schedule
+from assetflow.core.words import at, count, iso
 
 # The JSON of a decision has at most this number of its events.
 MOST_EVENTS = 1_000
@@ -101,7 +101,7 @@ def explain_decision(facts: DecisionFacts, schedule: Schedule | None, names: Nam
 
 def completing_event(decision: Decision, schedule: Schedule, names: Names) -> AssetEvent | None:
     """Return the consumed event with which the condition first held, or `None`."""
-    if schedule.condition is not None and schedule.condition.has_windows:
+    if schedule.condition is not None and schedule.condition.has_time_gates:
         return Reach(schedule, decision.target_key, in_order(decision.events), names.tokens_of).completing
 
     def holds(events: Sequence[AssetEvent]) -> bool:

@@ -10,8 +10,8 @@ from assetflow.core.codec.events import event_to_json
 from assetflow.core.consumers import Receipt
 from assetflow.core.events import AssetEvent, Origin
 from assetflow.core.explanation.facts import DecisionFacts
-from assetflow.core.explanation.words import at, iso
 from assetflow.core.redaction import redacted
+from assetflow.core.words import at, iso
 
 
 @dataclass(frozen=True)

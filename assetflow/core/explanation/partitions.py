@@ -8,8 +8,8 @@ from datetime import datetime
 from assetflow.core.explanation.conditions import ConditionRow, condition_rows
 from assetflow.core.explanation.events import EventSummary, summary_of
 from assetflow.core.explanation.facts import Names, QueuedEvents
-from assetflow.core.explanation.words import at, count, iso
 from assetflow.core.schedules import Schedule
+from assetflow.core.words import at, count, iso
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from datetime import datetime
 
 from assetflow.core.consumers import Consumer
 from assetflow.core.events import AssetEvent
-from assetflow.core.explanation.words import at, count, iso
 from assetflow.core.rules.deadlines import next_deadline
 from assetflow.core.rules.state import State
 from assetflow.core.rules.waits import Reason, TimedQueue, Waits
+from assetflow.core.words import at, count, iso
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Waiting:
     def notes(self) -> list[str]:
         """Sentences about what expires, and about the next deadline."""
         found = [
-            f"The update {event.id} of {event.uri} expires at {at(moment)}, unless its window holds by then."
+            f"The update {event.id} of {event.uri} expires at {at(moment)}, unless its time gate holds by then."
             for event, moment in self.expires[:5]
         ]
         if self.deadline is not None:

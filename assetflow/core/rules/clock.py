@@ -16,8 +16,8 @@ from assetflow.core.consumers import Consumer, Decision, decision_id
 from assetflow.core.rules import deadlines, opening_hours
 from assetflow.core.rules.state import QueueKey, State
 from assetflow.core.rules.state.events import place_in_ledger
+from assetflow.core.rules.time_gates import instant_of
 from assetflow.core.rules.waits import TimedQueue
-from assetflow.core.rules.windows import instant_of
 
 _INSTANT = timedelta(microseconds=1)
 

@@ -17,7 +17,7 @@ TokensOf = Callable[[str], frozenset[Token]]
 
 
 def holds(condition: Condition, facts: Mapping[Token, int]) -> bool:
-    """Return True if a condition without windows holds. AND of nothing is true, OR of nothing is false.
+    """Return True if a condition without time gates holds. AND of nothing is true, OR of nothing is false.
 
     Parameters:
         facts: how many queued events match each token; tokens without any may be left out.

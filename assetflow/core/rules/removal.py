@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from assetflow.core.consumers import Consumer
-from assetflow.core.explanation.words import some
+from assetflow.core.words import some
 from assetflow.errors import InvalidCall
 
 

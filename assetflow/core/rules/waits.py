@@ -11,7 +11,7 @@ from assetflow.core.consumers import Consumer, Receipt, ReceiptStatus
 from assetflow.core.events import AssetEvent
 from assetflow.core.rules.state import State
 from assetflow.core.rules.state.events import place_in_ledger
-from assetflow.core.rules.windows import Reach, in_order, instant_of
+from assetflow.core.rules.time_gates import Reach, in_order, instant_of
 
 Reason = Literal["resume", "update", "opening", "condition", "run", "cooldown", "quiet", "more", "at_latest"]
 
@@ -114,7 +114,7 @@ class TimedQueue:
             margin: how long after the end of a span an event is too old for it.
         """
         condition = self.consumer.schedule.condition
-        if condition is None or not condition.has_windows:
+        if condition is None or not condition.has_time_gates:
             return
         for event in self.events:
             lost = list(self.reach.too_old(event, margin))

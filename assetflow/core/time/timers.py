@@ -1,7 +1,7 @@
 """Which times of a consumer's timetable get a run (contract 6.1).
 
 The simulator and the evaluator keep a `Timer` for each consumer with a timetable. The simulator runs the times that
-have passed. The evaluator schedules runs in advance, so that they start on time even while no evaluator works.
+have passed. The evaluator schedules runs in advance, so that they start on time even while no evaluator is running.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from assetflow.core.time.timetables import Tick, Timetable
 
 _NAMESPACE = UUID("b7d2f0c4-52a1-5c1e-8c57-0d4f6a1e9b30")
 _INSTANT = timedelta(microseconds=1)
-_FIRST_WINDOW = timedelta(days=1)
-_LONGEST_WINDOW = timedelta(days=64)
+_FIRST_STRETCH = timedelta(days=1)
+_LONGEST_STRETCH = timedelta(days=64)
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def plan(timer: Timer, now: datetime, lead: Lead, limit: int = 100) -> Plan:
     if timer.rests:
         return Plan((), None)
     ticks: list[Tick] = []
-    again = now + _FIRST_WINDOW
+    again = now + _FIRST_STRETCH
     ahead = 0
     for tick in ticks_between(timer.timetable, min(timer.after, now), now + lead.horizon):
         if tick.time > now:
@@ -141,11 +141,11 @@ def ticks_between(timetable: Timetable, after: datetime, until: datetime) -> Ite
 
     A timetable may compute all times of a span at once, so it is asked for one short span after the other.
     """
-    window = _FIRST_WINDOW
+    stretch = _FIRST_STRETCH
     while after < until:
-        end = min(after + window, until)
+        end = min(after + stretch, until)
         yield from timetable.ticks_between(after, end)
-        after, window = end, min(window * 4, _LONGEST_WINDOW)
+        after, stretch = end, min(stretch * 4, _LONGEST_STRETCH)
 
 
 def tick_id(deployment_id: UUID, time: datetime) -> UUID:

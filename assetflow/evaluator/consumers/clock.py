@@ -1,4 +1,4 @@
-"""Let time act on timed consumers: windows, opening hours, waits and deadlines. Contract 9.6.
+"""Let time act on timed consumers: time gates, opening hours, waits and deadlines. Contract 9.6.
 
 An instant is decided when Prefect's logs are read to some time after it, so that every update that became durable by
 then counts. While Prefect does not answer, no instant is decided. After a downtime, all instants are decided in order,

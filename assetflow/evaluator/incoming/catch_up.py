@@ -1,8 +1,8 @@
 """Read Prefect's logs for updates that the websocket did not bring, with an overlap so that none is missed.
 
 There are three sweeps: a short one every few seconds, a wide one every minute (the clocks of producers differ, and
-Prefect stores events late), and one over the whole window after the start. Reading an event again costs little (see
-`intake`). `late_events` finds events that Prefect stores even later, by counting.
+Prefect stores events late), and a full one of seven days after the start. Reading an event again costs little (see
+`inbox`). `late_events` finds events that Prefect stores even later, by counting.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from assetflow.evaluator.health import Health, heard, logger
-from assetflow.evaluator.incoming.intake import Intake
+from assetflow.evaluator.incoming.inbox import Inbox
 from assetflow.evaluator.incoming.late_events import LateEvents
 from assetflow.evaluator.incoming.log_reading import Entry, logged_progress, merge
 from assetflow.evaluator.ports import EvaluatorLedger, RecordingLog, UpdateLog
@@ -35,7 +35,7 @@ class Sweeps:
         every: the time between two short sweeps.
         overlap: how far a short sweep reads back behind the last one.
         wide_every, wide_overlap: the same for the wide sweep.
-        window: how far back the sweep after the start reads; Prefect keeps events for seven days.
+        full_overlap: how far back the full sweep after the start reads; Prefect keeps events for seven days.
         save_every: how far the cursors may advance before they are saved in the ledger.
         late_every: the time between two looks for events that were stored late.
     """
@@ -44,7 +44,7 @@ class Sweeps:
     overlap: timedelta = timedelta(seconds=30)
     wide_every: timedelta = timedelta(seconds=60)
     wide_overlap: timedelta = timedelta(minutes=15)
-    window: timedelta = timedelta(days=7)
+    full_overlap: timedelta = timedelta(days=7)
     save_every: timedelta = timedelta(seconds=10)
     late_every: timedelta = timedelta(seconds=60)
 
@@ -60,7 +60,7 @@ class CatchUp:
         self,
         artifacts: RecordingLog,
         events: UpdateLog,
-        intake: Intake,
+        inbox: Inbox,
         ledger: EvaluatorLedger,
         health: Health,
         now: Callable[[], datetime],
@@ -69,7 +69,7 @@ class CatchUp:
     ) -> None:
         self._artifacts = artifacts
         self._events = events
-        self._intake = intake
+        self._inbox = inbox
         self._ledger = ledger
         self._health = health
         self._now = now
@@ -80,7 +80,7 @@ class CatchUp:
         self._artifacts_read = floor
         self._events_read = floor
         self._saved = floor
-        self._whole_window_read = False
+        self._full_sweep_done = False
         # When the last sweep began that has read to its end: everything that was stored until then is recorded.
         self.read_until: datetime | None = None
 
@@ -98,13 +98,13 @@ class CatchUp:
         self._events_read = self._saved = await self._ledger.cursor("events") or self._floor
         await self.sweep(self._sweeps.overlap)
 
-    async def whole_window(self) -> None:
+    async def full_sweep(self) -> None:
         """Sweep once over everything that Prefect still has, back to the beginning of the ledger.
 
         Raises:
             PrefectUnreachable, PrefectRefused, LedgerError
         """
-        await self.sweep(self._sweeps.window)
+        await self.sweep(self._sweeps.full_overlap)
 
     async def run(self) -> None:
         """Sweep until cancelled.
@@ -125,17 +125,17 @@ class CatchUp:
             await heard(self._wanted, self._sweeps.every.total_seconds())
 
     async def run_older(self) -> None:
-        """Read the whole window once, and then the events that Prefect stores in it late, until cancelled.
+        """Do the full sweep once, and then read the events that Prefect stores late, until cancelled.
 
         Raises:
             PrefectUnreachable, PrefectRefused, LedgerError: call it again.
         """
-        if not self._whole_window_read:
-            # Count first, so that events that are stored while the window is read are read again.
-            await self._late.look(*self._late_window())
-            await self.whole_window()
+        if not self._full_sweep_done:
+            # Count first, so that events that are stored during the full sweep are read again.
+            await self._late.look(*self._late_stretch())
+            await self.full_sweep()
             self._late.mark_read()
-            self._whole_window_read = True
+            self._full_sweep_done = True
         while True:
             self._health.up(OLDER)
             await asyncio.sleep(self._late.pause(self._sweeps.late_every.total_seconds()))
@@ -147,12 +147,12 @@ class CatchUp:
         Raises:
             PrefectUnreachable, PrefectRefused, LedgerError
         """
-        for since, until in await self._late.look(*self._late_window()):
+        for since, until in await self._late.look(*self._late_stretch()):
             await self._take(self._events_between(max(since, self._floor), until))
         self._late.mark_read()
 
     async def sweep(self, overlap: timedelta) -> None:
-        """Read both logs, from the last sweep minus `overlap`, and hand their entries to the intake, oldest first.
+        """Read both logs, from the last sweep minus `overlap`, and hand their entries to the inbox, oldest first.
 
         Artifacts are ordered by their creation, events by the time when they occurred. The next slice is read when the
         last one is in the ledger and the cursors are behind it. So a long backlog takes little memory, and the sweep
@@ -169,9 +169,9 @@ class CatchUp:
             self._events_between(self._back(self._events_read, overlap), started + AHEAD),
         )
         await self._take(entries, partial(self._reached, until=started))
-        self._intake.looked(started)
+        self._inbox.looked(started)
         self.read_until = started if self.read_until is None else max(self.read_until, started)
-        # The sweep over the whole window runs beside short ones, which may have read further.
+        # The full sweep runs beside short ones, which may have read further.
         self._artifacts_read = max(self._artifacts_read, *newest)
         self._events_read = max(self._events_read, started)
         await self._save()
@@ -179,7 +179,7 @@ class CatchUp:
     async def _take(
         self, entries: AsyncIterator[Entry], reached: Callable[[datetime], Awaitable[None]] | None = None
     ) -> None:
-        """Hand the entries to the intake, and return when all of them are in the ledger.
+        """Hand the entries to the inbox, and return when all of them are in the ledger.
 
         Args:
             reached: called after each slice with the time of its last entry.
@@ -189,19 +189,19 @@ class CatchUp:
                 hand_over()
                 progress.advance(moment)
                 if progress.read % SLICE == 0:
-                    await self._intake.settled()
+                    await self._inbox.settled()
                     if reached is not None:
                         await reached(moment)
-            await self._intake.settled()
+            await self._inbox.settled()
 
     async def _artifacts_since(self, since: datetime, newest: list[datetime]) -> AsyncIterator[Entry]:
         async for artifact in self._artifacts.updates_since(since):
             newest.append(max(newest.pop(), created(artifact)))
-            yield created(artifact), partial(self._intake.take_artifact, artifact)
+            yield created(artifact), partial(self._inbox.take_artifact, artifact)
 
     async def _events_between(self, since: datetime, until: datetime) -> AsyncIterator[Entry]:
         async for event in self._events.between(since, until, UPDATES):
-            yield datetime.fromisoformat(event["occurred"]), partial(self._intake.take_event, event)
+            yield datetime.fromisoformat(event["occurred"]), partial(self._inbox.take_event, event)
 
     async def _reached(self, moment: datetime, until: datetime) -> None:
         self._artifacts_read = max(self._artifacts_read, min(moment, until))
@@ -214,9 +214,9 @@ class CatchUp:
         self._artifacts_read = min(self._artifacts_read, now)
         self._events_read = min(self._events_read, now)
 
-    def _late_window(self) -> tuple[datetime, datetime]:
+    def _late_stretch(self) -> tuple[datetime, datetime]:
         now = self._now()
-        return self._back(now, self._sweeps.window), now
+        return self._back(now, self._sweeps.full_overlap), now
 
     def _back(self, moment: datetime, overlap: timedelta) -> datetime:
         return max(self._floor, moment - overlap)

@@ -11,7 +11,7 @@ from logging import Logger
 
 LOG_EVERY = 10.0
 
-# The time of an entry, and the function that hands it over to the intake.
+# The time of an entry, and the function that hands it over to the inbox.
 Entry = tuple[datetime, Callable[[], None]]
 
 

@@ -16,7 +16,7 @@ MOST = 50_000
 class Seen:
     """The latest ids, each with the hashes of the contents that came under it.
 
-    An event counts as seen while it waits in the intake: it leaves the intake for the ledger only.
+    An event counts as seen while it waits in the inbox: it leaves the inbox for the ledger only.
     """
 
     def __init__(self) -> None:

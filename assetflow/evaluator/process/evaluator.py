@@ -15,7 +15,7 @@ from assetflow.evaluator.consumers.clock import Clock
 from assetflow.evaluator.consumers.timers import Timers
 from assetflow.evaluator.health import ENDS_ALL, Health, keep_going
 from assetflow.evaluator.incoming.catch_up import OLDER, CatchUp, Sweeps
-from assetflow.evaluator.incoming.intake import Intake
+from assetflow.evaluator.incoming.inbox import Inbox
 from assetflow.evaluator.ports import ConsumerRegistry, Launch, Ledger, Prefect
 from assetflow.evaluator.process.held_up import HeldUpWriter
 from assetflow.evaluator.process.listeners import ListenerThread
@@ -91,9 +91,9 @@ class Evaluator:
         self._announcer = Announcer(prefect.events, prefect.decision_event)
         self.launcher = Launcher(ledger, prefect.runs, prefect.artifacts, health, self._launched)
         self.notes = NoteWriter(ledger, prefect.notes, health, self.launcher.at_rest)
-        self.intake = Intake(ledger, health, utc_now, self._recorded, self._want_sweep)
+        self.inbox = Inbox(ledger, health, utc_now, self._recorded, self._want_sweep)
         self.catch_up = CatchUp(
-            prefect.artifacts, prefect.events, self.intake, ledger, health, utc_now, floor, options.sweeps
+            prefect.artifacts, prefect.events, self.inbox, ledger, health, utc_now, floor, options.sweeps
         )
         self.clock = Clock(
             ledger,
@@ -150,11 +150,11 @@ class Evaluator:
         Raises:
             PrefectUnreachable, PrefectRefused, LedgerError
         """
-        await self._prefect.patiently(self.catch_up.whole_window)
+        await self._prefect.patiently(self.catch_up.full_sweep)
         await self.settled()
 
     async def _is_idle(self) -> bool:
-        idle = self.intake.is_idle and self.launcher.is_idle and not await self._ledger.waiting(1)
+        idle = self.inbox.is_idle and self.launcher.is_idle and not await self._ledger.waiting(1)
         return idle and not await self._ledger.without_note(1)
 
     async def _start(self) -> None:
@@ -175,7 +175,7 @@ class Evaluator:
     def _loops(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
         return {
             "lease": self._keep_lease,
-            "ledger": self.intake.run,
+            "ledger": self.inbox.run,
             "launching": self.launcher.run,
             "announcing": self._announcer.run,
             "listening to the ledger": self._listen_to_ledger,
@@ -210,7 +210,7 @@ class Evaluator:
             self.catch_up.want()
             self.launcher.retry_now()
             async for event in events:
-                self.intake.take_event(event)
+                self.inbox.take_event(event)
 
     async def _listen_for_runs(self) -> None:
         async with self._prefect.run_ends() as ends:

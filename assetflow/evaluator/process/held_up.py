@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, cast
 
-from assetflow.core.explanation.words import iso
+from assetflow.core.words import iso
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.ports import EvaluatorLedger
 from assetflow.ledger.read.reader import Reader

@@ -45,7 +45,7 @@ class LedgerThread:
 
     Parameters:
         place: the ledger's file or URL; `None` for the one in the settings.
-        stand_by: True to wait while another evaluator works on the ledger, if the ledger allows several.
+        stand_by: True to wait while another evaluator is running on the ledger, if the ledger allows several.
         now: returns the time that is written.
 
     Attributes:
@@ -69,7 +69,7 @@ class LedgerThread:
 
         Raises:
             LedgerError: the ledger cannot be opened.
-            EvaluatorRunning: another evaluator works on it, and this one is not to stand by, or cannot.
+            EvaluatorRunning: another evaluator is running on it, and this one is not to stand by, or cannot.
         """
         try:
             self.ledger = await self._in_thread(partial(Ledger.open, self._place, evaluator=self._holder.id))

@@ -27,7 +27,7 @@ from assetflow.prefect_io.rest import Json, PrefectApi, prefect_api
 # The cursor up to which the ledger was pruned.
 CURSOR = "pruned"
 # How far back a sweep reads Prefect's log, and how much clocks may differ.
-SHORTEST = Sweeps().window + timedelta(days=1)
+SHORTEST = Sweeps().full_overlap + timedelta(days=1)
 KINDS: tuple[Kind, ...] = ("recordings", "events of runs", "notes of runs")
 
 

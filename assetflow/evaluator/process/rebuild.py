@@ -80,7 +80,7 @@ class Rebuild:
         """Return the time since which the ledger lacks decisions that Prefect has runs of; `None` if it lacks none.
 
         Such a ledger is an older one that was restored, or another ledger decided meanwhile. Then also set the cursors
-        back by the whole window, because the updates of those decisions may have occurred long before them.
+        back by the full overlap, because the updates of those decisions may have occurred long before them.
         """
         known_until = await self._ledger.newest_decision() or self._ledger.ledger.created
         since = max(known_until - CLOCKS, *await self._harmless_gaps())
@@ -96,7 +96,7 @@ class Rebuild:
         for name in ("artifacts", "events"):
             read = await self._ledger.cursor(name)
             if read is not None:
-                await self._ledger.set_cursor(name, min(read, self._ledger.now()) - Sweeps().window)
+                await self._ledger.set_cursor(name, min(read, self._ledger.now()) - Sweeps().full_overlap)
         await self._ledger.set_cursor(CURSOR, since)
         return since
 

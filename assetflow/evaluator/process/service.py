@@ -40,7 +40,7 @@ async def evaluate(
             left when the evaluator ends or another one has taken over.
 
     Raises:
-        EvaluatorRunning: another evaluator works on this ledger, or took over, and this one cannot stand by.
+        EvaluatorRunning: another evaluator is running on this ledger, or took over, and this one cannot stand by.
         LedgerForeign: this Prefect belongs to another ledger.
         LedgerError: the ledger cannot be opened.
         InvalidCall: `options.since` is before a time up to which the ledger was pruned.

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from assetflow.core.explanation import NotStarted, not_started_words
-from assetflow.core.explanation.words import count
+from assetflow.core.words import count
 from assetflow.errors import AssetflowError
 from assetflow.evaluator.incoming.catch_up import AHEAD, UPDATES, Sweeps
 from assetflow.evaluator.liveness import downtime, is_silent

@@ -1,1 +1,1 @@
-"""The lease, which lets one evaluator work at a time, and the evaluators that stand by for it."""
+"""The lease, which lets one evaluator run at a time, and the evaluators that stand by for it."""

@@ -1,4 +1,4 @@
-"""The lease: one evaluator at a time works on a ledger.
+"""The lease: one evaluator at a time runs on a ledger.
 
 Each transaction of the evaluator confirms the lease and locks it until the commit (`confirm`). So an evaluator that
 stood still, and wakes after another one has taken over, writes nothing.
@@ -44,7 +44,7 @@ class Holder:
 
 @dataclass(frozen=True)
 class Lease:
-    """The evaluator that works, since when, and when its lease ends unless it is renewed."""
+    """The evaluator that is running, since when, and when its lease ends unless it is renewed."""
 
     holder: Holder
     since: datetime
@@ -146,9 +146,9 @@ def release(connection: Connection, holder: UUID) -> None:
 
 
 def taken(current: Lease) -> EvaluatorRunning:
-    """Return the error that says which evaluator works."""
+    """Return the error that says which evaluator is running."""
     return EvaluatorRunning(
-        f"another evaluator works on this ledger: {told(current)}",
+        f"another evaluator is running on this ledger: {told(current)}",
         fix="Stop it first; if its machine is gone, its lease ends by itself within seconds",
     )
 

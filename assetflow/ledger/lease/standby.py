@@ -37,7 +37,7 @@ class Evaluators:
     """The evaluators of a ledger.
 
     Attributes:
-        lease: the lease of the evaluator that works, or worked last; `None` after an orderly stop.
+        lease: the lease of the evaluator that is running, or ran last; `None` after an orderly stop.
         alive: whether that evaluator shows signs of life.
         standbys: the evaluators that would take over, the longest waiting first.
         now: when this was read, by the clock of the leases.

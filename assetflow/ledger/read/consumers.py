@@ -12,10 +12,10 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Select, case, func, or_, select
 
 from assetflow.core.condition_tree import Token
-from assetflow.core.explanation.words import count, iso
 from assetflow.core.rules.evaluation import facts_of
 from assetflow.core.time.reading import timetable_from_json
 from assetflow.core.time.timers import Timer
+from assetflow.core.words import count, iso
 from assetflow.ledger.read.decisions import DECISIONS, decision_from_row
 from assetflow.ledger.records import ConsumerFilter, ConsumerRecord, DecisionRecord, TimerRecord
 from assetflow.ledger.sql.engine import Connect

@@ -155,7 +155,7 @@ class Reader:
             return connection.execute(query).first() is not None
 
     def lease(self) -> Lease | None:
-        """Return the lease of the evaluator that works, or worked last; `None` after an orderly stop."""
+        """Return the lease of the evaluator that is running, or ran last; `None` after an orderly stop."""
         with self._connect() as connection:
             return read_lease(connection)
 

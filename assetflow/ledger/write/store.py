@@ -54,7 +54,7 @@ class Store:
 
         Raises:
             LedgerLocked: another process held the ledger for longer than the time limit.
-            LeaseLost: another evaluator works on the ledger now; nothing is written.
+            LeaseLost: another evaluator is running on the ledger now; nothing is written.
             LedgerError: the ledger cannot be written.
         """
         with self._lock, explained(self.place):

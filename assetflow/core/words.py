@@ -1,4 +1,4 @@
-"""Times, counts and lists in words, for explanations and other texts for people."""
+"""Times, counts and lists in words, for every text that people read."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Which of the queued events satisfy a condition with windows of time, and which can count for nothing any more.
+"""Which of the queued events satisfy a condition with time gates, and which can count for nothing any more.
 
-The queued events stand in order of time. A condition only gains by further events, and a window looks at events that
+The queued events stand in order of time. A condition only gains by further events, and a time gate looks at events that
 follow each other. So one number for each start says all: how far one has to read from there until the condition holds.
 `Reach` works that out for every node of the condition, from the leaves up. Contract 9.1 to 9.5.
 """
@@ -65,8 +65,8 @@ class Reach:
         return self._root[0] < self._never
 
     @property
-    def windows(self) -> Mapping[int, bool]:
-        """Return for the place of each window in postfix order whether it holds over all events."""
+    def time_gates(self) -> Mapping[int, bool]:
+        """Return for the place of each time gate in postfix order whether it holds over all events."""
         return self._holding
 
     @property
@@ -77,23 +77,23 @@ class Reach:
     def too_old(self, event: AssetEvent, margin: timedelta) -> Iterator[datetime | None]:
         """Yield, for each leaf that an event matches, when the event becomes too old for it.
 
-        That is the first instant at which it is too old for a window around the leaf that does not hold; None if there
-        is no such window, so that the event may still count.
+        That is the first instant at which it is too old for a time gate around the leaf that does not hold; None if
+        there is no such gate, so that the event may still count.
 
         Parameters:
             margin: how long after the end of a span an event is too old for it.
         """
         tokens = self._tokens[event.uri]
-        for leaf, windows in self.condition.windows_around:
+        for leaf, gates in self.condition.time_gates_around:
             if leaf.token in tokens:
-                lost = [self._end_for(event, place, margin) for place in windows if not self._holding[place]]
+                lost = [self._end_for(event, place, margin) for place in gates if not self._holding[place]]
                 yield min(lost, default=None)
 
     def _end_for(self, event: AssetEvent, place: int, margin: timedelta) -> datetime:
-        window = cast("Gate", self.condition.postfix[place])
-        if isinstance(window.argument, timedelta):
-            return instant_of(event) + window.argument + margin
-        return period_end(cast("Timetable", window.argument), instant_of(event))
+        gate = cast("Gate", self.condition.postfix[place])
+        if isinstance(gate.argument, timedelta):
+            return instant_of(event) + gate.argument + margin
+        return period_end(cast("Timetable", gate.argument), instant_of(event))
 
     def _ends(self) -> Ends:
         values: list[Ends] = []
@@ -107,8 +107,8 @@ class Reach:
             if node.kind == "times":
                 leaf = cast("Leaf", self.condition.postfix[place - 1])
                 values.append(self._ends_of_leaf(leaf, cast("int", node.argument)))
-            elif node.is_window:
-                values.append(self._ends_of_window(node, members[0]))
+            elif node.is_time_gate:
+                values.append(self._ends_of_time_gate(node, members[0]))
                 self._holding[place] = values[-1][0] < self._never
             else:
                 values.append(self._ends_of_gate(node, members))
@@ -123,22 +123,22 @@ class Reach:
         nth = cast("int", gate.argument) - 1
         return [sorted(ends[start] for ends in members)[nth] for start in starts]
 
-    def _ends_of_window(self, window: Gate, inside: Ends) -> Ends:
+    def _ends_of_time_gate(self, gate: Gate, inside: Ends) -> Ends:
         """Return the least end of a stretch, for each start before or at which it may begin."""
         ends = [self._never] * self._never
         best = self._never
         for start in range(len(self.events), -1, -1):
             end = inside[start]
-            if end < self._never and (end <= start or self._in_one(window, start, end - 1)):
+            if end < self._never and (end <= start or self._in_one(gate, start, end - 1)):
                 best = min(best, max(end, start))
             ends[start] = best
         return ends
 
-    def _in_one(self, window: Gate, first: int, last: int) -> bool:
-        """Return True if two events lie within one stretch, or one period, of a window."""
-        if isinstance(window.argument, timedelta):
-            return self._instants[last] - self._instants[first] <= window.argument
-        return self._instants[last] < period_end(cast("Timetable", window.argument), self._instants[first])
+    def _in_one(self, gate: Gate, first: int, last: int) -> bool:
+        """Return True if two events lie within one stretch, or one period, of a time gate."""
+        if isinstance(gate.argument, timedelta):
+            return self._instants[last] - self._instants[first] <= gate.argument
+        return self._instants[last] < period_end(cast("Timetable", gate.argument), self._instants[first])
 
     def _ends_of_leaf(self, leaf: Leaf, count: int) -> Ends:
         known = self._leaf_ends.get((leaf.token, count))

@@ -15,15 +15,15 @@ from assetflow.core.assets import Asset
 from assetflow.core.events import Recording
 from assetflow.errors import InvalidEvent, LedgerLocked, StatementRefused
 from assetflow.evaluator.health import Health
-from assetflow.evaluator.incoming import intake as intake_module
-from assetflow.evaluator.incoming.intake import LARGEST_BATCH, Intake
+from assetflow.evaluator.incoming import inbox as inbox_module
+from assetflow.evaluator.incoming.inbox import LARGEST_BATCH, Inbox
 from assetflow.evaluator.ports import Written
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
 from tests.evaluator.fakes import START, Clock, FakeLedger, recording, until, update
 
 
 class Line:
-    """A running intake on a ledger in memory."""
+    """A running inbox on a ledger in memory."""
 
     def __init__(self) -> None:
         self.ledger = FakeLedger()
@@ -31,7 +31,7 @@ class Line:
         self.recorded = 0
         self.missing = 0
         self.health = Health()
-        self.intake = Intake(self.ledger, self.health, self.clock, self._on_recorded, self._on_missing)
+        self.inbox = Inbox(self.ledger, self.health, self.clock, self._on_recorded, self._on_missing)
 
     def _on_recorded(self) -> None:
         self.recorded += 1
@@ -43,7 +43,7 @@ class Line:
 @pytest.fixture
 async def line() -> AsyncIterator[Line]:
     line = Line()
-    task = asyncio.create_task(line.intake.run())
+    task = asyncio.create_task(line.inbox.run())
     yield line
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -66,8 +66,8 @@ def outside(uri: str, **payload: Any) -> dict[str, Any]:
 
 async def test_queued_recordings_are_written_together_in_the_order_of_acceptance(line: Line) -> None:
     for uri in "abc":
-        line.intake.take_event(outside(uri))
-    await line.intake.settled()
+        line.inbox.take_event(outside(uri))
+    await line.inbox.settled()
     assert line.ledger.uris == ["a", "b", "c"]
     assert [len(batch) for batch in line.ledger.batches] == [3]
     assert line.recorded == 1
@@ -76,23 +76,23 @@ async def test_queued_recordings_are_written_together_in_the_order_of_acceptance
 async def test_the_log_names_the_recordings(line: Line, caplog: pytest.LogCaptureFixture) -> None:
     given = recording("a")
     with caplog.at_level(logging.INFO, "assetflow.evaluator"):
-        line.intake.take(given)
-        await line.intake.settled()
+        line.inbox.take(given)
+        await line.inbox.settled()
     (told,) = (each for each in caplog.records if each.message.startswith("updates recorded: 1"))
     assert vars(told)["recordings"] == [str(given.id)]
 
 
 async def test_a_long_queue_is_written_in_batches(line: Line) -> None:
     for number in range(LARGEST_BATCH + 1):
-        line.intake.take_event(outside(f"a{number}"))
-    await line.intake.settled()
+        line.inbox.take_event(outside(f"a{number}"))
+    await line.inbox.settled()
     assert [len(batch) for batch in line.ledger.batches] == [LARGEST_BATCH, 1]
 
 
 async def test_a_recording_of_two_events_starts_a_consumer_of_either_once(line: Line) -> None:
     line.ledger.consumer("either", Asset("a") | Asset("b"))
     for event in recording_to_prefect_events(recording("a", "b")):
-        line.intake.take_event(event)
+        line.inbox.take_event(event)
     await until(lambda: len(line.ledger.uris) == 2)
     assert [sorted(event.uri for event in decision.events) for decision in line.ledger.state.changes.decisions] == [
         ["a", "b"]
@@ -101,73 +101,73 @@ async def test_a_recording_of_two_events_starts_a_consumer_of_either_once(line: 
 
 async def test_a_part_waits_for_the_others_and_the_artifact_is_requested(line: Line) -> None:
     whole = recording("a", "b")
-    line.intake.take_event(recording_to_prefect_events(whole)[0])
+    line.inbox.take_event(recording_to_prefect_events(whole)[0])
     line.clock.pass_(seconds=1)
     await until(lambda: line.missing)
     assert line.ledger.uris == []
-    assert not line.intake.is_idle
-    line.intake.take_artifact(artifact(whole))
-    await line.intake.settled()
+    assert not line.inbox.is_idle
+    line.inbox.take_artifact(artifact(whole))
+    await line.inbox.settled()
     assert line.ledger.uris == ["a", "b"]
-    assert line.intake.is_idle
+    assert line.inbox.is_idle
 
 
 async def test_parts_without_an_artifact_are_not_lost(line: Line) -> None:
-    line.intake.take_event(recording_to_prefect_events(recording("a", "b"))[0])
+    line.inbox.take_event(recording_to_prefect_events(recording("a", "b"))[0])
     line.clock.pass_(seconds=61)
-    line.intake.looked(line.clock.now)
+    line.inbox.looked(line.clock.now)
     await until(lambda: line.ledger.uris == ["a"])
 
 
 async def test_parts_wait_for_a_sweep_of_the_artifacts_however_long_that_takes(line: Line) -> None:
-    line.intake.looked(line.clock.now)
+    line.inbox.looked(line.clock.now)
     whole = Recording(uuid4(), (update("a", extra={"rows": 1}), update("a", extra={"rows": 2})))
-    line.intake.take_event(recording_to_prefect_events(whole)[0])
+    line.inbox.take_event(recording_to_prefect_events(whole)[0])
     for _ in range(3):
         line.clock.pass_(minutes=10)
         asked = line.missing
         await until(lambda asked=asked: line.missing > asked)
     assert line.ledger.uris == []
-    line.intake.take_artifact(artifact(whole))
-    await line.intake.settled()
+    line.inbox.take_artifact(artifact(whole))
+    await line.inbox.settled()
     assert line.ledger.state.changes.events == list(whole.events)
 
 
 async def test_an_incomplete_recording_gets_the_parts_that_arrive_later(line: Line) -> None:
     """An attempt updated an asset twice with different extras: its two events have the same time."""
     whole = Recording(uuid4(), (update("a", extra={"rows": 1}), update("a", extra={"rows": 2})))
-    line.intake.take_event(recording_to_prefect_events(whole)[0])
+    line.inbox.take_event(recording_to_prefect_events(whole)[0])
     line.clock.pass_(seconds=61)
-    line.intake.looked(line.clock.now)
+    line.inbox.looked(line.clock.now)
     await until(lambda: len(line.ledger.state.changes.events) == 1)
-    line.intake.take_artifact(artifact(whole))
+    line.inbox.take_artifact(artifact(whole))
     await until(lambda: line.ledger.state.changes.events == list(whole.events))
 
 
 async def test_parts_of_two_attempts_are_not_mixed(line: Line) -> None:
     first = recording("a", "b")
     retried = (update("a", START + timedelta(seconds=9)), update("b", START + timedelta(seconds=9)))
-    line.intake.take_event(recording_to_prefect_events(first)[0])
+    line.inbox.take_event(recording_to_prefect_events(first)[0])
     for event in recording_to_prefect_events(Recording(first.id, retried)):
-        line.intake.take_event(event)
-    await line.intake.settled()
+        line.inbox.take_event(event)
+    await line.inbox.settled()
     assert line.ledger.state.changes.events == list(retried)
-    line.intake.take_artifact(artifact(first))
-    await line.intake.settled()
+    line.inbox.take_artifact(artifact(first))
+    await line.inbox.settled()
     assert line.ledger.state.changes.events == list(retried)
-    assert line.intake.is_idle
+    assert line.inbox.is_idle
 
 
 async def test_known_recordings_are_not_written_again(line: Line) -> None:
     whole = recording("a", "b")
     events = recording_to_prefect_events(whole)
-    line.intake.take_artifact(artifact(whole))
+    line.inbox.take_artifact(artifact(whole))
     for event in [*events, *events]:
-        line.intake.take_event(event)
-    line.intake.take_artifact(artifact(whole))
-    await line.intake.settled()
+        line.inbox.take_event(event)
+    line.inbox.take_artifact(artifact(whole))
+    await line.inbox.settled()
     assert [len(batch) for batch in line.ledger.batches] == [1]
-    assert line.intake.is_idle
+    assert line.inbox.is_idle
 
 
 @pytest.mark.parametrize(
@@ -190,11 +190,11 @@ async def test_known_recordings_are_not_written_again(line: Line) -> None:
 async def test_a_bad_event_is_refused_and_the_others_are_recorded(
     line: Line, event: dict[str, Any], reason: str
 ) -> None:
-    line.intake.take_event(outside("before"))
-    line.intake.take_event(event)
-    line.intake.take_event(event)
-    line.intake.take_event(outside("after"))
-    await line.intake.settled()
+    line.inbox.take_event(outside("before"))
+    line.inbox.take_event(event)
+    line.inbox.take_event(event)
+    line.inbox.take_event(outside("after"))
+    await line.inbox.settled()
     assert line.ledger.uris == ["before", "after"]
     assert len(line.ledger.refused) == 1
     assert reason in line.ledger.refused[0].reason
@@ -203,8 +203,8 @@ async def test_a_bad_event_is_refused_and_the_others_are_recorded(
 
 
 async def test_a_damaged_artifact_is_refused(line: Line) -> None:
-    line.intake.take_artifact({"id": str(uuid4()), "created": START.isoformat(), "data": "{"})
-    await line.intake.settled()
+    line.inbox.take_artifact({"id": str(uuid4()), "created": START.isoformat(), "data": "{"})
+    await line.inbox.settled()
     assert "is not JSON" in line.ledger.refused[0].reason
 
 
@@ -213,8 +213,8 @@ async def test_an_event_with_a_known_id_and_other_content_is_passed_to_the_ledge
     first, same, other = outside("S3://b/a", n=1), outside("S3://b/a", n=1), outside("s3://b/other", extra={"n": 2})
     for _ in range(3):
         for event in (first, same, other):
-            line.intake.take_event(event | {"id": first["id"]})
-    await line.intake.settled()
+            line.inbox.take_event(event | {"id": first["id"]})
+    await line.inbox.settled()
     assert [each.events[0].uri for batch in line.ledger.batches for each in batch] == ["s3://b/a", "s3://b/other"]
     assert line.ledger.uris == ["s3://b/a"]
 
@@ -223,32 +223,32 @@ async def test_an_unexpected_error_becomes_a_readable_reason(line: Line, monkeyp
     def fail(_: object) -> None:
         raise KeyError("id")
 
-    monkeypatch.setattr(intake_module, "recording_from_artifact", fail)
-    line.intake.take_artifact({"id": str(uuid4()), "created": START.isoformat(), "data": "{}"})
-    await line.intake.settled()
+    monkeypatch.setattr(inbox_module, "recording_from_artifact", fail)
+    line.inbox.take_artifact({"id": str(uuid4()), "created": START.isoformat(), "data": "{}"})
+    await line.inbox.settled()
     reason = line.ledger.refused[0].reason
     assert reason == "it cannot be recorded: 'id'. This is unexpected; the evaluator's log has more"
 
 
 async def test_events_that_are_not_updates_are_ignored(line: Line) -> None:
-    line.intake.take_event({**outside("a"), "event": "prefect.flow-run.Completed"})
-    assert line.intake.is_idle
+    line.inbox.take_event({**outside("a"), "event": "prefect.flow-run.Completed"})
+    assert line.inbox.is_idle
 
 
 async def test_writing_is_retried_while_the_ledger_is_in_trouble(line: Line) -> None:
     line.ledger.fails["record"] = [LedgerLocked("held"), LedgerLocked("held")]
-    line.intake.take_event(outside("a"))
-    line.intake.take_event(outside("b"))
-    await line.intake.settled()
+    line.inbox.take_event(outside("a"))
+    line.inbox.take_event(outside("b"))
+    await line.inbox.settled()
     assert line.ledger.uris == ["a", "b"]
     assert line.health.troubles == {}
 
 
 async def test_a_recording_that_cannot_be_recorded_is_refused(line: Line) -> None:
     line.ledger.fails["record"] = [ValueError("batch"), ValueError("only the first")]
-    line.intake.take_event(outside("a"))
-    line.intake.take_event(outside("b"))
-    await line.intake.settled()
+    line.inbox.take_event(outside("a"))
+    line.inbox.take_event(outside("b"))
+    await line.inbox.settled()
     assert line.ledger.uris == ["b"]
     assert "only the first" in line.ledger.refused[0].reason
 
@@ -256,9 +256,9 @@ async def test_a_recording_that_cannot_be_recorded_is_refused(line: Line) -> Non
 async def test_a_recording_that_breaks_a_constraint_is_refused_and_the_others_are_recorded(line: Line) -> None:
     line.ledger.fails["record"] = [InvalidEvent("UNIQUE constraint failed")] * 2
     bad = recording("a")
-    line.intake.take(bad)
-    line.intake.take_event(outside("b"))
-    await line.intake.settled()
+    line.inbox.take(bad)
+    line.inbox.take_event(outside("b"))
+    await line.inbox.settled()
     assert line.ledger.uris == ["b"]
     (refused,) = line.ledger.refused
     assert refused.id == bad.id
@@ -271,7 +271,7 @@ async def test_an_unknown_error_of_the_database_stops_the_queue_only_for_a_while
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The batch waits, and the log says why; then only the bad recording is refused."""
-    monkeypatch.setattr(intake_module, "DOUBT", 0.3)
+    monkeypatch.setattr(inbox_module, "DOUBT", 0.3)
     record = line.ledger.record
 
     async def choosy(recordings: Sequence[Recording]) -> Written:
@@ -281,11 +281,11 @@ async def test_an_unknown_error_of_the_database_stops_the_queue_only_for_a_while
 
     monkeypatch.setattr(line.ledger, "record", choosy)
     for uri in ("a", "bad", "b"):
-        line.intake.take_event(outside(uri))
+        line.inbox.take_event(outside(uri))
     await until(lambda: "parser stack overflow" in line.health.troubles.get("ledger", ""))
     assert line.ledger.uris == []
     assert line.ledger.refused == []
-    await line.intake.settled()
+    await line.inbox.settled()
     assert line.ledger.uris == ["a", "b"]
     assert "parser stack overflow" in line.ledger.refused[0].reason
     assert line.health.troubles == {}
@@ -294,25 +294,25 @@ async def test_an_unknown_error_of_the_database_stops_the_queue_only_for_a_while
 async def test_known_trouble_of_the_ledger_refuses_no_recording_however_long_it_lasts(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intake_module, "DOUBT", 0.0)
+    monkeypatch.setattr(inbox_module, "DOUBT", 0.0)
     line.ledger.fails["record"] = [LedgerLocked("held"), StatementRefused("odd"), LedgerLocked("held")]
-    line.intake.take_event(outside("a"))
-    await line.intake.settled()
+    line.inbox.take_event(outside("a"))
+    await line.inbox.settled()
     assert line.ledger.uris == ["a"]
     assert line.ledger.refused == []
 
 
 async def test_a_refused_event_that_cannot_be_written_is_stored_without_its_content(line: Line) -> None:
     line.ledger.fails["refuse"] = [RecursionError("too deep")]
-    line.intake.take_event(outside("a", extra=[1]))
-    line.intake.take_event(outside("b"))
-    await line.intake.settled()
+    line.inbox.take_event(outside("a", extra=[1]))
+    line.inbox.take_event(outside("b"))
+    await line.inbox.settled()
     assert line.ledger.uris == ["b"]
     assert [list(each.event) for each in line.ledger.refused] == [["id"]]
 
 
 async def test_a_reason_can_be_stored_and_displayed_whatever_it_quotes(line: Line) -> None:
     line.ledger.fails["record"] = [InvalidEvent("no \x00, no \ud800, no \x1b[31m")] * 2
-    line.intake.take_event(outside("a"))
-    await line.intake.settled()
+    line.inbox.take_event(outside("a"))
+    await line.inbox.settled()
     assert line.ledger.refused[0].reason == "no \\x00, no \\ud800, no \\x1b[31m"

@@ -1,4 +1,4 @@
-"""Windows of time (9.1 to 9.5), against the plainest reading of the contract: a search over all subsets of events."""
+"""Time gates (9.1 to 9.5), against the plainest reading of the contract: a search over all subsets of events."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from assetflow.core.conditions import (
     Within,
 )
 from assetflow.core.events import AssetEvent, Origin
-from assetflow.core.rules.windows import Reach, in_order, instant_of, period_end
+from assetflow.core.rules.time_gates import Reach, in_order, instant_of, period_end
 from assetflow.core.schedules import Schedule
 from assetflow.core.time.timetables import CronTriggerTimetable, Timetable
 

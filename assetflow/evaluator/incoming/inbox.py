@@ -34,7 +34,7 @@ DOUBT = 120.0
 _UNREADABLE = UUID("0d7f4a4e-41e7-5ab1-8c55-6b3c2f1f2a10")
 
 
-class Intake:
+class Inbox:
     """The queue of recordings waiting to be written to the ledger.
 
     Parameters:
