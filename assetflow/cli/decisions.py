@@ -10,7 +10,7 @@ import cyclopts
 from rich.text import Text
 
 from assetflow.cli.empty_lists import empty_message
-from assetflow.cli.explanation_output import decision_parts
+from assetflow.cli.explanation_output import show_explanation
 from assetflow.cli.output import print_json, rows, show, table, text, time_cell
 from assetflow.cli.user import this_user
 from assetflow.cli.values import AtLeastOne
@@ -84,10 +84,7 @@ def show_one(decision: UUID, /, *, json: bool = False) -> None:
     """
     with Reader.open() as reader:
         explanation = decision_explanation(reader, decision_with(reader, decision))
-    if json:
-        print_json(explanation.as_json())
-    else:
-        show(*decision_parts(explanation))
+    show_explanation(explanation, json=json)
 
 
 @app.command

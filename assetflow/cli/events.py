@@ -10,7 +10,7 @@ import cyclopts
 from rich.text import Text
 
 from assetflow.cli.empty_lists import empty_message
-from assetflow.cli.explanation_output import event_parts
+from assetflow.cli.explanation_output import show_explanation
 from assetflow.cli.output import print_json, rows, show, table, text, time_cell
 from assetflow.cli.values import AtLeastOne, EventName
 from assetflow.core.codec.events import event_to_json
@@ -71,10 +71,7 @@ def show_event(event: EventName, /, *, json: bool = False) -> None:
     """
     with Reader.open() as reader:
         explanation = event_explanation(reader, find_event(reader, event))
-    if json:
-        print_json(explanation.as_json())
-    else:
-        show(*event_parts(explanation))
+    show_explanation(explanation, json=json)
 
 
 def _cells(event: AssetEvent, now: datetime) -> list[Text]:

@@ -6,15 +6,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
-from rich.console import RenderableType
-
-from assetflow.cli.explanation_output import consumer_parts, decision_parts, event_parts, partition_parts
-from assetflow.cli.output import print_json, show
+from assetflow.cli.explanation_output import Explanation, show_explanation
 from assetflow.cli.values import EventName
 from assetflow.core.explanation import (
     ConsumerExplanation,
     DecisionExplanation,
-    EventExplanation,
     PartitionExplanation,
 )
 from assetflow.core.lineage import loops_through
@@ -27,8 +23,6 @@ from assetflow.ledger.read.explanations import (
 )
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.lookup import find_consumer, find_event
-
-Explanation = ConsumerExplanation | PartitionExplanation | DecisionExplanation | EventExplanation
 
 
 def explain(
@@ -67,10 +61,7 @@ def explain(
             explanation = _with_run_now(run_explanation(reader, run))
         else:
             explanation = _of_consumer(reader, consumer or "", partition)
-    if json:
-        print_json(explanation.as_json())
-    else:
-        show(*_parts(explanation))
+    show_explanation(explanation, json=json)
 
 
 def _of_consumer(reader: Reader, name: str, partition: str | None) -> ConsumerExplanation | PartitionExplanation:
@@ -91,15 +82,3 @@ def _with_run_now(explanation: DecisionExplanation) -> DecisionExplanation:
     from assetflow.prefect_io.not_started import with_run_now
 
     return with_run_now(explanation, datetime.now(UTC))
-
-
-def _parts(explanation: Explanation) -> list[RenderableType]:
-    match explanation:
-        case ConsumerExplanation():
-            return consumer_parts(explanation)
-        case PartitionExplanation():
-            return partition_parts(explanation)
-        case DecisionExplanation():
-            return decision_parts(explanation)
-        case EventExplanation():
-            return event_parts(explanation)

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from assetflow.cli.output import table, text
+from assetflow.cli.output import print_json, show, table, text
 from assetflow.core.explanation import (
     ConditionRow,
     ConsumerExplanation,
@@ -43,6 +43,25 @@ _STATES = {
     "time only": "cyan",
 }
 _RECEIPTS = {"consumed": ("✔", "green"), "queued": ("○", "yellow"), "not_mapped": ("✗", "red")}
+
+
+Explanation = ConsumerExplanation | PartitionExplanation | DecisionExplanation | EventExplanation
+
+
+def show_explanation(explanation: Explanation, *, json: bool) -> None:
+    """Print an explanation: laid out for the terminal, or as one JSON document."""
+    if json:
+        print_json(explanation.as_json())
+        return
+    match explanation:
+        case ConsumerExplanation():
+            show(*consumer_parts(explanation))
+        case PartitionExplanation():
+            show(*partition_parts(explanation))
+        case DecisionExplanation():
+            show(*decision_parts(explanation))
+        case EventExplanation():
+            show(*event_parts(explanation))
 
 
 def consumer_parts(explanation: ConsumerExplanation) -> list[RenderableType]:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from assetflow.api.backend import TheReader
 from assetflow.api.paging import LARGEST, Text
 from assetflow.ledger.read.assets import AssetFilter, Order
-from assetflow.web.pages import ThePages, url
+from assetflow.web.pages import PagePlaces, ThePages, url
 
 router = APIRouter()
 
@@ -42,13 +42,10 @@ def list_assets(
         fragment="list",
         found=found,
         users=reader.assets.users_of([each.record for each in found]),
-        total=total,
         groups=[each for each in reader.assets.groups() if each],
         search=search,
         group=group,
         sort=sort,
         here=at(offset),
-        before=at(max(0, offset - ROWS)) if offset else "",
-        behind=at(offset + ROWS) if offset + ROWS < total else "",
-        first=offset + 1,
+        places=PagePlaces.of(at, offset, ROWS, total),
     )

@@ -16,7 +16,7 @@ from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.explanations import consumer_explanation
 from assetflow.ledger.records import ConsumerFilter
 from assetflow.operations.consumers import consumer_at, list_by_name
-from assetflow.web.pages import ThePages, url
+from assetflow.web.pages import PagePlaces, ThePages, url
 from assetflow.web.refresh import look_again
 
 router = APIRouter()
@@ -63,13 +63,10 @@ def list_consumers(
         fragment="list",
         found=[ConsumerRow(each, next_time(each.record.consumer, now)) for each in listed],
         again=look_again(each.last for each in listed),
-        total=total,
         search=search,
         show=show,
         here=at(offset),
-        before=at(max(0, offset - ROWS)) if offset else "",
-        behind=at(offset + ROWS) if offset + ROWS < total else "",
-        first=offset + 1,
+        places=PagePlaces.of(at, offset, ROWS, total),
     )
 
 

@@ -11,7 +11,7 @@ from assetflow.api.backend import TheReader
 from assetflow.api.paging import LARGEST
 from assetflow.core.redaction import redacted
 from assetflow.ledger.read.explanations import event_explanation
-from assetflow.web.pages import ThePages, url
+from assetflow.web.pages import PagePlaces, ThePages, url
 
 router = APIRouter()
 
@@ -40,7 +40,5 @@ def show_event(
         told=told,
         event=redacted(told.event),
         here=at(offset),
-        before=at(max(0, offset - RECEIPTS)) if offset else "",
-        behind=at(offset + RECEIPTS) if offset + RECEIPTS < told.total else "",
-        first=offset + 1,
+        places=PagePlaces.of(at, offset, RECEIPTS, told.total),
     )

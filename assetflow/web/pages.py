@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -31,6 +33,29 @@ if TYPE_CHECKING:
 
 TEMPLATES = Path(__file__).parent / "templates"
 _VARY = {"vary": "HX-Request"}
+
+
+@dataclass(frozen=True)
+class PagePlaces:
+    """Where one page of a list stands, and the addresses of the pages around it.
+
+    Attributes:
+        first: the number of the first row; rows count from 1.
+        total: how many rows the whole list has.
+        before, behind: the addresses of the neighbouring pages; "" where there is none.
+    """
+
+    first: int
+    total: int
+    before: str
+    behind: str
+
+    @classmethod
+    def of(cls, at: Callable[[int], str], offset: int, rows: int, total: int) -> PagePlaces:
+        """Return the places around the page that begins at `offset`; `at` returns the address of a page."""
+        before = at(max(0, offset - rows)) if offset else ""
+        behind = at(offset + rows) if offset + rows < total else ""
+        return cls(offset + 1, total, before, behind)
 
 
 class Pages:

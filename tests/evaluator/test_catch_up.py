@@ -20,6 +20,7 @@ from assetflow.evaluator.incoming.inbox import Inbox
 from assetflow.evaluator.incoming.late_events import LateEvents
 from assetflow.evaluator.incoming.log_reading import logged_progress
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
+from tests.environment.tasks import cancel
 from tests.evaluator.fakes import START, Clock, FakeLedger, FakeLogs, recording, until
 
 
@@ -61,8 +62,7 @@ async def reading() -> AsyncIterator[Reading]:
     reading = Reading()
     task = asyncio.create_task(reading.inbox.run())
     yield reading
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    await cancel(task)
 
 
 async def test_a_backlog_of_both_logs_is_recorded_in_the_order_of_time(reading: Reading) -> None:
@@ -154,8 +154,7 @@ async def test_wide_sweeps_continue_when_the_clock_is_set_back(reading: Reading)
     reading.clock.pass_(hours=-2)
     reading.posted("late", 50)
     await until(lambda: reading.ledger.uris == ["late"])
-    loop.cancel()
-    await asyncio.gather(loop, return_exceptions=True)
+    await cancel(loop)
 
 
 async def test_the_next_look_finds_an_event_whose_producer_is_an_hour_behind(reading: Reading) -> None:
@@ -246,5 +245,4 @@ async def test_a_sweep_can_be_requested(reading: Reading) -> None:
     reading.posted("a", 59.9)
     reading.catch_up.want()
     await until(lambda: reading.ledger.uris == ["a"])
-    loop.cancel()
-    await asyncio.gather(loop, return_exceptions=True)
+    await cancel(loop)

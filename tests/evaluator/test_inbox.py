@@ -19,6 +19,7 @@ from assetflow.evaluator.incoming import inbox as inbox_module
 from assetflow.evaluator.incoming.inbox import LARGEST_BATCH, Inbox
 from assetflow.evaluator.ports import Written
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
+from tests.environment.tasks import cancel
 from tests.evaluator.fakes import START, Clock, FakeLedger, recording, until, update
 
 
@@ -45,8 +46,7 @@ async def line() -> AsyncIterator[Line]:
     line = Line()
     task = asyncio.create_task(line.inbox.run())
     yield line
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    await cancel(task)
 
 
 def artifact(of: Recording) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from assetflow.evaluator.health import Health
 from assetflow.evaluator.ports import Launch
 from assetflow.evaluator.runs import launch as launch_module
 from assetflow.evaluator.runs.launch import ATTEMPTS_TO_SEND, FAILURES_NOT_LOGGED, Launcher
+from tests.environment.tasks import cancel
 from tests.evaluator.fakes import FakeLedger, FakeLogs, FakeRuns, recording, until, update
 
 
@@ -52,9 +53,7 @@ async def pad(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Pad]:
     monkeypatch.setattr(launch_module, "FIRST_PAUSE", 0.002)
     pad = Pad()
     yield pad
-    for task in pad.tasks:
-        task.cancel()
-    await asyncio.gather(*pad.tasks, return_exceptions=True)
+    await cancel(*pad.tasks)
 
 
 async def test_decisions_are_launched_oldest_first_one_at_a_time(pad: Pad) -> None:

@@ -14,6 +14,7 @@ from assetflow.evaluator.health import Health, keep_going
 from assetflow.evaluator.runs import notes as notes_module
 from assetflow.evaluator.runs.launch import Launcher
 from assetflow.evaluator.runs.notes import NoteWriter
+from tests.environment.tasks import cancel
 from tests.evaluator.fakes import FakeBoard, FakeLedger, FakeLogs, FakeRuns, recording, until
 
 
@@ -51,9 +52,7 @@ async def desk(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Desk]:
     monkeypatch.setattr("assetflow.evaluator.health.FIRST_PAUSE", 0.01)
     desk = Desk()
     yield desk
-    for task in desk.tasks:
-        task.cancel()
-    await asyncio.gather(*desk.tasks, return_exceptions=True)
+    await cancel(*desk.tasks)
 
 
 async def test_each_run_gets_one_note_from_the_explanation(desk: Desk) -> None:

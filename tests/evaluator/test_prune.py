@@ -20,6 +20,7 @@ from assetflow.evaluator.process import composition, prune
 from assetflow.evaluator.process.ledger_thread import LedgerThread
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.pruning import Pruned
+from tests.environment.tasks import cancel
 from tests.evaluator.fakes import FakeLogs
 
 NOW = datetime.now(UTC)
@@ -62,8 +63,7 @@ async def test_the_sweep_after_a_prune_brings_no_removed_update(tmp_path: Path, 
         catch_up = CatchUp(logs, logs, inbox, thread, health, lambda: NOW, START)
         await catch_up.start()
         await catch_up.full_sweep()
-        writing.cancel()
-        await asyncio.gather(writing, return_exceptions=True)
+        await cancel(writing)
         assert thread.ledger.reader.events.count() == left
 
 

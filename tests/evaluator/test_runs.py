@@ -10,6 +10,7 @@ from assetflow.core.assets import Asset
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.runs import ends as runs_module
 from assetflow.evaluator.runs.ends import RunWatch
+from tests.environment.tasks import cancel
 from tests.evaluator.fakes import FakeLedger, FakeRuns, recording, until
 
 
@@ -42,5 +43,4 @@ async def test_prefect_is_asked_for_the_ends_of_some_runs_at_a_time(monkeypatch:
     loop = asyncio.create_task(RunWatch(ledger, prefect, Health(), lambda: None, ask_every=0.005).run())
     await until(lambda: len(ledger.states) == 2)
     assert ledger.states == prefect.over
-    loop.cancel()
-    await asyncio.gather(loop, return_exceptions=True)
+    await cancel(loop)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 from uuid import uuid4
 
@@ -21,6 +20,7 @@ from assetflow.prefect_io.internals import (
     on_commit_of_task,
     task_key_of,
 )
+from tests.integration.recorded import in_flow
 
 pytestmark = [pytest.mark.prefect, pytest.mark.usefixtures("prefect_here")]
 
@@ -60,17 +60,6 @@ async def test_a_result_is_judged_as_prefect_judges_it(result: object) -> None:
     expected = ends_completed(result)
     state: State[Any] = await return_value_to_state(result, result_store=ResultStore())
     assert expected == (state.is_completed() and state.name == "Completed")
-
-
-def in_flow(fn: Any) -> Any:
-    found: list[Any] = []
-
-    @flow
-    async def body() -> None:
-        found.append(fn())
-
-    asyncio.run(body())
-    return found[0]
 
 
 @task

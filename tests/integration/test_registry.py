@@ -26,6 +26,7 @@ from assetflow.evaluator.consumers.registry import Registry
 from assetflow.prefect_io.names import ASSET_UPDATED, EVENTS_PARAMETER, OFF_TAG, SCHEDULE_SATISFIED, SCHEMA_EXTENSION
 from assetflow.prefect_io.rest import PrefectApi, prefect_api
 from tests.environment.prefect_server import PrefectServer
+from tests.environment.tasks import cancel
 
 pytestmark = pytest.mark.prefect
 
@@ -396,8 +397,7 @@ async def test_a_running_registry_follows_within_seconds(world: World) -> None:
         await world.switch(deployment, False)
         await until(paused)
     finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        await cancel(running)
 
 
 async def shown(api: PrefectApi, deployment: UUID) -> bool:

@@ -10,6 +10,7 @@ import pytest
 
 from assetflow.errors import PrefectUnreachable
 from assetflow.prefect_io.turns import SLOW_AT_ONCE, Turns
+from tests.environment.tasks import cancel
 from tests.evaluator.fakes import until
 
 NEVER = 3600.0
@@ -66,9 +67,7 @@ class Queue:
 async def queue() -> AsyncIterator[Queue]:
     queue = Queue()
     yield queue
-    for task in queue.tasks:
-        task.cancel()
-    await asyncio.gather(*queue.tasks, return_exceptions=True)
+    await cancel(*queue.tasks)
 
 
 async def test_one_works_at_a_time_in_the_order_of_coming(queue: Queue) -> None:

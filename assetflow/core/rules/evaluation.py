@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import cast
 
-from assetflow.core.condition_tree import Gate, Token
+from assetflow.core.condition_tree import Gate, Token, fold_condition
 from assetflow.core.conditions import Condition
 from assetflow.core.partitions import RollupMapper
 from assetflow.core.schedules import Schedule
@@ -22,16 +22,7 @@ def holds(condition: Condition, facts: Mapping[Token, int]) -> bool:
     Parameters:
         facts: how many queued events match each token; tokens without any may be left out.
     """
-    values: list[int] = []
-    for node in condition.postfix:
-        if isinstance(node, Gate):
-            start = len(values) - node.arity
-            members = values[start:]
-            del values[start:]
-            values.append(_gate_holds(node, members))
-        else:
-            values.append(facts.get(node.token, 0))
-    return bool(values[0])
+    return bool(fold_condition(condition, lambda leaf: facts.get(leaf.token, 0), _gate_holds))
 
 
 def _gate_holds(gate: Gate, members: Sequence[int]) -> bool:
