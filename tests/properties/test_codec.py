@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,7 +18,7 @@ from assetflow.core.partitions import FixedKeyMapper, IdentityMapper, StartOfDay
 from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule
 from assetflow.core.simulation.conditions import read_condition
 from assetflow.core.time.timetables import CronPartitionTimetable, CronTriggerTimetable, PartitionedAtRuntime
-from assetflow.core.timing import Intake, Opening, make_deadline
+from assetflow.core.timing import Opening, make_deadline
 from assetflow.errors import InvalidSchedule
 from tests.properties.scenarios import expressions
 from tests.properties.test_time_gates import conditions as timed_conditions
@@ -56,16 +58,24 @@ crons = st.sampled_from([CronTriggerTimetable("0 6 * * *"), CronTriggerTimetable
 
 @st.composite
 def timed_options(draw: st.DrawFn) -> ConsumerOptions:
-    """Draw what a consumer says about time; combinations that are refused are left out."""
-    opening = draw(st.none() | st.just(Opening(CronTriggerTimetable("@daily"), draw(st.none() | crons))))
+    """Draw what a consumer says about time, one option after the other; those that are refused are left out."""
+    opening = Opening(CronTriggerTimetable("@daily"), draw(st.none() | crons))
     try:
-        return ConsumerOptions(
-            Schedule(draw(timed_conditions()), draw(st.none() | partitionings), opening=opening),
-            intake=Intake(draw(spans), draw(spans), draw(counts), draw(counts), draw(spans)),
-            deadline=make_deadline(draw(spans | crons), draw(st.sampled_from(["alert", "run", "skip"]))),
-        )
+        options = ConsumerOptions(Schedule(draw(timed_conditions())))
     except InvalidSchedule:
         reject()
+    for part in draw(st.permutations([{"partitioning": draw(partitionings)}, {"opening": opening}, {}])):
+        with suppress(InvalidSchedule):
+            options = replace(options, schedule=replace(options.schedule, **part))
+    given = {"debounce": spans, "min_events": counts, "max_wait": spans, "max_events": counts, "cooldown": spans}
+    for name, values in given.items():
+        value: Any = draw(values)
+        with suppress(InvalidSchedule):
+            options = replace(options, intake=replace(options.intake, **{name: value}))
+    by, then = draw(spans | crons), draw(st.sampled_from(["alert", "run", "skip"]))
+    with suppress(InvalidSchedule):
+        options = replace(options, deadline=make_deadline(by, then))
+    return options
 
 
 @given(declarations | st.builds(FlowDeclaration, timed_options()))
