@@ -1,4 +1,4 @@
-"""`@asset`: a function that makes an asset, as a flow with one task and one outlet."""
+"""`@asset`: turn a function that makes an asset into a flow with one task and one outlet."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SPARK = "spark"
 
 
 class AssetDefinition(AssetFlow[P, R]):
-    """A flow that makes assets; what `@asset` returns. In schedules, inlets and outlets it stands for these assets.
+    """The flow that `@asset` returns. In schedules, inlets and outlets it stands for the assets that it makes.
 
     If the flow makes several assets, the definition stands for all of them (AND).
     """
@@ -47,7 +47,7 @@ class AssetDefinition(AssetFlow[P, R]):
     def declaration(self) -> FlowDeclaration:
         """The flow's schedule, and what its one task updates and reads.
 
-        Other definitions that its code names do not count: this flow does not run them.
+        Other `@asset` flows that its code mentions do not count, because this flow does not run them.
         """
         return FlowDeclaration(self._flow_options.consumer, self.outlets, self.reads)
 
@@ -107,7 +107,7 @@ class AssetDefinition(AssetFlow[P, R]):
 
 
 class _AssetDecorator:
-    """Make a function a flow with one task, whose outlet is the asset that the function makes.
+    """Turn a function into a flow with one task, whose outlet is the asset that the function makes.
 
     >>> from assetflow import Asset, asset
     >>> inbox = Asset("s3://shop/inbox", name="inbox")
@@ -180,7 +180,7 @@ class _AssetDecorator:
         while_paused: WhilePaused = "drop",
         **options: Unpack[FlowKeywords],
     ) -> Callable[[Callable[..., R]], AssetDefinition[..., R]]:
-        """Make a function a flow with one task that makes several assets.
+        """Turn a function into a flow with one task that makes several assets.
 
         >>> from assetflow import Asset, asset
         >>> good, bad = Asset("s3://lake/good"), Asset("s3://lake/bad")
@@ -274,7 +274,7 @@ def _flow_body(function: Callable[..., Any], made: AssetTask[..., Any], paramete
 
 
 def _parameters_of(function: Callable[..., Any], own: Iterable[Parameter]) -> _Parameters:
-    """Tell inlets from parameters of the flow, and leave out what assetflow fills in."""
+    """Sort parameters into inlets and parameters of the flow, without those that assetflow fills in."""
     inlets: dict[str, Asset | AssetRef] = {}
     of_flow: list[Parameter] = []
     where = f"asset {function.__qualname__}"
@@ -297,7 +297,7 @@ def _parameters_of(function: Callable[..., Any], own: Iterable[Parameter]) -> _P
 
 
 def _inlet_assets(function: Callable[..., Any], inlets: Mapping[str, Asset | AssetRef]) -> dict[str, Asset]:
-    """Return the asset of each inlet. An asset that is defined below the function is found only now, in the run."""
+    """Return the asset of each inlet. An asset defined below the function is found only here, during the run."""
     found: dict[str, Asset] = {}
     for name, inlet in inlets.items():
         known = inlet if isinstance(inlet, Asset) else _asset_in_module(function, name)

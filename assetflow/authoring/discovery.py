@@ -1,7 +1,7 @@
-"""Find out from a flow's code which assets its tasks update and read.
+"""Find the assets that a flow's tasks update and read, by looking at its code.
 
 The search follows the names in the code: to tasks and flows in globals, closures, modules and plain containers, and
-through functions of the same package. `@flow(produces=…, reads=…)` adds what no name leads to.
+through functions of the same package. `@flow(produces=…, reads=…)` declares what the search cannot find.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _LARGEST_CONTAINER = 200
 
 @dataclass
 class Found:
-    """Outlets and inlets, each once, in the order in which the code names them."""
+    """The outlets and inlets that were found: each once, in the order in which the code mentions them."""
 
     produces: dict[Outlet, None] = field(default_factory=dict[Outlet, None])
     reads: dict[Outlet, None] = field(default_factory=dict[Outlet, None])
 
 
 def discover(fn: Callable[..., object]) -> Found:
-    """Return what the tasks that a function's code names update and read."""
+    """Return what the tasks and flows that a function's code mentions update and read."""
     found = Found()
     root = cast(object, inspect.unwrap(fn))
     package = (getattr(root, "__module__", None) or "").partition(".")[0]
@@ -42,7 +42,7 @@ def discover(fn: Callable[..., object]) -> Found:
         seen.add(id(item))
         if isinstance(item, Task | Flow):
             made = cast("Task[..., Any] | Flow[..., Any]", item)
-            # Not a flow's `inlets`: they are computed by this function.
+            # Read a flow's `reads`, not its `inlets`: computing those calls this function.
             names = ("outlets", "inlets") if isinstance(item, Task) else ("produces", "reads")
             found.produces.update(dict.fromkeys(_declared(made, names[0])))
             found.reads.update(dict.fromkeys(_declared(made, names[1])))
@@ -55,12 +55,12 @@ def discover(fn: Callable[..., object]) -> Found:
 
 
 def _declared(made: object, attribute: str) -> Iterable[Outlet]:
-    """Return the outlets or inlets of a task or a flow; none for a task or a flow of Prefect's own."""
+    """Return the outlets or inlets of a task or a flow; a plain Prefect task or flow has none."""
     return cast("tuple[Outlet, ...]", getattr(made, attribute, None) or ())
 
 
 def _named(fn: FunctionType) -> Iterator[object]:
-    """Yield the objects that the names in a function's code stand for, in order."""
+    """Yield the objects that a function's code refers to by name, in order."""
     names = list(_names(fn.__code__))
     closure = _closure(fn)
     for name in names:

@@ -1,4 +1,4 @@
-"""`emit`: record an update that no task makes."""
+"""`emit`: record an update that does not come from a task."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ def emit(
     >>> event.uri, event.partition_key
     ('s3://shop/orders', '2026-11-20')
 
-    The update is durable when this returns. In a task, use `outlets=` instead: its updates count only if the task
+    When `emit` returns, the update is durable. In a task use `outlets=` instead: those updates count only if the task
     completes. Contract 2.6.
 
     Parameters:
         asset: the asset, or its URI.
         extra: facts about the update, a JSON object (contract 2.7).
         partition_key: the key of the partition that was updated, a text of at most 250 characters.
-        aliases: aliases, or their names, through which the update comes.
+        aliases: the aliases through which the asset is updated, or their names.
         id: the event's id, a UUID. Two calls with one id record one event (contract 2.2); without it, each call records
-            an event of its own.
-        to: the address of assetflow's API in another environment, such as `https://flows.example.org`. The update is
-            recorded there and not here.
-        api_key: the API key that the API at `to` asks for: its `ASSETFLOW_API_KEY_EMIT`.
+            a new event.
+        to: the address of assetflow's API in another environment, such as `https://flows.example.org`, to record the
+            update there instead of here.
+        api_key: the API key of the API at `to`: its `ASSETFLOW_API_KEY_EMIT`.
         key: the old name of `api_key`; it warns.
 
     Returns:
         The event, with its id. Its `timestamp` is the current time in UTC, and it has no `sequence` yet.
 
     Raises:
-        InvalidCall: there is an `api_key`, but no `to` that it is for.
+        InvalidCall: `api_key` is given without `to`.
         InvalidAsset: the URI or an alias breaks contract 1.4, 1.5 or 1.7.
         InvalidEvent: `extra`, `partition_key` or `id` breaks contract 2.2, 2.5 or 2.7.
         RecordingFailed: Prefect, or the other environment, did not take the update. Calling again with the same

@@ -74,9 +74,9 @@ class _StoredSignature:
 
 
 class AssetFlow(Flow[P, R]):
-    """A Prefect flow with a schedule over assets; what `@flow` returns.
+    """The Prefect flow with a schedule over assets that `@flow` returns.
 
-    It is called, tested, served and deployed as any Prefect flow.
+    Call it, test it, serve it and deploy it like any Prefect flow.
     """
 
     _function: Callable[..., Any]
@@ -233,7 +233,7 @@ def flow(
     reads: OutletValues = (),
     **options: Unpack[PrefectFlowOptions],
 ) -> Any:
-    """Make a function a Prefect flow that runs, once it is deployed, whenever its schedule says so.
+    """Turn a function into a Prefect flow that, once deployed, runs whenever its schedule says so.
 
     >>> from assetflow import Asset, TriggeringAssetEvents, flow, triggering_asset_events
     >>> orders, customers = Asset("s3://shop/orders"), Asset("s3://shop/customers")
@@ -243,39 +243,38 @@ def flow(
     >>> report.schedule.describe()
     's3://shop/orders AND s3://shop/customers'
 
-    The function may have the parameter `triggering_asset_events`: the updates that started the run. A partitioned flow
-    may have the parameter `partition_key: str | None = None`. Callers leave both out. Contract 4.1, 4.2, 4.6.
+    The function may have a parameter `triggering_asset_events`, which receives the updates that started the run. A
+    partitioned flow may also have `partition_key: str | None = None`. Callers pass neither. Contract 4.1, 4.2, 4.6.
 
     Parameters:
         fn: the function, if the decorator has no options.
         schedule: what the flow runs on: assets combined with `&` and `|` or in a list (AND), `AssetOrTimeSchedule`,
             `AssetAndTimeSchedule`, `PartitionedAssetTimetable`, a timetable, a cron text in UTC, a `timedelta`, or a
-            schedule of Prefect's. It is the default of the flow's deployments. With `None`, people start the flow by
-            hand.
-        coalesce: True to collect the updates that arrive while a run is going on, and to start one run for all of
-            them when it has ended (contract 4.7).
+            schedule of Prefect's. Deployments of the flow use it by default. A flow with `None` is started by hand.
+        coalesce: True to collect the updates that arrive during a run, and to start one run for all of them when it
+            has ended (contract 4.7).
         while_paused: what becomes of updates while the schedule is paused: "drop" or "keep" (contract 3.4).
-        debounce: wait until no update has come for that long (contract 9.9).
-        max_wait: wait for more at most that long, counted from the update with which the condition holds; with
-            `debounce` or `min_events` (contract 9.9).
-        min_events: wait until that many updates are queued (contract 9.9).
-        max_events: the largest number of updates for one run; the next run gets the others. 1 is one run for each
-            update. The condition has to hold with any single update (contract 9.10).
-        cooldown: the least time from one decision to the next. Updates wait, none is lost (contract 9.11).
-        deadline: by when a run has to come: a `timedelta` after the opening of an `AssetAndTimeSchedule`, else after
+        debounce: wait until no update has arrived for this long (contract 9.9).
+        max_wait: with `debounce` or `min_events`, wait no longer than this, counted from the update with which the
+            condition holds (contract 9.9).
+        min_events: wait until at least this many updates are queued (contract 9.9).
+        max_events: the largest number of updates for one run; further runs get the rest. With 1, each update has a run
+            of its own. Any single update has to satisfy the condition (contract 9.10).
+        cooldown: the least time between two decisions. Updates that arrive meanwhile wait (contract 9.11).
+        deadline: by when a run has to start: a `timedelta` after the opening of an `AssetAndTimeSchedule`, else after
             the oldest queued update; or a time of day, as a timetable or as a cron text in the time zone of the
             `AssetAndTimeSchedule` (contract 9.8).
-        on_deadline: what happens at a missed deadline, beside the event `assetflow.deadline.missed`: "alert" is nothing
-            else, "run" starts a run with what is queued, "skip" drops what is queued (contract 9.8).
-        produces: assets that the flow's tasks update, beyond those that its code names.
-        reads: assets that the flow's tasks read, beyond those that its code names.
+        on_deadline: what a missed deadline does, apart from posting the event `assetflow.deadline.missed`: "alert" does
+            nothing else, "run" starts a run with what is queued, "skip" drops what is queued (contract 9.8).
+        produces: assets that the flow's tasks update and that its code does not mention by name.
+        reads: assets that the flow's tasks read and that its code does not mention by name.
         options: everything that Prefect's `flow` takes.
 
     Returns:
         An `AssetFlow`, with the signature of the function.
 
     Raises:
-        InvalidSchedule: a flow cannot be scheduled on `schedule`, the schedule cannot work, or an option of it cannot
+        InvalidSchedule: `schedule` is not a schedule, can never run, or has options that contradict each other
             (contract 9.16).
         InvalidFlow: the flow is scheduled and has a required parameter, which nobody would pass; or `fn` is not a
             function.

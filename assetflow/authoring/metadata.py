@@ -1,4 +1,4 @@
-"""`Metadata` and `Skip`: with them a task states facts about an update, or that there is no update."""
+"""`Metadata` and `Skip`: a task yields facts about an update, or says that there is no update."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Metadata:
         Raises:
             OutletError: the asset, or the alias, is not an outlet of the task.
             RecordingFailed: `extra` holds what an update may not hold (contract 2.7).
-            InvalidEvent: `alias` is given for something that is not an asset.
+            InvalidEvent: with `alias`, `asset` is not an asset; without it, `asset` is an alias.
         """
         target = to_outlet(self.asset)
         if self.alias is None:
@@ -90,7 +90,7 @@ def to_outlet(value: object) -> Outlet:
     """Return the asset, reference or alias that a value stands for, such as the one outlet of an `@asset`.
 
     Raises:
-        InvalidFlow: it stands for none of them.
+        InvalidFlow: the value stands for none of them.
     """
     found = value.as_condition() if isinstance(value, ConditionLike) and not isinstance(value, type) else value
     if isinstance(found, Asset | AssetRef | AssetAlias):

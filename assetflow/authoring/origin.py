@@ -1,4 +1,4 @@
-"""The origin of an event: the task run and the flow run in which it was made. Contract 2.2, 7.3."""
+"""The origin of an event: the task run and the flow run that made it. Contract 2.2, 7.3."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _REMEMBERED = 32
 
 
 def current_origin(kind: OriginKind) -> Origin:
-    """Return the origin of an event that this code makes: the current task run and flow run, if there are any."""
+    """Return the origin of an event that is made now: the current task run and flow run, if any."""
     context = TaskRunContext.get()
     task_run = None if context is None else SourceTaskRun(context.task_run.id, context.task_run.name)
     return Origin(kind, task_run=task_run, flow_run=_flow_run(), traceparent=current_traceparent())
 
 
 def is_deployed() -> bool:
-    """Return True if this code runs in a run of a deployment, in a subflow of it, or in one of its tasks."""
+    """Return True inside a run of a deployment, including its subflows and tasks."""
     return deployment_id() is not None
 
 
@@ -70,7 +70,7 @@ def _flow_run() -> SourceFlowRun | None:
 
 
 def _parameters(run: FlowRun) -> Mapping[str, object] | None:
-    """Return the run's parameters as JSON that an event may hold, or `None` if they are too large for that.
+    """Return the run's parameters as JSON that fits into an event, or `None` if they are too large.
 
     Contract 2.7.
     """
@@ -117,7 +117,9 @@ def _deployment_name(deployed: UUID, run: UUID) -> str:
 
 
 def _deployment(deployed: UUID, run: UUID, patience: float) -> Mapping[str, object]:
-    """Return the name and the schedules of a deployment. Ask Prefect once for each run: they may change in between.
+    """Return the name and the schedules of a deployment.
+
+    Prefect is asked once for each run, because a deployment may change between runs.
 
     Raises:
         PrefectUnreachable, PrefectRefused

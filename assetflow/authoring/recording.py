@@ -1,4 +1,4 @@
-"""`TaskRecording`: the outlets of a running attempt, its facts and measurements, and the events that follow."""
+"""`TaskRecording`: the outlets of a running attempt, its facts and measurements, and the events made of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _current: ContextVar[TaskRecording | None] = ContextVar("assetflow_recording", d
 
 
 class TaskRecording:
-    """The recording that a running attempt of a task with outlets prepares.
+    """The recording that an attempt of a task with outlets builds up while it runs.
 
     Attributes:
         outlets: the outlets of the task.
@@ -49,13 +49,13 @@ class TaskRecording:
         self._metrics: dict[tuple[str, str | None], dict[str, int | float]] = {}
 
     def measure(self, asset: Asset, metrics: Mapping[str, int | float], *, partition_key: str | None = None) -> None:
-        """Add measurements to the event of an asset: rows, bytes, files, seconds. Numbers of several writes add up.
+        """Add measurements to the event of an asset: rows, bytes, files, seconds. Repeated calls add up.
 
         Parameters:
             partition_key: the key of the partition that was written. The asset gets an event with this key.
 
         Raises:
-            OutletError: the asset is not an outlet, and there is no alias through which it could be updated.
+            OutletError: the asset is not an outlet, and the task has no alias through which it could be updated.
 
         Contract 2.5.
         """
@@ -72,7 +72,7 @@ class TaskRecording:
             known[name] = known.get(name, 0) + value
 
     def complete(self) -> Recording:
-        """Return the finished recording of this attempt, which completed now.
+        """Return the recording of this attempt, which has just completed.
 
         Raises:
             RecordingFailed: a fact holds something that an update may not hold. Contract 2.7.
@@ -99,13 +99,13 @@ class TaskRecording:
         return Recording(recording_id(self.task_run_id), tuple(events))
 
     def _measured(self, update: Update) -> Mapping[str, int | float]:
-        """Return the measurements for the key of an update, else those for its asset as a whole."""
+        """Return the measurements of an update's key, else those of the asset as a whole."""
         whole = self._metrics.get((update.asset.uri, None), {})
         return fit_metrics(self._metrics.get((update.asset.uri, update.partition_key), whole))
 
     @contextmanager
     def active(self) -> Generator[TaskRecording]:
-        """Make this the current recording for the block, and for everything that the block calls or submits."""
+        """Make this the current recording of the block and of everything that the block calls or submits."""
         token = _current.set(self)
         try:
             yield self
@@ -119,7 +119,7 @@ def current_recording() -> TaskRecording | None:
 
 
 class CurrentOutletEvents(OutletEvents):
-    """The outlet events of the running task, as an imported name.
+    """The outlet events of the running task, for code that imports the name.
 
     >>> from assetflow import Asset, outlet_events, task
     >>> orders = Asset("s3://shop/orders")
@@ -127,11 +127,11 @@ class CurrentOutletEvents(OutletEvents):
     ... def load():
     ...     outlet_events[orders].extra = {"rows": 3}
 
-    It is also the default of a task's parameter of the same name. Calling it, `outlet_events()`, returns the mapping of
-    the running task, to be passed on. Contract 2.3.
+    It is also the default value of a task's parameter of the same name. `outlet_events()` returns the mapping of the
+    running task, which you can pass to other code. Contract 2.3.
 
     Raises:
-        InvalidFlow: it is used where no task with outlets runs.
+        InvalidFlow: no task with outlets is running.
     """
 
     def __init__(self) -> None:

@@ -85,7 +85,7 @@ def task(
     outlets: OutletValues = (),
     **options: Unpack[PrefectTaskOptions],
 ) -> Any:
-    """Make a function a Prefect task that names the assets it updates and reads.
+    """Turn a function into a Prefect task that names the assets it updates and reads.
 
     >>> from assetflow import Asset, Metadata, task
     >>> orders = Asset("s3://shop/orders")

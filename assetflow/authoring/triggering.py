@@ -96,7 +96,7 @@ class TriggeringAssetEvents(Mapping[Asset | AssetAlias, list[AssetEvent]]):
 
 
 class CurrentTriggeringAssetEvents(TriggeringAssetEvents):
-    """The updates that started the current flow run, as an imported name.
+    """The updates that started the current flow run, for code that imports the name.
 
     >>> from assetflow import Asset, TriggeringAssetEvents, flow, triggering_asset_events
     >>> orders = Asset("s3://shop/orders")

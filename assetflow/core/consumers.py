@@ -1,4 +1,4 @@
-"""Consumers, receipts and decisions, as the fold reads and writes them (contract chapters 3 and 4)."""
+"""The values of contract chapters 3 and 4: consumers, receipts, decisions, missed deadlines."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class Consumer:
     """One deployment of a flow that is scheduled on assets or time.
 
     Attributes:
-        id: its number in the ledger; a pass goes through the consumers in this order.
+        id: the consumer's number in the ledger; passes visit consumers in this order.
         name: `flow/deployment`.
         paused: its automation is switched off (3.4).
         held: its deployment is paused: events are queued, but there are no decisions (3.4).
         schedule, coalesces: taken from `options`.
-        takes_nothing: it is paused and drops what comes meanwhile.
-        decides: a pass may make a decision for it.
+        takes_nothing: it is paused and drops the updates that come meanwhile.
+        decides: a pass may make decisions for it.
         is_partitioned: its schedule maps partition keys.
         is_timed: its decisions depend on instants (chapter 9): time gates, opening hours, an intake or a deadline.
-        fewest: the number of assets of which events must be queued before its condition can hold.
+        fewest: how many assets at least need a queued event before its condition can hold.
     """
 
     id: int
@@ -96,7 +96,7 @@ class Automation:
 class Receipt(NamedTuple):
     """What became of one event for one consumer, and for one target key if it is partitioned. Contract 3.5.
 
-    It is a tuple because each event makes several receipts, and a tuple is the quickest to make.
+    It is a named tuple because each event makes several receipts, and tuples are the quickest to make.
 
     Attributes:
         event: the event's sequence in the ledger.
@@ -133,8 +133,8 @@ class Decision:
         target_key: the key of the run; `None` for plain consumers.
         events: the consumed events, oldest first.
         made: the instant of the decision, UTC (9.6).
-        opening: the latest opening of its schedule, which its run bears as its scheduled time (9.7).
-        by_deadline: a deadline was the reason, not the condition (9.8).
+        opening: the latest opening of its schedule, which becomes the scheduled time of its run (9.7).
+        by_deadline: True if a missed deadline was the reason, not the condition (9.8).
     """
 
     id: UUID
@@ -154,7 +154,7 @@ class MissedDeadline:
 
     Attributes:
         due: when the decision should have come.
-        at: when the clock looked: later than `due` only after a pause, a redeploy, or behind another event.
+        at: when the clock looked; later than `due` only after a pause, a redeploy, or behind another event.
         queued: how many events were queued then.
     """
 
@@ -175,5 +175,5 @@ def decision_id(deployment_id: UUID, target_key: str | None, event_ids: Iterable
 
 
 def backfill_id(deployment_id: UUID, target_key: str, attempt: int) -> UUID:
-    """Return the id of a backfill's decision for a target key: another one for each `attempt`."""
+    """Return the id of a backfill's decision for a target key: a different one for each `attempt`."""
     return uuid5(_NAMESPACE, "|".join(("backfill", str(deployment_id), target_key, str(attempt))))

@@ -50,7 +50,7 @@ class Published:
     Attributes:
         asset: the asset.
         path: where readers find the data: the local path, or the URI.
-        metrics: `rows` and `seconds` of this write; on a local path also `bytes` and `files`.
+        metrics: `rows` and `seconds` of this write, and on a local path also `bytes` and `files`.
         partitions: the metrics of each partition key that was written; empty for a dataset without partitions.
     """
 
@@ -62,7 +62,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A DataFrame on its way to an asset; `publish` explains the fields."""
+    """The arguments of one call of `publish`, which explains them."""
 
     df: DataFrame
     asset: Asset
@@ -75,7 +75,7 @@ class Write:
 
     @property
     def is_keyed(self) -> bool:
-        """True if it writes partitions, and not the whole dataset."""
+        """True if it writes partitions instead of the whole dataset."""
         return self.partition_key is not None or self.partition_column is not None
 
 
@@ -112,39 +112,39 @@ def publish(
 
     On a local path readers see the old data until the new data is complete. A failed or killed task leaves the old data
     whole, and a retry replaces what an earlier attempt published. The path is a link to the current version. The last 3
-    versions are kept, so a reader that began with an older one can finish: `assetflow.read` keeps to one version, and a
-    plain `spark.read` may meet Spark's file-not-found error, but never mixed data. The oldest version is deleted when
-    the next task begins to write; with `partition_column`, when it swaps. Existing data becomes the first version.
-    `df` may read from the dataset that it replaces.
+    versions are kept, so that readers of an older one can finish: `assetflow.read` stays with one version; a plain
+    `spark.read` may fail with Spark's file-not-found error, but never mixes versions. The oldest version is deleted
+    when the next task begins to write or, with `partition_column`, at its swap. Data that was there before becomes the
+    first version. `df` may read from the dataset that it replaces.
 
-    In a run with a partition key, or with `partition_key`, `df` replaces that partition and nothing else: a directory
-    `key=<key>` of the dataset, which readers see as the column `key`. Each partition is swapped on its own, so runs for
-    several keys may work at the same time.
+    In a run with a partition key, or with `partition_key`, `df` replaces only that partition: the directory `key=<key>`
+    of the dataset, which readers see as the column `key`. Each partition is swapped separately, so runs for several
+    keys may publish at the same time.
 
     Inside a task with outlets, the numbers of rows, bytes, files and seconds become the `metrics` of the asset's event.
-    The event has the key of the partition that was written; several keys give an event each. Contract 2.5.
+    The event has the key of the partition that was written; each of several keys has its own event. Contract 2.5.
 
     Parameters:
-        df: what to write. It is computed once, here.
+        df: the data to write. Spark computes it once.
         asset: where to write: a `file:` URI, an absolute path, or any URI for which Spark has a connector. Only local
-            paths are protected: elsewhere a failed overwrite may leave nothing, and a retried append may double.
+            paths are protected: elsewhere a failed overwrite may leave no data, and a retried append may write twice.
         mode: "overwrite" makes `df` the whole dataset; "append" adds it. On a local path, retries of one task run
             append once.
         format: Spark's name of the format. Formats with a transaction log of their own (delta, iceberg) are written
             straight to the URI.
         partition_by: columns that become directories (below that of the key).
         options: options of Spark's writer for the format.
-        partition_key: the key of the partition that `df` is; by default the key of the run.
-        partition_column: instead of one key, a column with the key of each row. The partitions of all keys in it are
-            replaced, the others stay.
+        partition_key: the key of the partition to write; by default the key of the run.
+        partition_column: instead of one key, the column with the key of each row. The partitions of all these keys are
+            replaced; the others stay.
 
     Returns:
         A `Published`: the asset, its path, and its metrics as a whole and by key.
 
     Raises:
         InvalidEvent: a key breaks contract 2.5.
-        PublishFailed: Spark could not write the data, or it could not be made visible. The old data is whole; the error
-            has the cause.
+        PublishFailed: Spark could not write the data, or the data could not be made visible. The old data is intact;
+            the error names the cause.
         OutletError: the running task has outlets, and the asset is not one of them.
     """
     columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)

@@ -44,7 +44,7 @@ def spark_task(
     conf: Mapping[str, object] | None = None,
     **task_options: Any,
 ) -> Any:
-    """Make a function a Prefect task that gets a `SparkSession` as its first argument. Callers leave it out.
+    """Turn a function into a Prefect task that gets a `SparkSession` as its first argument. Callers leave it out.
 
     >>> from pathlib import Path
     >>> from assetflow import Asset, flow, spark_task

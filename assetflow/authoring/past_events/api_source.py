@@ -20,12 +20,12 @@ IDS_A_POST = 1000
 
 
 class RemoteLedger:
-    """A ledger that is read through its API, page by page, only as far as needed.
+    """A ledger behind assetflow's API. Events are fetched page by page, only as far as they are needed.
 
-    The API redacts values under keys that look like secrets.
+    The API redacts values whose keys look like secrets.
 
     Parameters:
-        connect: opens the API; by default the one that the settings name.
+        connect: opens a connection to the API; by default to the one that the settings name.
 
     Raises (all methods):
         ApiUnreachable, ApiRefused: the API does not answer as expected.

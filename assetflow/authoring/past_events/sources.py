@@ -1,4 +1,4 @@
-"""Choose the source of past events, and ask it for names and sequences."""
+"""Choose where past events, names and sequences are read: the local ledger, assetflow's API, or Prefect."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def open_source() -> EventSource:
 
 
 class CurrentInletEvents(InletEvents):
-    """The past events of the running task's or flow's inlets, as an imported name.
+    """The past events of the inlets of the running task or flow, for code that imports the name.
 
     >>> from assetflow import Asset, inlet_events, task
     >>> orders = Asset("s3://shop/orders")
@@ -37,12 +37,12 @@ class CurrentInletEvents(InletEvents):
     ...     newest, before = inlet_events[orders][-1], inlet_events[orders][-2]
     ...     return newest.extra["rows"] / before.extra["rows"]
 
-    It is also the default of a parameter of the same name. In a flow, the inlets are the assets that the flow reads and
-    is scheduled on. Calling it, `inlet_events()`, returns the mapping of the running task or flow, to be passed on.
-    Contract 7.2.
+    It is also the default value of a parameter of the same name. The inlets of a flow are the assets that it reads and
+    those that it is scheduled on. `inlet_events()` returns the mapping of the running task or flow, which you can pass
+    to other code. Contract 7.2.
 
     Raises:
-        InvalidFlow: it is used where neither a task nor a flow runs.
+        InvalidFlow: neither a task nor a flow is running.
     """
 
     def __init__(self) -> None:
@@ -66,10 +66,10 @@ inlet_events = CurrentInletEvents()
 
 
 def newest_sequences(assets: Iterable[Outlet]) -> dict[str, int]:
-    """Return the newest sequence of each URI that the ledger knows now; nothing if there is no ledger to ask."""
+    """Return the newest sequence of each asset by URI; an empty mapping if no ledger answers."""
     uris = [asset.uri for asset in assets if isinstance(asset, Asset | AssetRef) and asset.uri is not None]
     ledger = _ledger() if uris else None
-    # Useful to have, but not worth failing for.
+    # The task must not fail because the sequences are missing.
     with suppress(ApiUnreachable, ApiRefused):
         return {} if ledger is None else ledger.newest_sequences(uris)
     return {}
