@@ -65,12 +65,12 @@ hypothesis.settings.load_profile("ci" if in_ci() else "developer")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
-    """With `--dist loadgroup`, give the tests of Spark to one process, and the others to whichever is free."""
+    """With `--dist loadgroup`, give each group of `scheduling` to one process, and other tests to whichever is free."""
     if config.getoption("dist") != "loadgroup":
         return None
-    from tests.environment.scheduling import OneSpark
+    from tests.environment.scheduling import Groups
 
-    return OneSpark(config, log)
+    return Groups(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

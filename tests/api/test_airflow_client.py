@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 import pytest
-from airflow_client.client import ApiClient, AssetApi, Configuration, DagRunApi
-from airflow_client.client.exceptions import ApiException
-from airflow_client.client.models.create_asset_events_body import CreateAssetEventsBody
 
 from assetflow.core.assets import AssetAlias
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
@@ -19,11 +16,19 @@ from assetflow.ledger import Ledger
 from tests.api.conftest import Api
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, update
 
+if TYPE_CHECKING:
+    # It takes seconds to import, and every process that runs tests collects this module.
+    from airflow_client.client import ApiClient, AssetApi, DagRunApi
+    from airflow_client.client.exceptions import ApiException
+    from airflow_client.client.models.create_asset_events_body import CreateAssetEventsBody
+
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:airflow_client")
 
 
 @pytest.fixture
 def client(api: Api) -> Iterator[ApiClient]:
+    from airflow_client.client import ApiClient, Configuration
+
     with ApiClient(Configuration(host=str(api.base_url).rstrip("/"), access_token="not needed")) as client:
         yield client
         client.rest_client.pool_manager.clear()
@@ -31,7 +36,28 @@ def client(api: Api) -> Iterator[ApiClient]:
 
 @pytest.fixture
 def assets(client: ApiClient) -> AssetApi:
+    from airflow_client.client import AssetApi
+
     return AssetApi(client)
+
+
+@pytest.fixture
+def runs(client: ApiClient) -> DagRunApi:
+    from airflow_client.client import DagRunApi
+
+    return DagRunApi(client)
+
+
+def refusal(match: str | None = None) -> pytest.RaisesExc[ApiException]:
+    from airflow_client.client.exceptions import ApiException
+
+    return pytest.raises(ApiException, match=match)
+
+
+def body(**given: Any) -> CreateAssetEventsBody:
+    from airflow_client.client.models.create_asset_events_body import CreateAssetEventsBody
+
+    return CreateAssetEventsBody(**given)
 
 
 @pytest.fixture
@@ -93,14 +119,14 @@ def test_aliases(shop: Ledger, assets: AssetApi) -> None:
     assert [each.name for each in found.asset_aliases] == ["early", "late"]
     assert [each.name for each in assets.get_asset_aliases(name_pattern="LA").asset_aliases] == ["late"]
     assert assets.get_asset_alias(found.asset_aliases[1].id) == found.asset_aliases[1].to_dict()
-    with pytest.raises(ApiException, match="not found") as refused:
+    with refusal("not found") as refused:
         assets.get_asset_alias(1)
     assert refused.value.status == 404
 
 
 def test_events_are_created_and_listed(shop: Ledger, assets: AssetApi) -> None:
     number = number_of(assets, ORDERS.uri)
-    made = assets.create_asset_event(CreateAssetEventsBody(asset_id=number, extra={"rows": 3}))
+    made = assets.create_asset_event(body(asset_id=number, extra={"rows": 3}))
 
     assert made.extra == {"rows": 3, "from_rest_api": True}
     assert (made.asset_id, made.uri, made.name) == (number, ORDERS.uri, "orders")
@@ -119,7 +145,7 @@ def test_events_are_created_and_listed(shop: Ledger, assets: AssetApi) -> None:
 
 @pytest.mark.usefixtures("shop")
 def test_a_key_goes_to_partitioned_consumers_only(assets: AssetApi) -> None:
-    made = assets.create_asset_event(CreateAssetEventsBody(asset_id=1, partition_key="2026-01-01"))
+    made = assets.create_asset_event(body(asset_id=1, partition_key="2026-01-01"))
     assert (made.partition_key, made.created_dagruns) == ("2026-01-01", [])
 
 
@@ -156,13 +182,13 @@ def test_queued_events_are_read_and_deleted(shop: Ledger, assets: AssetApi) -> N
     assert assets.get_dag_asset_queued_event(deployment, number) == queued
 
     for dag, before in (("copy.nightly", None), ("report.nightly", NOON.isoformat())):
-        with pytest.raises(ApiException) as refused:
+        with refusal() as refused:
             assets.get_dag_asset_queued_events(dag, before=before)
         assert refused.value.status == 404
 
     assets.delete_dag_asset_queued_event("report.nightly", number)
     assert shop.reader.queues.events(1) == []
-    with pytest.raises(ApiException) as refused:
+    with refusal() as refused:
         assets.delete_asset_queued_events(number)
     assert refused.value.status == 404
     update(shop, CUSTOMERS, 5)
@@ -177,12 +203,11 @@ def test_only_what_came_before_a_time_is_deleted(shop: Ledger, assets: AssetApi)
     assert [event.sequence for event in shop.reader.queues.events(1)] == [2]
 
 
-def test_what_a_run_consumed(shop: Ledger, client: ApiClient) -> None:
+def test_what_a_run_consumed(shop: Ledger, runs: DagRunApi) -> None:
     (decision,) = [each for each in update(shop, CUSTOMERS, 3) if each.consumer == 1]
     run = uuid4()
     shop.writer.decisions.launched(decision.id, run, NOON)
 
-    runs = DagRunApi(client)
     found = runs.get_upstream_asset_events("report.nightly", str(run))
     assert (found.total_entries, [each.id for each in found.asset_events]) == (3, [1, 2, 3])
     assert [run.triggering for run in found.asset_events[0].created_dagruns if run.dag_id == "report.nightly"] == [
@@ -190,7 +215,7 @@ def test_what_a_run_consumed(shop: Ledger, client: ApiClient) -> None:
     ]
     assert found.asset_events[2].created_dagruns[0].run_id == str(run)
     for dag, number in (("copy.nightly", run), ("report.nightly", UUID(int=1)), ("nobody", run)):
-        with pytest.raises(ApiException) as refused:
+        with refusal() as refused:
             runs.get_upstream_asset_events(dag, str(number))
         assert refused.value.status == 404
 
@@ -198,9 +223,9 @@ def test_what_a_run_consumed(shop: Ledger, client: ApiClient) -> None:
 @pytest.mark.parametrize("given", [{"order_by": ["size"]}, {"order_by": ["-"]}])
 @pytest.mark.usefixtures("shop")
 def test_what_cannot_be_is_refused(assets: AssetApi, given: dict[str, Any]) -> None:
-    with pytest.raises(ApiException) as refused:
+    with refusal() as refused:
         assets.get_assets(**given)
     assert refused.value.status == 422
-    with pytest.raises(ApiException) as refused:
-        assets.create_asset_event(CreateAssetEventsBody(asset_id=99))
+    with refusal() as refused:
+        assets.create_asset_event(body(asset_id=99))
     assert refused.value.status == 404

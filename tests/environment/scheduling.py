@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from xdist.scheduler import LoadScopeScheduling
 
-SPARK = "tests/spark/"
+# One process has a session of Spark, and one imports the client of Airflow: the others need not.
+TOGETHER = ("tests/spark/", "tests/api/test_airflow_client.py")
 
 
-class OneSpark(LoadScopeScheduling):
-    """Tests go one by one to the next free process, but those of Spark to one, which has a session for all of them."""
+class Groups(LoadScopeScheduling):
+    """Tests go one by one to the next free process, but each group of tests to a single one."""
 
     def _split_scope(self, nodeid: str) -> str:
         # xdist's own groups need node ids that pytest 9.2 does not let it change.
-        return SPARK if nodeid.startswith(SPARK) else nodeid
+        return next((group for group in TOGETHER if nodeid.startswith(group)), nodeid)

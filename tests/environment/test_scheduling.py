@@ -1,4 +1,4 @@
-"""The tests of Spark run in one process, seen from outside: each process notes which tests it runs."""
+"""The tests of a group run in one process, seen from outside: each process notes which tests it runs."""
 
 from __future__ import annotations
 

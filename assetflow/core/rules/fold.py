@@ -51,8 +51,10 @@ def record(state: State, recording: Recording, now: datetime) -> Recorded:
         new = _declare(state, event, result)
         tokens = state.names.tokens_of(event.uri)
         consumers = state.consumers.wanting(tokens)
-        durable = min(recording.durable or now, now)
-        instant = _after_decided(state, event, durable, [each for each in consumers if each.is_timed], tokens)
+        instant = now if recording.durable is None else min(recording.durable, now)
+        timed = [each for each in consumers if each.is_timed]
+        if timed:
+            instant = _after_decided(state, event, instant, timed, tokens)
         recorded = state.append(event, recording.id, instant)
         _offer_to_all(state, recorded, consumers, tokens, result.touched)
         touch_judging(state, event.uri, new, result.touched)
