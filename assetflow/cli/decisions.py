@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
-from uuid import UUID
 
 import cyclopts
 from rich.text import Text
@@ -13,16 +12,15 @@ from assetflow.cli.empty_lists import empty_message
 from assetflow.cli.explanation_output import show_explanation
 from assetflow.cli.output import print_json, rows, show, table, text, time_cell
 from assetflow.cli.user import this_user
-from assetflow.cli.values import AtLeastOne
+from assetflow.cli.values import AtLeastOne, DecisionName
 from assetflow.errors import InvalidCall, places
 from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.explanations import decision_explanation
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord, DecisionStatus
 from assetflow.operations import decisions
-from assetflow.operations.decisions import decision_with
 from assetflow.operations.installation import Installation
-from assetflow.operations.lookup import find_consumer
+from assetflow.operations.lookup import find_consumer, find_decision
 
 app = cyclopts.App(name="decisions", help="Decisions: why runs were started.")
 
@@ -72,23 +70,23 @@ def ls(
 
 
 @app.command(name="show")
-def show_one(decision: UUID, /, *, json: bool = False) -> None:
+def show_one(decision: DecisionName, /, *, json: bool = False) -> None:
     """Show one decision: the events that it consumed, the update that completed its condition, and its run.
 
     Parameters
     ----------
     decision
-        The decision's id; `assetflow decisions ls` lists them.
+        The decision's number, its id, or the id of its flow run; `assetflow decisions ls` shows them.
     json
         Print one JSON document.
     """
     with Reader.open() as reader:
-        explanation = decision_explanation(reader, decision_with(reader, decision))
+        explanation = decision_explanation(reader, find_decision(reader, decision))
     show_explanation(explanation, json=json)
 
 
 @app.command
-def give_up(decision: UUID, /, *, why: str, by: str | None = None, json: bool = False) -> None:
+def give_up(decision: DecisionName, /, *, why: str, by: str | None = None, json: bool = False) -> None:
     """Give up a decision that waits for its run, so that later decisions of its consumer can go ahead.
 
     The decision becomes undeliverable, and its updates stay consumed. `assetflow queue replay` makes it wait for its
@@ -97,7 +95,7 @@ def give_up(decision: UUID, /, *, why: str, by: str | None = None, json: bool = 
     Parameters
     ----------
     decision
-        The decision's id; `assetflow decisions ls --waiting` lists them.
+        The decision's number or its id; `assetflow decisions ls --waiting` shows them.
     why
         The reason, which the decision then shows.
     by
@@ -106,11 +104,12 @@ def give_up(decision: UUID, /, *, why: str, by: str | None = None, json: bool = 
         Print one JSON document.
     """
     with Ledger.open() as ledger, places(why="--why"):
-        decisions.give_up(Installation(ledger), decision, by=this_user() if by is None else by, why=why)
+        found = find_decision(ledger.reader, decision).id
+        decisions.give_up(Installation(ledger), found, by=this_user() if by is None else by, why=why)
     if json:
-        print_json({"decision": str(decision), "status": "undeliverable"})
+        print_json({"decision": str(found), "status": "undeliverable"})
     else:
-        show(text(f"Decision {decision} is given up: it gets no run."))
+        show(text(f"Decision {found} is given up: it gets no run."))
 
 
 def _cells(each: DecisionRecord, events: int, now: datetime) -> list[Text]:

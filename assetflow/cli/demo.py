@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from assetflow.cli.dev import stop_on_sigterm
+from assetflow.cli.dev import stop_on_signals
 from assetflow.cli.values import Port
 from assetflow.errors import StackFailed
 from assetflow.stack.demo import Demo
@@ -36,7 +36,7 @@ def demo(*, port: Port | None = None, json: bool = False) -> int:
             fix="Clone the repository and run `make demo` there; `assetflow dev` serves this project",
         )
     progress = Console(stderr=True, highlight=False)
-    stop_on_sigterm()
+    stop_on_signals()
     waiting = progress.status("Starting") if progress.is_terminal else None
     with waiting or nullcontext():
         result = Demo(environment, waiting.update if waiting else progress.print).run()

@@ -16,7 +16,7 @@ from assetflow.ledger.read.reader import Reader
 from assetflow.stack.calls import PrefectCalls
 from assetflow.stack.environment import StackEnvironment, choose_port, find_project
 from assetflow.stack.project import read_project
-from assetflow.stack.stack import Stack
+from assetflow.stack.stack import STOPPING, Stack
 
 
 def dev(*, port: Port | None = None, pages_port: Port | None = None) -> None:
@@ -33,7 +33,7 @@ def dev(*, port: Port | None = None, pages_port: Port | None = None) -> None:
     project = find_project(Path.cwd())
     ports = choose_port(port), choose_port(pages_port, option="--pages-port")
     environment = StackEnvironment(project, project / ".assetflow" / "dev", *ports)
-    stop_on_sigterm()
+    stop_on_signals()
     try:
         with Stack(environment, lambda line: console.print(Text(shown(line)))) as stack:
             console.print(_instructions(environment, _example(environment)))
@@ -42,13 +42,16 @@ def dev(*, port: Port | None = None, pages_port: Port | None = None) -> None:
         return
 
 
-def stop_on_sigterm() -> None:
-    """Let SIGTERM stop the stack as Ctrl-C does."""
+def stop_on_signals() -> None:
+    """Let SIGTERM and a terminal that is closed stop the stack as Ctrl-C does."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, interrupt)
+    for number in STOPPING:
+        # Under `nohup` the end of the terminal is ignored, and stays so.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, interrupt)
 
 
 def _example(environment: StackEnvironment) -> str:

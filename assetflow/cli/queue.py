@@ -13,6 +13,7 @@ from assetflow.cli.empty_lists import empty_message
 from assetflow.cli.output import print_json, rows, show, table, text, time_cell
 from assetflow.cli.times import in_utc
 from assetflow.cli.user import this_user
+from assetflow.cli.values import DecisionName
 from assetflow.core.explanation import source_of
 from assetflow.core.words import count, iso
 from assetflow.errors import InvalidCall, places
@@ -21,7 +22,7 @@ from assetflow.ledger.read.queues import QueuedEvent
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations import decisions
 from assetflow.operations.installation import Installation
-from assetflow.operations.lookup import select
+from assetflow.operations.lookup import find_decision, select
 from assetflow.operations.queue import remove_queued
 
 _OPTIONS = {"consumer": "consumer, --asset or --event", "key": "--partition", "why": "--why"}
@@ -111,7 +112,7 @@ def rm(
 
 @app.command
 def replay(
-    decision: UUID | None = None,
+    decision: DecisionName | None = None,
     /,
     *,
     consumer: str | None = None,
@@ -124,7 +125,7 @@ def replay(
     Parameters
     ----------
     decision
-        One decision, by its id; `assetflow decisions ls --undeliverable` lists them.
+        One decision, by its number or its id; `assetflow decisions ls --undeliverable` shows them.
     consumer
         All decisions of this consumer: flow/deployment, its id, or a flow with one consumer.
     asset
@@ -145,7 +146,7 @@ def replay(
 
 
 def _undeliverable(
-    reader: Reader, decision: UUID | None, consumer: str | None, asset: str | None, event: UUID | None
+    reader: Reader, decision: UUID | int | None, consumer: str | None, asset: str | None, event: UUID | None
 ) -> list[UUID]:
     words = (consumer, asset, event)
     if (decision is None) == all(word is None for word in words):
@@ -155,7 +156,7 @@ def _undeliverable(
             fix="Name a decision id, or select some with --consumer, --asset or --event",
         )
     if decision is not None:
-        return [decision]
+        return [find_decision(reader, decision).id]
     which = select(reader, *words)
     return reader.decisions.undeliverable(consumer=which.number, uri=which.uri, event_id=which.event_id)
 

@@ -1,4 +1,4 @@
-"""The types of command line options: whole numbers, ports, durations and events.
+"""The types of command line options: whole numbers, ports, durations, events and decisions.
 
 They replace the converters of Cyclopts, which rounds 1.5 to 2 and does not say how a duration is written.
 """
@@ -6,6 +6,7 @@ They replace the converters of Cyclopts, which rounds 1.5 to 2 and does not say 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Annotated, cast
 from uuid import UUID
@@ -26,12 +27,25 @@ def _whole_number(_: object, tokens: Sequence[Token]) -> int:
 
 def _event(_: object, tokens: Sequence[Token]) -> UUID | int:
     text = tokens[0].value
+    found = _number_or_id(text)
+    if found is None:
+        raise ValueError(f"{text!r} is neither the number of an event nor its id; `assetflow events ls` shows both")
+    return found
+
+
+def _decision(_: object, tokens: Sequence[Token]) -> UUID | int:
+    text = tokens[0].value
+    found = _number_or_id(text)
+    if found is None:
+        raise ValueError(f"{text!r} is neither the number of a decision nor an id; `assetflow decisions ls` shows both")
+    return found
+
+
+def _number_or_id(text: str) -> UUID | int | None:
     for read in (int, UUID):
-        try:
+        with suppress(ValueError):
             return read(text)
-        except ValueError:
-            continue
-    raise ValueError(f"{text!r} is neither the number of an event nor its id; `assetflow events ls` shows both")
+    return None
 
 
 def _age(_: object, tokens: Sequence[Token]) -> timedelta:
@@ -47,5 +61,6 @@ def _age(_: object, tokens: Sequence[Token]) -> timedelta:
 
 Age = Annotated[timedelta, Parameter(converter=_age)]
 EventName = Annotated[UUID | int, Parameter(converter=_event)]
+DecisionName = Annotated[UUID | int, Parameter(converter=_decision)]
 AtLeastOne = Annotated[int, Parameter(converter=_whole_number, validator=Number(gte=1))]
 Port = Annotated[int, Parameter(converter=_whole_number, validator=Number(gte=0, lte=65_535))]

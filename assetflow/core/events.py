@@ -222,7 +222,10 @@ def check_extra(extra: object, *, where: str = "", path: str = "extra") -> dict[
         return {}
     if not isinstance(extra, Mapping):
         raise InvalidEvent(
-            f"{path} is a {type(extra).__name__}, not a JSON object", where=where, rule="2.2", fix='Write {"rows": 1}'
+            f"{path} is of type {type(extra).__name__}, not a JSON object",
+            where=where,
+            rule="2.2",
+            fix='Write {"rows": 1}',
         )
     return cast("dict[str, object]", check_json(cast(object, extra), path, where=where))
 

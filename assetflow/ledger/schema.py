@@ -73,7 +73,7 @@ def check(connection: Connection, *, place: str) -> None:
     """
     version = current_version(connection)
     if version is None:
-        raise LedgerVersion("the database holds no ledger", where=place, fix="Start the evaluator once, it makes one")
+        raise LedgerVersion("the database holds no ledger", where=place, fix="`assetflow evaluator start` makes one")
     _refuse_newer(version, place)
     if version != VERSION:
         raise LedgerVersion(

@@ -63,8 +63,9 @@ async def switch_named(prefect: OpenPrefect, name: str, *, paused: bool) -> None
     """
     flow, _, deployment = name.partition("/")
     async with prefect() as api:
-        row = await api.get(f"/deployments/name/{quote(flow, safe='')}/{quote(deployment, safe='')}")
-        if row is None:
+        # Without a deployment, the path would be another one, and the answer about another thing.
+        row = deployment and await api.get(f"/deployments/name/{quote(flow, safe='')}/{quote(deployment, safe='')}")
+        if not row:
             raise UnknownConsumer(
                 f"there is no deployment {name!r}", fix="Name it as flow/deployment, as `assetflow consumers ls` does"
             )

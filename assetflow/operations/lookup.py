@@ -1,4 +1,4 @@
-"""Find consumers, assets and events by what a user types: a name, a number or an id."""
+"""Find consumers, assets, events and decisions by what a user types: a name, a number or an id."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from uuid import UUID
 from assetflow.core.assets import Asset
 from assetflow.errors import UnknownAsset, UnknownConsumer, UnknownEvent
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.records import ConsumerRecord, EventFilter
+from assetflow.ledger.records import ConsumerRecord, DecisionRecord, EventFilter
+from assetflow.operations.decisions import decision_with
 
 _COMPARED = 100
 _NO_NUMBER = 2**63
@@ -104,6 +105,20 @@ def find_event(reader: Reader, event: UUID | int) -> UUID:
     return found[0].id
 
 
+def find_decision(reader: Reader, decision: UUID | int) -> DecisionRecord:
+    """Return the decision that a user names by its number in the ledger, by its id, or by the id of its flow run.
+
+    Raises:
+        UnknownEvent: no decision matches.
+    """
+    if isinstance(decision, UUID):
+        return reader.decisions.of_run(decision) or decision_with(reader, decision)
+    newest = reader.decisions.find(before=decision + 1, limit=1) if 0 < decision < _NO_NUMBER - 1 else []
+    if not newest or newest[0].number != decision:
+        raise UnknownEvent(f"no decision has the number {decision}", fix="`assetflow decisions ls` lists the newest")
+    return newest[0]
+
+
 def near_assets(reader: Reader, text: str) -> list[str]:
     """Return the names and URIs most similar to a text, at most three."""
     names = reader.assets.known_names()
@@ -133,7 +148,9 @@ def _suggestion(name: str, names: Sequence[str]) -> str:
     if close:
         return f"Did you mean {_listed(close[:3])}?"
     return (
-        f"There are {_listed(names)}" if names else "No consumer is known: deploy a scheduled flow, start the evaluator"
+        f"The consumers are: {_listed(names)}"
+        if names
+        else "No consumer is known: deploy a scheduled flow, and start the evaluator"
     )
 
 

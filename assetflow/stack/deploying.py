@@ -75,6 +75,8 @@ def main(arguments: Sequence[str]) -> None:
     try:
         for entrypoint in dict.fromkeys(entrypoints):
             load(entrypoint)
+            # Whoever waits for this command sees that it moves.
+            sys.stdout.write(f"{entrypoint} is loaded\n")
     except InvalidProject as error:
         Path(problem_file).write_text(json.dumps(error.as_dict()))
         sys.exit(NOT_LOADED)

@@ -62,6 +62,8 @@ class StackEnvironment:
             "PREFECT_HOME": str(self.home / "prefect"),
             "PREFECT_API_URL": self.api_url,
             "PREFECT_UI_URL": self.ui_url,
+            # The server sends no telemetry. This keeps Prefect's commands from announcing theirs.
+            "DO_NOT_TRACK": "1",
             "ASSETFLOW_HOME": str(self.home),
             "ASSETFLOW_UI_URL": self.pages_url,
             "FLOWS_LAKE": str(self.home / "lake"),

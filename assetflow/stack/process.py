@@ -75,6 +75,21 @@ class StackProcess:
                 raise self.failure(f"the {self.name} was not ready after {seconds:.0f} s")
             time.sleep(POLL_SECONDS)
 
+    def wait(self, silent_seconds: float) -> int | None:
+        """Wait until the process has ended, and return its exit code.
+
+        Parameters:
+            silent_seconds: return `None` once it has written nothing to its log for so long.
+        """
+        size, end = -1, 0.0
+        while self.exit_code is None:
+            if (now_size := self.log.stat().st_size) != size:
+                size, end = now_size, time.monotonic() + silent_seconds
+            if time.monotonic() > end:
+                return None
+            time.sleep(POLL_SECONDS)
+        return self.exit_code
+
     def stop(self, signals: Sequence[signal.Signals] = (signal.SIGTERM, signal.SIGKILL)) -> None:
         """Stop the process and its children; return at once if it is stopped already."""
         if self._process is None:

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import IO, cast
 
 import httpx
 
@@ -23,14 +23,16 @@ from assetflow.private import make_private_folder
 from assetflow.stack import deploying, prefect_server
 from assetflow.stack.calls import PrefectCalls
 from assetflow.stack.environment import StackEnvironment, choose_port
-from assetflow.stack.last_words import last_words
 from assetflow.stack.process import StackProcess
-from assetflow.stack.project import Project, read_project
+from assetflow.stack.project import Json, Project, read_project
 
 SERVER_SECONDS = 120.0
-READY_SECONDS = 60.0
-COMMAND_SECONDS = 180.0
+KNOWN_SECONDS = "150"
+# A command that writes nothing for so long has got stuck.
+SILENT_SECONDS = 180.0
 RESTART_SECONDS = 1.0
+# What ends a stack: Ctrl-C, `kill`, and a terminal that is closed.
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Tell = Callable[[str], None]
 
@@ -91,7 +93,8 @@ class Stack:
             self._start_process(worker)
         self._deploy(project)
         self._tell("Waiting until the evaluator knows the deployments")
-        self._run(_assetflow("consumers", "wait"), "assetflow consumers wait")
+        wait = _assetflow("consumers", "wait", "--timeout", KNOWN_SECONDS)
+        self._run(wait, "consumers wait", "assetflow consumers wait")
 
     def _start_server(self) -> None:
         """Start Prefect's server and wait until it answers.
@@ -139,11 +142,11 @@ class Stack:
         return self._process(name, _prefect("worker", "start", f"--pool={pool}", "--type", "process"))
 
     def _deploy(self, project: Project) -> None:
-        """Deploy the project's flows.
+        """Deploy the project's flows. On a slow machine this takes minutes; it fails only if nothing moves any more.
 
         Raises:
             InvalidProject: a flow cannot be loaded.
-            StackFailed: Prefect refuses a deployment.
+            StackFailed: Prefect refuses a deployment, or nothing has been written for `SILENT_SECONDS`.
         """
         file, problem = self.environment.home / "deploy.yaml", self.environment.home / "problem.json"
         project.write_completed(file)
@@ -151,7 +154,7 @@ class Stack:
         entrypoints = [each.entrypoint for each in project.deployments]
         module = [sys.executable, "-m", deploying.__name__]
         try:
-            self._run([*module, str(problem), str(file), *entrypoints], "prefect deploy --all")
+            self._run([*module, str(problem), str(file), *entrypoints], "deploy", "prefect deploy --all")
         except StackFailed:
             if not problem.exists():
                 raise
@@ -159,21 +162,24 @@ class Stack:
             raise InvalidProject(found["error"], where=found["where"], fix=found["fix"]) from None
 
     def stop(self) -> None:
-        """Stop all processes of the stack, and its shared Spark server."""
-        self._tell("Stopping the stack")
-        for process in (*self.workers, self.evaluator, self.server):
-            process.stop()
-        if self.spark.pid and self.spark.exit_code is None:
-            self.spark.stop()
-        self._stop_spark_server()
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+        """Stop all processes of the stack, and its shared Spark server. Signals do not interrupt this."""
+        with _uninterrupted():
+            # The terminal may be closed.
+            with contextlib.suppress(OSError):
+                self._tell("Stopping the stack")
+            for process in (*self.workers, self.evaluator, self.server):
+                process.stop()
+            if self.spark.pid and self.spark.exit_code is None:
+                self.spark.stop()
+            self._stop_spark_server()
+            if self._lock is not None:
+                self._lock.close()
+                self._lock = None
 
     def _stop_spark_server(self) -> None:
         """Stop this stack's local Spark server, if its file exists."""
         if self.environment.spark_server_file.exists():
-            self._run(_assetflow("spark", "stop"), "stopping Spark's local server")
+            self._run(_assetflow("spark", "stop"), "spark stop", "stopping Spark's local server")
 
     def watch(self, over: threading.Event | None = None) -> None:
         """Restart processes that end on their own, until `over` is set or, without it, the caller is interrupted."""
@@ -205,40 +211,31 @@ class Stack:
         return StackProcess(name, argv, self.environment.processes_env, self.environment.project, log)
 
     def _server_answers(self) -> bool:
+        """True if this stack's own server answers: another program, or another Prefect, may have taken the port."""
         try:
             # The server is on this machine, without TLS: loading the certificates would take most of the time.
-            return httpx.get(f"{self.environment.api_url}/health", timeout=2, verify=False).status_code == 200
-        except httpx.HTTPError:
+            answer = httpx.get(f"{self.environment.api_url}/admin/settings", timeout=2, verify=False)
+            said: object = answer.json() if answer.status_code == 200 else None
+        except (httpx.HTTPError, ValueError):
             return False
+        return isinstance(said, dict) and cast(Json, said).get("home") == self.environment.variables["PREFECT_HOME"]
 
-    def _run(self, argv: list[str], what: str) -> None:
-        """Run a command of the stack to its end.
+    def _run(self, argv: list[str], name: str, what: str) -> None:
+        """Run a command of the stack to its end. It may take as long as it goes on writing to its log.
 
         Raises:
-            StackFailed: it failed, or did not end in time; the error has the end of its output.
+            StackFailed: it failed, or wrote nothing for `SILENT_SECONDS`; the error has the end of its log.
         """
+        command = self._process(name, argv)
+        command.start()
         try:
-            done = subprocess.run(
-                argv,
-                env=self.environment.processes_env,
-                cwd=self.environment.project,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=COMMAND_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise StackFailed(
-                f"{what} had not ended after {COMMAND_SECONDS:.0f} s", fix=f"Read {self.environment.logs}"
-            ) from error
-        if done.returncode != 0:
-            raise StackFailed(
-                f"{what} failed with exit code {done.returncode}:",
-                fix=f"Correct this, or read {self.environment.logs}",
-                output=last_words(done.stdout + done.stderr),
-            )
+            code = command.wait(SILENT_SECONDS)
+        finally:
+            command.stop()
+        if code is None:
+            raise command.failure(f"{what} has written nothing for {SILENT_SECONDS:.0f} s, and was stopped")
+        if code:
+            raise command.failure(f"{what} failed with exit code {code}")
 
     def _take_lock(self) -> None:
         """Take the lock of the stack's folder, then stop the processes that a killed stack left behind."""
@@ -277,6 +274,20 @@ class Stack:
         self._lock.truncate(0)
         self._lock.write(json.dumps({"pids": pids, "api_url": self.environment.api_url}))
         self._lock.flush()
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Generator[None]:
+    """Ignore Ctrl-C, SIGTERM and the end of the terminal during the block."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in STOPPING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def empty(home: Path) -> None:

@@ -34,11 +34,13 @@ def troubles_of(backend: Backend) -> list[Trouble]:
     if down is not None:
         last_sign = None if evaluators.lease is None else evaluators.lease.renewed
         found.append(Trouble(down.reason, _sentence(down.effect), "no evaluator", last_sign))
-    of_prefect = {name: reason for name, reason in backend.troubles().items() if name.startswith(_OF_PREFECT)}
+    current = backend.troubles()
+    of_prefect = list(dict.fromkeys(reason for name, reason in current.items() if name.startswith(_OF_PREFECT)))
     if of_prefect:
-        told = "; ".join(dict.fromkeys(of_prefect.values()))
+        told = "; ".join(of_prefect)
         found.append(Trouble("Prefect cannot be reached", f"Runs wait until it answers. {told}", "no Prefect"))
-    others = {name: reason for name, reason in backend.troubles().items() if name not in of_prefect}
+    # Whatever has the same reason ends with it, and needs no banner of its own.
+    others = {name: reason for name, reason in current.items() if reason not in of_prefect}
     return [*found, *(Trouble(f"Trouble with {name}", reason, "trouble") for name, reason in others.items())]
 
 

@@ -41,7 +41,7 @@ BAD = [
     (("queue", "rm", "report", "--why", "x", "--partition", "k"), "not partitioned"),
     (("queue", "rm", "daily", "--why", "x"), "--partition"),
     (("queue", "rm", "report", "--why", "x", "--before", "noon"), "unable to convert"),
-    (("queue", "replay", NO_ID), "no undeliverable decision"),
+    (("queue", "replay", NO_ID), "there is no decision"),
     (("explain",), "one of a consumer, --run and --event"),
     (("explain", "report", "--run", NO_ID), "one of a consumer, --run and --event"),
     (("explain", "--partition", "k", "--run", NO_ID), "--partition needs a consumer"),
@@ -88,7 +88,7 @@ def test_without_a_ledger_the_error_says_how_to_get_one(call: Call, home: Path) 
     assert answer.err.splitlines() == [
         "error [ledger] there is no ledger",
         f"  where: {home / 'ledger.db'}",
-        "  do:    Start the evaluator once: it makes one",
+        "  do:    `assetflow dev` or `assetflow evaluator start` makes one",
     ]
 
 

@@ -184,6 +184,24 @@ def test_a_decision_is_shown_with_what_it_consumed(ledger: Ledger, call: Call) -
     assert "there is no decision" in unknown.err
 
 
+def test_a_decision_is_named_by_what_the_list_shows(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "report/shop", ORDERS)
+    (first,), (second,) = update(ledger, ORDERS, 1), update(ledger, ORDERS, 2)
+    ledger.writer.decisions.launched(first.id, event_id(9), NOON)
+
+    assert f"decision {first.id}" in call("decisions", "show", "1").out
+    assert f"decision {first.id}" in call("decisions", "show", str(event_id(9))).out
+    assert call("decisions", "give-up", "2", "--why", "x", "--json").json["decision"] == str(second.id)
+    assert call("queue", "replay", "2", "--json").json == [{"decision": str(second.id), "status": "waiting"}]
+
+    for unknown in ("0", "3", str(2**70)):
+        refused = call("decisions", "show", unknown)
+        assert (refused.code, f"no decision has the number {unknown}" in refused.err) == (2, True)
+    nonsense = call("decisions", "show", "x")
+    assert nonsense.code == 2
+    assert "neither the number of a decision nor an id" in " ".join(nonsense.err.replace("│", " ").split())
+
+
 def test_what_a_consumer_coalesced_is_decided_when_its_decision_is_given_up(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "report/shop", ORDERS, coalesce=True)
     (first,) = update(ledger, ORDERS, 1)

@@ -31,7 +31,7 @@ PLAIN = {"id": NUMBER, "uri": "s3://shop/orders", "occurred": "2026-01-01T00:00:
         ({"occurred": None}, "occurred is missing"),
         ({"occurred": "noon"}, 'occurred is "noon", not a time'),
         ({"occurred": "0001-01-01T00:00+14:00"}, 'occurred is "0001-01-01T00:00+14:00", not a time'),
-        ({"extra": [1]}, "extra is a list, not a JSON object"),
+        ({"extra": [1]}, "extra is of type list, not a JSON object"),
         ({"extra": {"n": 2**64}}, "extra.n is an integer beyond 64 bits"),
         ({"asset_extra": {"n": float("nan")}}, "asset_extra.n is not JSON: it is NaN"),
         ({"partition_key": 5}, "partition_key is 5, not a text"),

@@ -8,6 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -126,8 +128,11 @@ def test_leftovers_of_a_killed_stack_are_stopped_and_nobody_else(project: Path) 
 FAKE_STACK = """
 import sys
 from pathlib import Path
+from assetflow.cli.dev import stop_on_signals
 from assetflow.stack.environment import StackEnvironment
 from assetflow.stack.stack import Stack
+
+stop_on_signals()
 
 project = Path(sys.argv[1])
 stack = Stack(StackEnvironment(project, project / ".assetflow" / "dev", 1), print)
@@ -135,8 +140,11 @@ stack.environment.home.mkdir(parents=True, exist_ok=True)
 stack._take_lock()
 stack.evaluator._argv = [sys.executable, "-c", "import time; time.sleep(120)", " -m prefect "]
 stack._start_process(stack.evaluator)
-print(stack.evaluator.pid, flush=True)
-stack.watch()
+try:
+    print(stack.evaluator.pid, flush=True)
+    stack.watch()
+finally:
+    stack.stop()
 """
 
 
@@ -158,6 +166,73 @@ def test_kill_9_of_the_parent(project: Path) -> None:
 
     until(lambda: not is_alive(child))
     assert told[0] == f"Stopping process {child}, left behind by a stack that was killed"
+
+
+@pytest.mark.parametrize("stopping", [signal.SIGHUP, signal.SIGTERM])
+def test_a_closed_terminal_leaves_nothing_behind(project: Path, stopping: signal.Signals) -> None:
+    terminal, its = os.openpty()
+    with os.fdopen(terminal) as reader, os.fdopen(its) as inner:
+        parent = subprocess.Popen(
+            [sys.executable, "-c", FAKE_STACK, str(project)], stdout=inner, stderr=inner, start_new_session=True
+        )
+        child = next(int(line) for line in reader if line.strip().isdigit())
+    # Nobody can read any more what it prints.
+    parent.send_signal(stopping)
+    parent.wait(60)
+    assert not is_alive(child)
+
+
+def test_signals_do_not_interrupt_the_stop(project: Path) -> None:
+    stack = Stack(environment(project), lambda _: os.kill(os.getpid(), signal.SIGINT))
+    stack.environment.home.mkdir(parents=True)
+    stack._take_lock()
+    stack.evaluator._argv = [sys.executable, "-c", SLEEPS]
+    stack._start_process(stack.evaluator)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        stack.stop()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert stack.evaluator.exit_code == -15
+
+
+SLOW = "import sys, time; [print(number, flush=True) or time.sleep(0.4) for number in range(5)]; sys.exit(3)"
+
+
+def test_a_command_may_take_as_long_as_it_goes_on_writing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stack = Stack(environment(project), lambda _: None)
+    monkeypatch.setattr("assetflow.stack.stack.SILENT_SECONDS", 10.0)
+    with pytest.raises(StackFailed, match="deploying failed with exit code 3") as failed:
+        stack._run([sys.executable, "-c", SLOW], "deploy", "deploying")
+    assert failed.value.output == ("0", "1", "2", "3", "4")
+    with pytest.raises(StackFailed, match="deploying has written nothing for 10 s") as failed:
+        stack._run([sys.executable, "-c", f"print('begun', flush=True); {SLEEPS}"], "deploy", "deploying")
+    assert failed.value.output == ("begun",)
+    assert failed.value.fix == f"Read {stack.environment.logs}/deploy.log"
+
+
+def test_a_stranger_on_the_port_is_not_taken_for_the_server(project: Path) -> None:
+    ours = b'{"home": "%s"}' % bytes(project / "home" / "prefect")
+    said = [b""]
+
+    class Stranger(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(said[0])
+
+        def log_message(self, *_: object) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Stranger) as stranger:
+        threading.Thread(target=stranger.serve_forever).start()
+        stack = Stack(StackEnvironment(project, project / "home", stranger.server_port), lambda _: None)
+        try:
+            for answer in (b"true", b'{"home": "/elsewhere"}', b'["home"]', b"<html>", ours):
+                said[0] = answer
+                assert stack._server_answers() == (answer == ours)
+        finally:
+            stranger.shutdown()
 
 
 def test_what_ends_while_it_is_watched_is_started_again(project: Path) -> None:

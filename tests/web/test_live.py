@@ -154,5 +154,14 @@ def test_a_command_in_a_banner_is_code(make_site: MakeSite) -> None:
     assert "an odd <code> and </code>&lt;i&gt;`" in answer
 
 
+def test_one_reason_has_one_banner_that_ends_as_a_sentence(make_site: MakeSite) -> None:
+    gone = "Prefect does not answer: <b>. Check that it runs (`prefect server start`)"
+    site = make_site(troubles=lambda: {"deployments": gone, "launching": gone, "binding": gone, "times": "odd `"})
+    html = site.get("/troubles").text
+    assert (html.count("Prefect cannot be reached"), html.count("Trouble with")) == (1, 1)
+    assert "&lt;b&gt;. Check that it runs (<code>prefect server start</code>).</p>" in html
+    assert "odd `.</p>" in html
+
+
 def test_troubles_are_those_of_the_ledger(ledger: Ledger) -> None:
     assert [each.title for each in troubles_of(Backend(ledger))] == [STOPPED.reason]

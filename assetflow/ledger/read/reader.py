@@ -73,7 +73,9 @@ class Reader:
         url = ledger_url(url_or_path if url_or_path is not None else default_place())
         place = place_of(url)
         if url.get_backend_name() == "sqlite" and not Path(place).exists():
-            raise LedgerMissing("there is no ledger", where=place, fix="Start the evaluator once: it makes one")
+            raise LedgerMissing(
+                "there is no ledger", where=place, fix="`assetflow dev` or `assetflow evaluator start` makes one"
+            )
         engine = open_engine(url, read_only=True)
         try:
             with explained(place), engine.connect() as connection:
