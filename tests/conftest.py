@@ -40,7 +40,8 @@ def _clean_environment() -> None:
         del os.environ[name]
     os.environ |= {
         "ASSETFLOW_HOME": str(HOME / "assetflow"),
-        "HYPOTHESIS_STORAGE_DIRECTORY": str(HOME / "hypothesis"),
+        # Hypothesis keeps there what it has read in our modules, for the next process and the next run.
+        "HYPOTHESIS_STORAGE_DIRECTORY": str(Path(__file__).parents[1] / ".hypothesis"),
         "PREFECT_HOME": str(HOME / "prefect"),
         "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "false",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
