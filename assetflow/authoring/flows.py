@@ -49,11 +49,16 @@ _DESCRIPTIONS = {
 
 @dataclass(frozen=True)
 class FlowOptions:
-    """The options of `@flow` that Prefect does not have."""
+    """The options of `@flow` that Prefect does not have.
+
+    Attributes:
+        deadline_cron: the cron text that `deadline=` was; its time zone is that of the opening hours.
+    """
 
     consumer: ConsumerOptions = field(default_factory=ConsumerOptions)
     produces: tuple[Outlet, ...] = ()
     reads: tuple[Outlet, ...] = ()
+    deadline_cron: str | None = None
 
 
 class _StoredSignature:
@@ -158,7 +163,9 @@ class AssetFlow(Flow[P, R]):
         timing, of_prefect = split_options(options)
         consumer = self._flow_options.consumer
         new_schedule = self.schedule if schedule is ... else read_schedule(schedule)
-        intake, deadline = change_timing(consumer, new_schedule, timing)
+        given = timing.get("deadline", self._flow_options.deadline_cron)
+        cron = given if isinstance(given, str) else None
+        intake, deadline = change_timing(consumer, cron, new_schedule, timing)
         flow_options = FlowOptions(
             replace(
                 consumer,
@@ -170,6 +177,7 @@ class AssetFlow(Flow[P, R]):
             ),
             produces=self.produces if produces is ... else to_outlets(produces, "produces"),
             reads=self.reads if reads is ... else to_outlets(reads, "reads"),
+            deadline_cron=cron,
         )
         base = copy(self)
         base.fn = _prefect_function(self._function, flow_options)
@@ -291,6 +299,7 @@ def flow(
                 ConsumerOptions(read, while_paused, coalesce, intake, read_deadline(deadline, on_deadline, read)),
                 to_outlets(produces, "produces"),
                 to_outlets(reads, "reads"),
+                deadline if isinstance(deadline, str) else None,
             )
         except AssetflowError as error:
             raise error.at(where) from error

@@ -61,17 +61,23 @@ def read_deadline(value: DeadlineValue, then: OnDeadline, schedule: Schedule) ->
     return make_deadline(value, then)
 
 
-def change_timing(options: ConsumerOptions, schedule: Schedule, given: TimingOptions) -> tuple[Intake, Deadline | None]:
+def change_timing(
+    options: ConsumerOptions, deadline_cron: str | None, schedule: Schedule, given: TimingOptions
+) -> tuple[Intake, Deadline | None]:
     """Return the intake and the deadline of a flow, after some options were changed. Others stay.
 
     Parameters:
+        deadline_cron: the cron text that the deadline was given as; it is in the time zone of the new opening hours.
         schedule: the schedule that the flow has then.
 
     Raises:
         InvalidSchedule: as in `flow`.
     """
     changes = {name: value for name, value in given.items() if name in _INTAKE}
-    return replace(options.intake, **changes), _change_deadline(options.deadline, schedule, given)
+    deadline = options.deadline
+    if deadline is not None and deadline_cron is not None:
+        deadline = read_deadline(deadline_cron, deadline.then, schedule)
+    return replace(options.intake, **changes), _change_deadline(deadline, schedule, given)
 
 
 def _change_deadline(deadline: Deadline | None, schedule: Schedule, given: TimingOptions) -> Deadline | None:

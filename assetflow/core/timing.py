@@ -8,7 +8,7 @@ from typing import Literal, cast
 
 from assetflow.core.spans import check_count, check_span, span_in_words
 from assetflow.core.time.moments import moments, zone_of
-from assetflow.core.time.timetables import Timetable
+from assetflow.core.time.timetables import PartitionedAtRuntime, Timetable
 from assetflow.errors import InvalidSchedule
 
 OnDeadline = Literal["alert", "run", "skip"]
@@ -27,6 +27,8 @@ class Opening:
     until: Timetable | None = None
 
     def __post_init__(self) -> None:
+        check_times("timetable", self.timetable)
+        check_times("until", self.until)
         if self.until == self.timetable:
             raise InvalidSchedule(
                 "until has the times of the timetable, so the schedule would never be open",
@@ -122,6 +124,7 @@ class Deadline:
     def __post_init__(self) -> None:
         if self.after is not None:
             check_span("deadline", self.after)
+        check_times("deadline", self.at)
         if cast(str, self.then) not in ("alert", "run", "skip"):
             raise InvalidSchedule(f"on_deadline is {self.then!r}", rule="9.16", fix='Write "alert", "run" or "skip"')
 
@@ -153,6 +156,23 @@ class Deadline:
         closes = _next(opening.until, opened)
         moments = [moment for moment in (due, closes) if moment is not None]
         return min(moments) if due is not None and moments else None
+
+
+def check_times(name: str, timetable: Timetable | None) -> None:
+    """Refuse a timetable without times.
+
+    Parameters:
+        name: the option that it was given for.
+
+    Raises:
+        InvalidSchedule: people start the runs of this timetable, so it never opens or closes anything.
+    """
+    if isinstance(timetable, PartitionedAtRuntime):
+        raise InvalidSchedule(
+            f"{name} is PartitionedAtRuntime(), which has no times",
+            rule="9.7",
+            fix='Write a cron such as "0 6 * * *", or another timetable',
+        )
 
 
 def make_deadline(value: timedelta | Timetable | None, then: OnDeadline = "alert") -> Deadline | None:

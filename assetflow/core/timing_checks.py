@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from assetflow.core.condition_tree import Gate, Token
 from assetflow.core.conditions import Condition, Leaf, from_postfix
 from assetflow.core.partitions import RollupMapper
-from assetflow.core.timing import Deadline, Intake
+from assetflow.core.time.timetables import Timetable
+from assetflow.core.timing import Deadline, Intake, check_times
 from assetflow.errors import InvalidSchedule
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ def _check_single_updates(condition: Condition, partitioning: Partitioning | Non
                 fix=f"Write (orders & customers).{node.kind}(...) or orders.times(2).{node.kind}(...), or leave it out",
             )
         nodes = 1 + sum(member.nodes for member in members)
+        if isinstance(node.argument, Timetable):
+            check_times(node.kind, node.argument)
         values.append(_gate(node, members)._replace(nodes=nodes))
     if intake.max_events is not None and not values[0].suffices:
         raise InvalidSchedule(

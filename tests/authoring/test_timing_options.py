@@ -14,7 +14,7 @@ from assetflow.core.conditions import AssetAll, Since, Times, Within
 from assetflow.core.timing import Deadline, Intake, Opening
 from assetflow.errors import AssetflowError, InvalidSchedule, InvalidTimetable
 from assetflow.partitions import DayWindow, RollupMapper, StartOfDayMapper
-from assetflow.timetables import CronTriggerTimetable, DeltaTriggerTimetable
+from assetflow.timetables import CronTriggerTimetable, DeltaTriggerTimetable, PartitionedAtRuntime
 
 A, B, C = Asset("a"), Asset("b"), Asset("c")
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
@@ -95,6 +95,21 @@ def test_with_options_changes_what_is_given_and_none_takes_an_option_away() -> N
         made.with_options(debounce=None)
     with pytest.raises(InvalidSchedule, match="need a schedule on assets"):
         made.with_options(schedule=None)
+
+
+def test_a_deadline_that_is_a_text_follows_the_zone_of_the_opening_hours() -> None:
+    made = flow(schedule=MORNINGS, deadline="0 8 * * *", on_deadline="run")(report)
+    tokyo = AssetAndTimeSchedule(timetable=CronTriggerTimetable("0 6 * * *", "Asia/Tokyo"), assets=A)
+
+    moved = made.with_options(schedule=tokyo)
+
+    at_eight = CronTriggerTimetable("0 8 * * *", "Asia/Tokyo")
+    assert moved.declaration.options.deadline == Deadline(at=at_eight, then="run")
+    assert moved.with_options(schedule=MORNINGS).declaration == made.declaration
+    assert moved.with_options(deadline=at_eight, schedule=MORNINGS).declaration.options.deadline == Deadline(
+        at=at_eight, then="run"
+    )
+    assert made.with_options(deadline=None, schedule=A).declaration.options.deadline is None
 
 
 def test_with_options_of_an_asset_keeps_them() -> None:
@@ -182,6 +197,11 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     # types
     (opening(timetable=5), "a timetable"),
     (opening(until=[A]), "a timetable"),
+    # a timetable without times
+    (opening(timetable=PartitionedAtRuntime()), "timetable is PartitionedAtRuntime(), which has no times"),
+    (opening(until=PartitionedAtRuntime()), "until is PartitionedAtRuntime()"),
+    (refused(schedule=MORNINGS, deadline=PartitionedAtRuntime()), "deadline is PartitionedAtRuntime()"),
+    (refused(schedule=(A & B).since(PartitionedAtRuntime())), "since is PartitionedAtRuntime()"),
     (opening(timetable="orders"), "orders"),
     (opening(until="tomorrow"), "tomorrow"),
     (opening(assets="orders"), "orders"),
