@@ -28,15 +28,18 @@ from uuid import UUID
 
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.events import AssetEvent
+from assetflow.core.timing import OnDeadline
 from assetflow.errors import InvalidListener, InvalidSettings
 
 __all__ = [
+    "DeadlineMissed",
     "DecisionMade",
     "RunCreated",
     "on_asset_alias_created",
     "on_asset_changed",
     "on_asset_created",
     "on_asset_event_emitted",
+    "on_deadline_missed",
     "on_decision",
     "on_run_created",
 ]
@@ -89,6 +92,29 @@ class RunCreated:
     partition_key: str | None = None
     decision: UUID | None = None
     tick: datetime | None = None
+
+
+@dataclass(frozen=True)
+class DeadlineMissed:
+    """A deadline that passed without a decision. Contract 9.8.
+
+    Attributes:
+        consumer: `flow/deployment`.
+        deployment_id: the id of the deployment.
+        partition_key: the partition that is late; `None` if the consumer is not partitioned.
+        due: when the decision should have come, UTC.
+        missing: the assets and aliases of which no update was queued, each by its URI or its name.
+        queued: the number of updates that were queued.
+        then: what the consumer does now: "alert", "run" or "skip".
+    """
+
+    consumer: str
+    deployment_id: UUID
+    partition_key: str | None
+    due: datetime
+    missing: tuple[str, ...]
+    queued: int
+    then: OnDeadline
 
 
 def on_asset_created(listener: Callable[[Asset], object]) -> Callable[[Asset], object]:
@@ -163,6 +189,18 @@ def on_run_created(listener: Callable[[RunCreated], object]) -> Callable[[RunCre
     return _register("on_run_created", listener)
 
 
+def on_deadline_missed(listener: Callable[[DeadlineMissed], object]) -> Callable[[DeadlineMissed], object]:
+    """Call the function with each deadline that was missed.
+
+    Parameters:
+        listener: a function with one parameter, the `DeadlineMissed`.
+
+    Raises:
+        InvalidListener: it is not an ordinary function.
+    """
+    return _register("on_deadline_missed", listener)
+
+
 _HOOKS: Mapping[str, Listener] = {
     hook.__name__: hook
     for hook in (
@@ -171,6 +209,7 @@ _HOOKS: Mapping[str, Listener] = {
         on_asset_changed,
         on_asset_event_emitted,
         on_decision,
+        on_deadline_missed,
         on_run_created,
     )
 }

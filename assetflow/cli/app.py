@@ -18,6 +18,7 @@ app.command("assetflow.cli.assets:app", name="assets", help="Assets: what tasks 
 app.command("assetflow.cli.backfill:backfill", name="backfill", help="Run a consumer for past keys.")
 app.command("assetflow.cli.consumers:app", name="consumers", help="Consumers: flows that run on assets.")
 app.command("assetflow.cli.database:app", name="database", help="The ledger's database: upgrade, check and prune it.")
+app.command("assetflow.cli.deadlines:app", name="deadlines", help="Deadlines that were missed.")
 app.command("assetflow.cli.decisions:app", name="decisions", help="Decisions: why runs were started.")
 app.command(
     "assetflow.cli.demo:demo", name="demo", help="Run the example pipelines on real data and show what happened."

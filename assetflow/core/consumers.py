@@ -135,6 +135,8 @@ class Decision:
         made: the instant of the decision, UTC (9.6).
         opening: the latest opening of its schedule, which becomes the scheduled time of its run (9.7).
         by_deadline: True if a missed deadline was the reason, not the condition (9.8).
+        scheduled: when its run is to start, UTC: a cooldown after the run before, if the two were decided on late; `None`
+            for at once (9.11).
     """
 
     id: UUID
@@ -146,6 +148,7 @@ class Decision:
     kind: DecisionKind = "asset"
     opening: datetime | None = None
     by_deadline: bool = False
+    scheduled: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +159,7 @@ class MissedDeadline:
         due: when the decision should have come.
         at: when the clock looked; later than `due` only after a pause, a redeploy, or behind another event.
         queued: how many events were queued then.
+        missing: the assets and aliases of the condition of which no update was queued, each by its URI or its name.
     """
 
     consumer: int
@@ -164,6 +168,7 @@ class MissedDeadline:
     at: datetime
     then: OnDeadline
     queued: int
+    missing: tuple[str, ...] = ()
 
 
 def decision_id(deployment_id: UUID, target_key: str | None, event_ids: Iterable[UUID]) -> UUID:

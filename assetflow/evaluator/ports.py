@@ -227,7 +227,8 @@ class Prefect:
         new_updates: subscribes to updates of assets: yields the events that Prefect sends from then on.
         run_ends: subscribes to the ends of flow runs: yields each run with the name of its last state.
         decision_event: returns the event that announces a decision and its run.
-        deadline_event: returns the event that announces a missed deadline of a consumer, by its name and deployment.
+        deadline_event: returns the event that announces a missed deadline, from it and its consumer's name, deployment
+            and automation.
         past_decisions: yields the decisions whose runs were created since a time, newest first.
         check_binding: raises LedgerForeign if Prefect belongs to another ledger now.
         patiently: calls a function again while Prefect is too busy to answer.
@@ -242,7 +243,7 @@ class Prefect:
     new_updates: Callable[[], AbstractAsyncContextManager[AsyncIterator[Json]]]
     run_ends: Callable[[], AbstractAsyncContextManager[AsyncIterator[tuple[UUID, str]]]]
     decision_event: Callable[[Launch, UUID], Json]
-    deadline_event: Callable[[MissedDeadline, str, UUID], Json]
+    deadline_event: Callable[[MissedDeadline, str, UUID, UUID | None], Json]
     past_decisions: Callable[[datetime], AsyncIterator[Decided]]
     check_binding: Callable[[], Awaitable[None]]
     patiently: Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]

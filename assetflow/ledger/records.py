@@ -158,6 +158,7 @@ class DecisionRecord:
         opening: the opening that its run bears as its scheduled time (9.7).
         by_deadline: a deadline was the reason (9.8).
         decided: when the ledger made it: later than `made` if no evaluator was running then.
+        scheduled: when its run is to start, if decisions were made late; `None` for at once (9.11).
     """
 
     number: int
@@ -179,15 +180,16 @@ class DecisionRecord:
     opening: datetime | None
     by_deadline: bool
     decided: datetime
+    scheduled: datetime | None
 
     def with_events(self, events: tuple[AssetEvent, ...]) -> Decision:
         """Return the decision that these events belong to."""
         of = (self.id, self.consumer, self.deployment_id, self.target_key)
-        return Decision(*of, events, self.made, self.kind, self.opening, self.by_deadline)
+        return Decision(*of, events, self.made, self.kind, self.opening, self.by_deadline, self.scheduled)
 
     def as_json(self) -> dict[str, object]:
         """Return the record as the API and `--json` show it."""
-        timed = {"opening": iso(self.opening), "by_deadline": self.by_deadline}
+        timed = {"opening": iso(self.opening), "by_deadline": self.by_deadline, "scheduled": iso(self.scheduled)}
         return {
             "number": self.number,
             "decision": str(self.id),
@@ -210,11 +212,12 @@ class DecisionRecord:
 
 @dataclass(frozen=True)
 class MissedDeadlineRecord:
-    """A deadline that passed without a decision, with the name and the deployment of its consumer. Contract 9.8."""
+    """A deadline that passed without a decision, with its consumer's name, deployment and automation. Contract 9.8."""
 
     number: int
     consumer_name: str
     deployment_id: UUID
+    automation_id: UUID | None
     missed: MissedDeadline
 
     def as_json(self) -> dict[str, object]:
@@ -227,6 +230,7 @@ class MissedDeadlineRecord:
             "at": iso(self.missed.at),
             "then": self.missed.then,
             "queued": self.missed.queued,
+            "missing": list(self.missed.missing),
         }
 
 

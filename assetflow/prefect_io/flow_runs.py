@@ -109,7 +109,8 @@ def run_request(decision: Decision, context: RunContext) -> dict[str, Any]:
     if decision.by_deadline:
         labels[DEADLINE_LABEL] = "true"
     # The run of an opening is scheduled for the opening, which is over by now: workers take it at once.
-    details = {} if decision.opening is None else {"state_details": {"scheduled_time": decision.opening.isoformat()}}
+    starts = decision.scheduled or decision.opening
+    details = {} if starts is None else {"state_details": {"scheduled_time": starts.isoformat()}}
     if decision.target_key is not None:
         labels[PARTITION_KEY_LABEL] = parameters[KEY_PARAMETER] = decision.target_key
     return {

@@ -32,6 +32,7 @@ router = APIRouter()
 QUEUED = 50
 DECISIONS = 15
 PARTITIONS = 20
+MISSED = 5
 Key = Annotated[str, Query(max_length=250)]
 Place = Annotated[int | None, Query(ge=0, le=LARGEST)]
 
@@ -193,6 +194,7 @@ def _page(
         decisions=decisions[:DECISIONS],
         again=look_again(decisions),
         consumed=reader.decisions.consumed_assets([each.number for each in decisions[:DECISIONS]]),
+        missed=reader.deadlines.missed(consumer=consumer.id, limit=MISSED),
         older=_place(record, key=key, before=decisions[DECISIONS - 1].number) if len(decisions) > DECISIONS else "",
         newest=_place(record, key=key) if before is not None else "",
         here=_place(record, key=key, before=before, **{**(notice or {}), "refused": None}),

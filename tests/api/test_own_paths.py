@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from assetflow.core.assets import AssetAlias
+from assetflow.core.timing import Deadline
 from assetflow.evaluator.liveness import STOPPED
 from assetflow.evaluator.process.held_up import CURSOR
 from assetflow.ledger import Holder, Ledger
@@ -52,6 +55,26 @@ def test_consumers_are_listed_in_pages(api: Api, shop: Ledger) -> None:
     assert [each["name"] for each in api.get("/api/v1/consumers?search=LATE").json()["items"]] == ["late/nightly"]
     shop.writer.consumers.switch(1, paused=True, now=NOON)
     assert [each["id"] for each in api.get("/api/v1/consumers?paused=true").json()["items"]] == [1]
+
+
+def test_missed_deadlines_are_listed_in_pages(api: Api, ledger: Ledger) -> None:
+    deploy(ledger, "report/nightly", ORDERS & CUSTOMERS, deadline=Deadline(timedelta(hours=1)))
+    deploy(ledger, "audit/nightly", ORDERS & CUSTOMERS, deadline=Deadline(timedelta(hours=2), then="run"))
+    update(ledger, ORDERS, 1)
+    ledger.writer.clock.run(NOON + timedelta(hours=3), NOON + timedelta(hours=3))
+
+    first = api.get("/api/v1/deadlines/missed", params={"limit": 1}).json()
+    rest = api.get("/api/v1/deadlines/missed", params={"before": first["next"]}).json()
+
+    assert [(each["consumer"], each["then"]) for each in first["items"]] == [("audit/nightly", "run")]
+    assert [(each["consumer"], each["due"], each["missing"]) for each in rest["items"]] == [
+        ("report/nightly", "2026-01-01T13:01:00Z", [CUSTOMERS.uri])
+    ]
+    assert rest["next"] is None
+    of_report = api.get("/api/v1/deadlines/missed", params={"consumer": "report/nightly"}).json()
+    assert of_report["items"] == rest["items"]
+    (decision,) = api.get("/api/v1/decisions", params={"consumer": "audit/nightly"}).json()["items"]
+    assert decision["by_deadline"]
 
 
 @pytest.mark.usefixtures("shop")

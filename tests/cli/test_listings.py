@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from socket import gethostname
 from uuid import uuid4
 
@@ -11,6 +11,7 @@ import pytest
 
 from assetflow.core.assets import AssetAlias
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
+from assetflow.core.timing import Deadline
 from assetflow.evaluator.liveness import STOPPED
 from assetflow.ledger import Ledger
 from assetflow.ledger.lease.lease import Holder
@@ -162,3 +163,23 @@ def test_an_empty_list_says_that_no_evaluator_is_running(ledger: Ledger, call: C
 
     ledger.writer.lease.acquire(Holder(uuid4(), gethostname(), os.getpid()), datetime.now(UTC))
     assert STOPPED.reason not in call(*command.split()).out
+
+
+def test_missed_deadlines_are_listed_newest_first(ledger: Ledger, call: Call) -> None:
+    assert "No deadline was missed." in call("deadlines", "ls").out
+    deploy(ledger, "report/shop", ORDERS & CUSTOMERS, deadline=Deadline(timedelta(hours=1)))
+    deploy(ledger, "audit/shop", ORDERS & CUSTOMERS, deadline=Deadline(timedelta(hours=2), then="skip"))
+    update(ledger, ORDERS, 1)
+    ledger.writer.clock.run(NOON + timedelta(hours=4), NOON + timedelta(hours=4))
+
+    told = call("deadlines", "ls", "--json").json
+
+    assert [(each["consumer"], each["due"], each["then"]) for each in told] == [
+        ("audit/shop", "2026-01-01T14:01:00Z", "skip"),
+        ("report/shop", "2026-01-01T13:01:00Z", "alert"),
+    ]
+    assert (told[0]["queued"], told[0]["missing"], told[0]["target_key"]) == (1, [CUSTOMERS.uri], None)
+    assert len(call("deadlines", "ls", "--consumer", "report", "--json").json) == 1
+    shown = call("deadlines", "ls", "--limit", "1").out
+    assert "audit/shop" in shown
+    assert CUSTOMERS.uri in shown

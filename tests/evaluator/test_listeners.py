@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from threading import Event
@@ -20,7 +21,8 @@ from assetflow.errors import InvalidListener, InvalidSettings
 from assetflow.evaluator.process import listeners as listeners_module
 from assetflow.evaluator.process.listeners import ListenerThread
 from assetflow.ledger import Ledger
-from assetflow.listeners import Listeners, RunCreated, load_listeners
+from assetflow.core.timing import Deadline
+from assetflow.listeners import DeadlineMissed, Listeners, RunCreated, load_listeners
 from assetflow.settings import get_settings
 from tests.ledger import making
 from tests.ledger.making import NOW, A, B, deploy
@@ -31,6 +33,7 @@ HOOKS = (
     "on_asset_changed",
     "on_asset_event_emitted",
     "on_decision",
+    "on_deadline_missed",
     "on_run_created",
 )
 
@@ -70,6 +73,23 @@ def until(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.005)
+
+
+def test_a_missed_deadline_is_told_once(ledger: Ledger) -> None:
+    ears = Ears()
+    with ListenerThread(ledger, ears.listeners) as listening:
+        consumer = deploy(ledger, A & B, "flow/both", deadline=Deadline(timedelta(hours=1), then="skip"))
+        update(ledger, A)
+        ledger.writer.clock.run(NOW + timedelta(hours=2), NOW + timedelta(hours=2))
+        listening.wake()
+        until(lambda: ears.of("on_deadline_missed"))
+    with ListenerThread(ledger, ears.listeners):
+        update(ledger, A)
+        until(lambda: len(ears.of("on_asset_event_emitted")) == 2)
+
+    due = NOW + timedelta(hours=1)
+    late = DeadlineMissed("flow/both", consumer.deployment_id, None, due, (B.uri,), 1, "skip")
+    assert ears.of("on_deadline_missed") == [late]
 
 
 def test_example_21_each_listener_is_called_once_for_each_cause(ledger: Ledger) -> None:

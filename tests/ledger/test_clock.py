@@ -157,8 +157,58 @@ def test_a_missed_deadline_is_announced_until_it_is_known(sqlite_ledger: Ledger)
 
     (missed,) = sqlite_ledger.writer.clock.to_announce(10)
     assert (missed.missed.due, missed.missed.queued, missed.consumer_name) == (noon + hours(1), 1, "flow/one")
+    assert missed.missed.missing == (B.uri,)
+    assert sqlite_ledger.reader.deadlines.missed() == [missed]
     sqlite_ledger.writer.clock.announced([missed.number], noon)
     assert not sqlite_ledger.writer.clock.to_announce(10)
+
+
+def test_missed_deadlines_are_listed_newest_first(sqlite_ledger: Ledger) -> None:
+    first = deploy(sqlite_ledger, A & B, deadline=Deadline(hours(1)))
+    deploy(sqlite_ledger, A & C, "flow/two", deadline=Deadline(hours(2)))
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    for hour in (0, 4):
+        sqlite_ledger.writer.events.record([update(A)], noon + hours(hour))
+        let_pass(sqlite_ledger, noon + hours(hour + 3))
+        for asset in (B, C):
+            sqlite_ledger.writer.events.record([update(asset)], noon + hours(hour + 3))
+    missed = sqlite_ledger.reader.deadlines.missed
+
+    assert [(each.number, each.consumer_name) for each in missed()] == [
+        (4, "flow/two"),
+        (3, "flow/one"),
+        (2, "flow/two"),
+        (1, "flow/one"),
+    ]
+    assert [each.number for each in missed(before=3, limit=1)] == [2]
+    assert [each.missed.due for each in missed(consumer=first.id)] == [noon + hours(5), noon + hours(1)]
+
+
+def test_the_runs_of_late_decisions_start_a_cooldown_apart(sqlite_ledger: Ledger) -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    deploy(sqlite_ledger, A, intake=Intake(max_events=1, cooldown=hours(1)))
+    sqlite_ledger.writer.events.record([update(A), update(A), update(A), update(A)], noon)
+    woken = noon + hours(24)
+
+    sqlite_ledger.writer.clock.run(noon + hours(3), woken)
+
+    decisions = sqlite_ledger.reader.decisions.find()[::-1]
+    assert [each.made for each in decisions] == [noon, *(noon + hours(late) for late in (1, 2, 3))]
+    assert [each.scheduled for each in decisions] == [None, None, woken + hours(1), woken + hours(2)]
+    # The run before starts late, so that this one follows later too, although it is decided on in time.
+    sqlite_ledger.writer.events.record([update(A)], noon + hours(25))
+    sqlite_ledger.writer.events.record([update(A)], noon + hours(28))
+    assert [each.scheduled for each in sqlite_ledger.reader.decisions.find()[:2]] == [None, woken + hours(3)]
+
+
+def test_the_run_of_a_decision_that_comes_in_time_starts_at_once(sqlite_ledger: Ledger) -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    deploy(sqlite_ledger, A, intake=Intake(max_events=1, cooldown=hours(1)))
+    sqlite_ledger.writer.events.record([update(A), update(A)], noon)
+
+    sqlite_ledger.writer.clock.run(noon + hours(1), noon + hours(1))
+
+    assert [each.scheduled for each in sqlite_ledger.reader.decisions.find()] == [None, None]
 
 
 def test_what_a_queue_waits_for_outlives_opening_hours_that_are_taken_away(sqlite_ledger: Ledger) -> None:

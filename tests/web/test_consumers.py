@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -11,6 +13,7 @@ import pytest
 
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.schedule_values import AssetOrTimeSchedule
+from assetflow.core.timing import Deadline, Intake
 from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Ledger
 from assetflow.operations import starting_runs
@@ -95,6 +98,22 @@ def test_a_consumer_tells_why_and_shows_queue_and_decisions(site: Site, ledger: 
     assert any(row.startswith("orders 2026-01-01 12:04:00") and row.endswith("Remove") for row in page.rows)
     assert f"/events/{event_id(4)}" in page.links
     assert f"/runs/{run}" in page.links
+
+
+def test_a_consumer_shows_its_next_instants_and_the_deadlines_that_it_missed(site: Site, ledger: Ledger) -> None:
+    timing: dict[str, Any] = {"intake": Intake(debounce=timedelta(hours=2)), "deadline": Deadline(timedelta(hours=1))}
+    deploy(ledger, "report/nightly", ORDERS | CUSTOMERS, **timing)
+    update(ledger, ORDERS, 1)
+    page = site.get(REPORT).text
+    assert re.search(r'Waits until</dt>\s*<dd[^>]*><time datetime="2026-01-01T14:01:00Z"', page)
+    assert re.search(r'Next deadline</dt>\s*<dd[^>]*><time datetime="2026-01-01T13:01:00Z"', page)
+    assert "Missed deadlines" not in page
+
+    ledger.writer.clock.run(NOON + timedelta(hours=1, minutes=1), NOON + timedelta(hours=1, minutes=1))
+
+    missed = site.page(REPORT)
+    assert "Missed deadlines" in missed.text
+    assert any(row.endswith(f"{CUSTOMERS.uri} 1 told") for row in missed.rows)
 
 
 def test_an_unknown_consumer_says_which_may_be_meant(site: Site, ledger: Ledger) -> None:

@@ -254,10 +254,29 @@ class DecisionListed(BaseModel):
     ended: datetime | None
     attempts: int
     error: str
+    decided: datetime
+    opening: datetime | None
+    by_deadline: bool
+    scheduled: datetime | None
 
 
 class DecisionsPage(Page):
     items: list[DecisionListed]
+
+
+class MissedDeadlineListed(BaseModel):
+    number: int
+    consumer: str
+    target_key: str | None
+    due: datetime
+    at: datetime = Field(description="When the deadline was looked at: later than `due` after a pause or a redeploy.")
+    then: Literal["alert", "run", "skip"]
+    queued: int
+    missing: list[str] = Field(description="The assets and aliases of which no update was queued.")
+
+
+class MissedDeadlinesPage(Page):
+    items: list[MissedDeadlineListed]
 
 
 class DecisionTold(Open):

@@ -2,10 +2,10 @@
 
 from fastapi import APIRouter
 
-from assetflow.api.v1 import assets, consumers, decisions, events, health, partitions, recording, simulation
+from assetflow.api.v1 import assets, consumers, deadlines, decisions, events, health, partitions, recording, simulation
 
 router = APIRouter(prefix="/api/v1")
-for part in (health, recording, events, assets, partitions, consumers, decisions, simulation):
+for part in (health, recording, events, assets, partitions, consumers, decisions, deadlines, simulation):
     router.include_router(part.router)
 
 __all__ = ["router"]

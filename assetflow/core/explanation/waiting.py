@@ -35,6 +35,11 @@ class Waiting:
         return not self.waits.keys() - {"at_latest"}
 
     @property
+    def until(self) -> datetime | None:
+        """The latest instant that the queue waits for, as far as it is known; `None` if no instant is known."""
+        return max((moment for reason, moment in self.waits.items() if moment and reason in _WHY), default=None)
+
+    @property
     def words(self) -> str:
         """What the queue waits for, as a sentence: the latest known instant comes first."""
         known = [(moment, _WHY[reason]) for reason, moment in self.waits.items() if moment and reason in _WHY]

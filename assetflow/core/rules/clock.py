@@ -223,10 +223,20 @@ def _decide(state: State, queue: TimedQueue) -> Decision:
         queue.now,
         opening=None if hours is None else hours.opened,
         by_deadline=state.clocks.queue(consumer.id, key).overdue,
+        scheduled=_start_of_run(state, consumer, key, queue.now),
     )
     state.decide(decision)
     deadlines.set_overdue(state, consumer, key, overdue=False)
     return decision
+
+
+def _start_of_run(state: State, consumer: Consumer, key: str | None, now: datetime) -> datetime | None:
+    """Return when the run of a late decision is to start: a cooldown after the run before. `None` for at once (9.11)."""
+    cooldown = consumer.options.intake.cooldown
+    started = None if cooldown is None else state.clocks.started(consumer.id, key)
+    if cooldown is None or started is None or started + cooldown <= state.clocks.now_or(now):
+        return None
+    return started + cooldown
 
 
 def _expire(queue: TimedQueue, *, before_now: bool) -> bool:

@@ -69,7 +69,8 @@ def set_overdue(state: State, consumer: Consumer, key: str | None, *, overdue: b
 def _miss(state: State, queue: TimedQueue, due: datetime) -> None:
     consumer, key, deadline = queue.consumer, queue.target_key, queue.consumer.options.deadline
     assert deadline is not None, "only a consumer with a deadline can miss it"
-    state.changes.missed.append(MissedDeadline(consumer.id, key, due, queue.now, deadline.then, len(queue.events)))
+    late = (due, queue.now, deadline.then, len(queue.events), queue.missing)
+    state.changes.missed.append(MissedDeadline(consumer.id, key, *late))
     if deadline.then == "run" and queue.events:
         set_overdue(state, consumer, key, overdue=True)
     elif deadline.then == "skip":

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Literal
 
+from assetflow.core.conditions import Token
 from assetflow.core.consumers import Consumer, Receipt, ReceiptStatus
 from assetflow.core.events import AssetEvent
 from assetflow.core.rules.state import State
@@ -62,6 +63,14 @@ class TimedQueue:
         oldest = self.events[0]
         told = self._state.clocks.queue(self.consumer.id, self.target_key).told == oldest.sequence
         return None if told else instant_of(oldest) + deadline.after
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The assets and aliases of the condition of which no event is queued, each by its URI or its name."""
+        condition = self.consumer.schedule.condition
+        leaves = () if condition is None else condition.leaves
+        queued = frozenset[Token]().union(*(self._state.names.tokens_of(event.uri) for event in self.events))
+        return tuple(dict.fromkeys(leaf.token.value for leaf in leaves if leaf.token not in queued))
 
     def waits(self) -> Waits:
         """Return what the queue waits for. It is decided on if that is nothing but `at_latest`."""

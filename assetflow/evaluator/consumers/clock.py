@@ -36,7 +36,7 @@ class Clock:
         self,
         ledger: ClockLedger,
         events: UpdateLog,
-        deadline_event: Callable[[MissedDeadline, str, UUID], Json],
+        deadline_event: Callable[[MissedDeadline, str, UUID, UUID | None], Json],
         read_until: Callable[[], datetime | None],
         want_sweep: Callable[[], None],
         health: Health,
@@ -109,7 +109,10 @@ class Clock:
         """Post the events of missed deadlines. Each has an id of its own, so that a repetition changes nothing."""
         while missed := await self._ledger.missed_deadlines(ANNOUNCED_AT_ONCE):
             await self._events.publish(
-                [self._deadline_event(each.missed, each.consumer_name, each.deployment_id) for each in missed]
+                [
+                    self._deadline_event(each.missed, each.consumer_name, each.deployment_id, each.automation_id)
+                    for each in missed
+                ]
             )
             for each in missed:
                 key = "" if each.missed.target_key is None else f", partition {each.missed.target_key}"

@@ -18,7 +18,8 @@ from typing import Any, Self, cast
 from assetflow.evaluator.health import Health
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.feed import FeedPage, Position
-from assetflow.listeners import DecisionMade, Listeners, RunCreated
+from assetflow.ledger.records import MissedDeadlineRecord
+from assetflow.listeners import DeadlineMissed, DecisionMade, Listeners, RunCreated
 
 logger = logging.getLogger("assetflow.evaluator")
 
@@ -103,7 +104,7 @@ class ListenerThread:
             self._listeners.tell(hook, value)
             self._seen = seen
         self._save()
-        if news.assets or news.events or news.decisions:
+        if news.assets or news.events or news.decisions or news.deadlines:
             return True
         for _ in range(runs):
             if self._stopped.is_set():
@@ -134,8 +135,17 @@ class ListenerThread:
             )
             seen = replace(seen, decision=decision.number)
             yield "on_decision", made, seen
+        for each in news.deadlines:
+            seen = replace(seen, deadline=each.number)
+            yield "on_deadline_missed", _deadline_missed(each), seen
 
     def _save(self) -> None:
         if self._seen != self._kept:
             self._ledger.writer.set_cursor(CURSOR, asdict(self._seen))
             self._kept = self._seen
+
+
+def _deadline_missed(each: MissedDeadlineRecord) -> DeadlineMissed:
+    missed = each.missed
+    late = (missed.target_key, missed.due, missed.missing, missed.queued, missed.then)
+    return DeadlineMissed(each.consumer_name, each.deployment_id, *late)

@@ -36,14 +36,15 @@ CONSUMER_CLOCKS = select(CONSUMER_CLOCK.c.consumer, *_HOURS).where(in_values(CON
 QUEUE_CLOCKS = select(*_PLACE, *_QUEUE).where(
     in_values(QUEUE_CLOCK.c.consumer, "consumers"), in_values(QUEUE_CLOCK.c.target_key, "keys")
 )
-LAST_DECISIONS = (
-    select(DECISION.c.consumer, DECISION.c.target_key, func.max(DECISION.c.made))
+LAST_DECISION = (
+    select(DECISION.c.made, func.coalesce(DECISION.c.scheduled, DECISION.c.decided, type_=DECISION.c.decided.type))
     .where(
-        in_values(DECISION.c.consumer, "consumers"),
-        in_values(DECISION.c.target_key, "keys"),
+        DECISION.c.consumer == bindparam("of_consumer"),
+        DECISION.c.target_key == bindparam("of_key"),
         DECISION.c.kind == "asset",
     )
-    .group_by(DECISION.c.consumer, DECISION.c.target_key)
+    .order_by(DECISION.c.number.desc())
+    .limit(1)
 )
 _DUE_QUEUES = select(*_PLACE).where(QUEUE_CLOCK.c.due <= bindparam("until")).order_by(QUEUE_CLOCK.c.due)
 _DUE_HOURS = (
@@ -60,6 +61,7 @@ _MISSED = (
     MISSED_DEADLINE.c.at,
     MISSED_DEADLINE.c.then,
     MISSED_DEADLINE.c.queued,
+    MISSED_DEADLINE.c.missing,
 )
 _ADD_MISSED = insert_rows(_MISSED)
 
@@ -123,7 +125,8 @@ def _hours_row(clock: ConsumerClock) -> tuple[Any, ...]:
 
 def _missed_rows(missed: Iterable[MissedDeadline], last: int) -> Iterable[tuple[Any, ...]]:
     for number, each in enumerate(missed, last + 1):
-        yield number, each.consumer, key_to_column(each.target_key), each.due, each.at, each.then, each.queued
+        what = (each.then, each.queued, each.missing)
+        yield number, each.consumer, key_to_column(each.target_key), each.due, each.at, *what
 
 
 def _moment(value: Any) -> datetime:

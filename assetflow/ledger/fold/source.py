@@ -14,7 +14,7 @@ from assetflow.core.consumers import Consumer, Receipt
 from assetflow.core.events import AssetEvent
 from assetflow.core.rules.state import Content, QueueKey, Source
 from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
-from assetflow.ledger.fold.clocks import CONSUMER_CLOCKS, LAST_DECISIONS, QUEUE_CLOCKS, clock_from_row, hours_from_row
+from assetflow.ledger.fold.clocks import CONSUMER_CLOCKS, LAST_DECISION, QUEUE_CLOCKS, clock_from_row, hours_from_row
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import (
     CONSUMER_COLUMNS,
@@ -143,9 +143,11 @@ class LedgerSource(Source):
     def queue_clocks(self, queues: Collection[QueueKey]) -> Iterable[tuple[QueueKey, QueueClock]]:
         return map(clock_from_row, self._rows(QUEUE_CLOCKS, **_columns(queues)))
 
-    def last_decisions(self, queues: Collection[QueueKey]) -> Iterable[tuple[QueueKey, datetime]]:
-        for consumer, target_key, made in self._rows(LAST_DECISIONS, **_columns(queues)):
-            yield (consumer, key_from_column(target_key)), made
+    def last_decision(self, queue: QueueKey) -> tuple[datetime, datetime] | None:
+        consumer, key = queue
+        of = {"of_consumer": consumer, "of_key": key_to_column(key)}
+        row = self.connection.execute(LAST_DECISION, of).one_or_none()
+        return None if row is None else (row[0], row[1])
 
     def _rows(self, query: Select[Any], **values: Collection[Any]) -> Sequence[Any]:
         return cast("Sequence[Any]", self.connection.execute(query, values).all())

@@ -77,7 +77,7 @@ class UnitOfWork:
         if memory.revision != revision:
             _catch_up(connection, memory, last_event, last_decision)
         memory.revision, memory.last_event, memory.last_decision = revision, last_event, last_decision
-        memory.state.begin(last_event + 1)
+        memory.state.begin(last_event + 1, now)
         self.memory = memory
         self.state = memory.state
 

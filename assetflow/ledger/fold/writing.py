@@ -69,6 +69,7 @@ _ADD_DECISIONS = insert_rows(
         DECISION.c.opening,
         DECISION.c.by_deadline,
         DECISION.c.decided,
+        DECISION.c.scheduled,
     )
 )
 
@@ -166,7 +167,8 @@ class Writing:
         rows: list[tuple[Any, ...]] = []
         for number, each in enumerate(self.state.changes.decisions, self.last_decision + 1):
             of = (number, each.id, each.consumer, each.deployment_id, key_to_column(each.target_key))
-            rows.append((*of, each.made, each.kind, "waiting", 0, "", "", each.opening, each.by_deadline, self.now))
+            timed = (each.opening, each.by_deadline, self.now, each.scheduled)
+            rows.append((*of, each.made, each.kind, "waiting", 0, "", "", *timed))
         _ADD_DECISIONS.run(self.connection, rows)
 
     def _receipts(self) -> None:

@@ -39,6 +39,7 @@ DECISIONS = select(
     DECISION.c.opening,
     DECISION.c.by_deadline,
     DECISION.c.decided,
+    DECISION.c.scheduled,
 ).select_from(DECISION.join(CONSUMER, CONSUMER.c.id == DECISION.c.consumer))
 _KNOWN = select(DECISION.c.id).where(in_values(DECISION.c.id, "ids"))
 _CONSUMED = (

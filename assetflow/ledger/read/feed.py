@@ -1,4 +1,4 @@
-"""The feed of new assets, events and decisions, read from a position on."""
+"""The feed of new assets, events, decisions and missed deadlines, read from a position on."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from sqlalchemy import Connection, func, select
 
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.events import AssetEvent
+from assetflow.ledger.read.deadlines import missed_after
 from assetflow.ledger.read.decisions import DECISIONS, decision_from_row, events_of
-from assetflow.ledger.records import DecisionRecord
+from assetflow.ledger.records import DecisionRecord, MissedDeadlineRecord
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import EVENT_COLUMNS, event_from_row
-from assetflow.ledger.sql.tables import ASSET, ASSET_NAME, DECISION, EVENT, EVENT_ALIAS, LEDGER
+from assetflow.ledger.sql.tables import ASSET, ASSET_NAME, DECISION, EVENT, EVENT_ALIAS, LEDGER, MISSED_DEADLINE
 
 _FIRST = (
     select(EVENT_ALIAS.c.alias, func.min(EVENT_ALIAS.c.sequence))
@@ -30,21 +31,24 @@ class Position:
     asset: int = 0
     event: int = 0
     decision: int = 0
+    deadline: int = 0
 
 
 @dataclass(frozen=True)
 class FeedPage:
-    """New assets, events and decisions, each in the order in which they came.
+    """New assets, events, decisions and missed deadlines, each in the order in which they came.
 
     Attributes:
         assets: each with its number.
         events: each with the aliases that it was the first to come through.
         decisions: each with the events that it consumed.
+        deadlines: the deadlines that were missed.
     """
 
     assets: Sequence[tuple[int, Asset]]
     events: Sequence[tuple[AssetEvent, Sequence[AssetAlias]]]
     decisions: Sequence[tuple[DecisionRecord, tuple[AssetEvent, ...]]]
+    deadlines: Sequence[MissedDeadlineRecord] = ()
 
 
 class FeedReader:
@@ -58,7 +62,8 @@ class FeedReader:
         numbers = select(LEDGER.c.last_event, LEDGER.c.last_decision)
         with self._connect() as connection:
             event, decision = connection.execute(numbers).one()
-            return Position(connection.scalar(select(func.max(ASSET.c.id))) or 0, event, decision)
+            asset, deadline = (connection.scalar(select(func.max(of))) or 0 for of in (ASSET.c.id, MISSED_DEADLINE.c.number))
+            return Position(asset, event, decision, deadline)
 
     def after(self, position: Position, *, limit: int = 100) -> FeedPage:
         """Return what came after a position, at most `limit` of each kind.
@@ -67,12 +72,15 @@ class FeedReader:
         order: a commit in between cannot reverse it.
         """
         with self._connect() as connection:
+            deadlines = missed_after(connection, position.deadline, limit)
             decisions = _decisions(connection, position.decision, limit)
             events = _events(connection, position.event, limit)
             assets = _assets(connection, position.asset, limit)
         if len(assets) == limit:
             return FeedPage(assets, (), ())
-        return FeedPage(assets, events, decisions if len(events) < limit else ())
+        if len(events) == limit:
+            return FeedPage(assets, events, ())
+        return FeedPage(assets, events, decisions, deadlines)
 
 
 def _assets(connection: Connection, after: int, limit: int) -> list[tuple[int, Asset]]:

@@ -20,6 +20,7 @@ from assetflow.ledger.lease.lease import Lease, read_lease
 from assetflow.ledger.lease.standby import Evaluators
 from assetflow.ledger.read.assets import AssetReader
 from assetflow.ledger.read.consumers import ConsumerReader
+from assetflow.ledger.read.deadlines import DeadlineReader
 from assetflow.ledger.read.decisions import DecisionReader
 from assetflow.ledger.read.events import EventReader
 from assetflow.ledger.read.feed import FeedReader
@@ -41,8 +42,9 @@ class Reader:
 
     Attributes:
         place: the file or the address of the ledger, for people to read.
-        events, receipts, assets, partitions, consumers, queues, decisions, lineage: the reads about each of these.
-        feed: new assets, events and decisions from a position on.
+        events, receipts, assets, partitions, consumers, queues, decisions, deadlines, lineage: the reads about each of
+            these.
+        feed: new assets, events, decisions and missed deadlines from a position on.
         pruning: what is old and no longer needed.
     """
 
@@ -56,6 +58,7 @@ class Reader:
         self.consumers = ConsumerReader(self._connect)
         self.queues = QueueReader(self._connect)
         self.decisions = DecisionReader(self._connect)
+        self.deadlines = DeadlineReader(self._connect)
         self.lineage = LineageReader(self._connect)
         self.feed = FeedReader(self._connect)
         self.pruning = PruningReader(self._connect)

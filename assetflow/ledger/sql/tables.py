@@ -161,6 +161,7 @@ class ConsumerRow(Base, table=True):
     held: bool
     automation_id: UUID | None = Field(default=None, index=True)
     since: datetime = Field(sa_type=Moment)
+    deployed: datetime | None = Field(default=None, sa_type=Moment)
     removed_at: datetime | None = Field(default=None, sa_type=Moment)
 
 
@@ -207,7 +208,8 @@ class DecisionRow(Base, table=True):
     """A decision and its run. `ended` is also set if it will never have a run. Contract 4.6.
 
     `noted` is the time at which its run in Prefect got the note that says why it ran. `made` is the instant of the
-    decision, `decided` the time at which the ledger made it: later if no evaluator was running (9.6).
+    decision, `decided` the time at which the ledger made it: later if no evaluator was running (9.6). `scheduled` is when
+    its run starts, if that is not at once (9.11).
     """
 
     __table_args__ = (
@@ -236,6 +238,7 @@ class DecisionRow(Base, table=True):
     opening: datetime | None = Field(default=None, sa_type=Moment)
     by_deadline: bool = False
     decided: datetime = Field(sa_type=Moment)
+    scheduled: datetime | None = Field(default=None, sa_type=Moment)
 
 
 class ConsumerClockRow(Base, table=True):
@@ -273,6 +276,7 @@ class MissedDeadlineRow(Base, table=True):
     at: datetime = Field(sa_type=Moment)
     then: str
     queued: int = Field(sa_type=Number)
+    missing: list[str] = Field(sa_type=JsonText)
     announced: datetime | None = Field(default=None, sa_type=Moment)
 
 

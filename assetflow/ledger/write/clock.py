@@ -5,28 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import update
 
-from assetflow.core.consumers import Decision, MissedDeadline
+from assetflow.core.consumers import Decision
 from assetflow.core.rules import clock
 from assetflow.ledger.fold.clocks import due_queues, next_due
+from assetflow.ledger.read.deadlines import MISSED, missed_from_row
 from assetflow.ledger.records import MissedDeadlineRecord
 from assetflow.ledger.sql.functions import in_values
-from assetflow.ledger.sql.rows import key_from_column
-from assetflow.ledger.sql.tables import CONSUMER, MISSED_DEADLINE
+from assetflow.ledger.sql.tables import MISSED_DEADLINE
 from assetflow.ledger.write.store import Store
 
 # A transaction goes through at most so many queues, so that others need not wait for long.
 AT_ONCE = 500
 _ANNOUNCED = update(MISSED_DEADLINE).where(in_values(MISSED_DEADLINE.c.number, "numbers"))
-_TO_ANNOUNCE = (
-    select(MISSED_DEADLINE, CONSUMER.c.name, CONSUMER.c.deployment_id)
-    .join(CONSUMER, CONSUMER.c.id == MISSED_DEADLINE.c.consumer)
-    .where(MISSED_DEADLINE.c.announced.is_(None))
-    .order_by(MISSED_DEADLINE.c.number)
-)
+_TO_ANNOUNCE = MISSED.where(MISSED_DEADLINE.c.announced.is_(None)).order_by(MISSED_DEADLINE.c.number)
 
 
 @dataclass(frozen=True)
@@ -69,15 +63,9 @@ class ClockWriter:
         """Return the missed deadlines of which Prefect does not know yet, oldest first."""
         with self._store.reads() as connection:
             rows = connection.execute(_TO_ANNOUNCE.limit(limit)).all()
-        return [_missed(row) for row in rows]
+        return [missed_from_row(row) for row in rows]
 
     def announced(self, numbers: Collection[int], now: datetime) -> None:
         """Store that Prefect knows of these missed deadlines."""
         with self._store.writes() as connection:
             connection.execute(_ANNOUNCED.values(announced=now), {"numbers": numbers})
-
-
-def _missed(row: Any) -> MissedDeadlineRecord:
-    key = key_from_column(row.target_key)
-    missed = MissedDeadline(row.consumer, key, row.due, row.at, row.then, row.queued)
-    return MissedDeadlineRecord(row.number, row.name, row.deployment_id, missed)

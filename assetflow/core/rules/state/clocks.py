@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
+from assetflow.core.consumers import Decision
 from assetflow.core.rules.state.changes import Changes, QueueKey
 from assetflow.core.rules.state.source import Source
 
@@ -61,11 +62,20 @@ class Clocks:
     def __init__(self, source: Source, changes: Changes) -> None:
         self._source = source
         self._changes = changes
+        self._now: datetime | None = None
         # The instant of which part (1) is done for all consumers; `None` where nobody goes through instants for all.
         self.begun: datetime | None = None
         self._consumers: dict[int, ConsumerClock | None] = {}
         self._queues: dict[QueueKey, QueueClock] = {}
-        self._decided: dict[QueueKey, datetime | None] = {}
+        self._decided: dict[QueueKey, tuple[datetime, datetime] | None] = {}
+
+    def begin(self, now: datetime | None) -> None:
+        """Begin a unit of work that is made at this time; `None` if its instants are not late."""
+        self._now = now
+
+    def now_or(self, instant: datetime) -> datetime:
+        """Return the time at which what happens at an instant is done: later than the instant after a downtime."""
+        return instant if self._now is None else max(self._now, instant)
 
     def load(self, queues: Collection[QueueKey]) -> None:
         """Read what is remembered of these queues and their consumers, as far as it is not known."""
@@ -77,9 +87,6 @@ class Clocks:
         if missing:
             self._queues |= missing
             self._queues |= ((key, clock) for key, clock in self._source.queue_clocks(missing) if key in missing)
-            # What this unit of work has decided is later than what was committed.
-            found = dict(self._source.last_decisions(missing))
-            self._decided = {key: found.get(key) for key in missing} | self._decided
 
     def consumer(self, consumer: int) -> ConsumerClock | None:
         """Return the opening hours of a consumer; `None` if it has none."""
@@ -106,12 +113,23 @@ class Clocks:
 
     def decided(self, consumer: int, target_key: str | None) -> datetime | None:
         """Return the instant of the last decision of a queue; `None` before the first. Contract 9.11."""
-        self.queue(consumer, target_key)
-        return self._decided[consumer, target_key]
+        last = self._last((consumer, target_key))
+        return None if last is None else last[0]
 
-    def note_decision(self, consumer: int, target_key: str | None, made: datetime) -> None:
-        """Remember that a queue was decided on."""
-        self._decided[consumer, target_key] = made
+    def started(self, consumer: int, target_key: str | None) -> datetime | None:
+        """Return when the run of the last decision of a queue was to start; `None` before the first. Contract 9.11."""
+        last = self._last((consumer, target_key))
+        return None if last is None else last[1]
+
+    def note_decision(self, decision: Decision) -> None:
+        """Remember that a queue was decided on, and when the run starts."""
+        starts = decision.scheduled or self.now_or(decision.made)
+        self._decided[decision.consumer, decision.target_key] = (decision.made, starts)
+
+    def _last(self, queue: QueueKey) -> tuple[datetime, datetime] | None:
+        if queue not in self._decided:
+            self._decided[queue] = self._source.last_decision(queue)
+        return self._decided[queue]
 
     def renew(self) -> None:
         """Forget everything: other processes may change it."""

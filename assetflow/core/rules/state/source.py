@@ -97,6 +97,6 @@ class Source:
         """Return what the clock remembers of these queues. The answer may have other queues too."""
         return ()
 
-    def last_decisions(self, queues: Collection[QueueKey]) -> Iterable[tuple[QueueKey, datetime]]:
-        """Return when these queues were last decided on. The answer may have other queues too."""
-        return ()
+    def last_decision(self, queue: QueueKey) -> tuple[datetime, datetime] | None:
+        """Return the instant of the last decision on a queue, and when its run was to start; `None` for no decision."""
+        return None

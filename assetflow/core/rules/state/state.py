@@ -81,7 +81,7 @@ class State:
         """Write a decision, and change the receipts of its events to `consumed`."""
         self.decisions.add(decision)
         if decision.kind == "asset":
-            self.clocks.note_decision(decision.consumer, decision.target_key, decision.made)
+            self.clocks.note_decision(decision)
         if decision.events:
             self.queues.consume(decision.events, decision.consumer, decision.target_key)
             for event in decision.events:
@@ -95,13 +95,15 @@ class State:
             for event in self.queues.queued(consumer, key):
                 yield key, event
 
-    def begin(self, first: int) -> None:
+    def begin(self, first: int, now: datetime | None = None) -> None:
         """Begin a unit of work.
 
         Parameters:
             first: the sequence of the unit's first event.
+            now: the time at which it is made, UTC; `None` if its instants are not late.
         """
         self.changes.begin(first)
+        self.clocks.begin(now)
 
     def renew(self) -> None:
         """End a unit of work whose changes are written: remember its results, and forget what exceeds the limits."""

@@ -13,7 +13,7 @@ MOMENT = sa.String(32)
 
 
 def upgrade() -> None:
-    """Add the tables, and tell of each decision at which instant it was made, and when."""
+    """Add the tables, tell at which instant each decision was made, and when, and when each consumer was deployed."""
     op.create_table(
         "consumer_clock",
         sa.Column("consumer", NUMBER, sa.ForeignKey("consumer.id"), primary_key=True),
@@ -45,6 +45,7 @@ def upgrade() -> None:
         sa.Column("at", MOMENT, nullable=False),
         sa.Column("then", sa.String(), nullable=False),
         sa.Column("queued", NUMBER, nullable=False),
+        sa.Column("missing", sa.Text(), nullable=False),
         sa.Column("announced", MOMENT),
     )
     op.create_index("missed_deadline_consumer", "missed_deadline", ["consumer"])
@@ -55,5 +56,7 @@ def upgrade() -> None:
     op.add_column("decision", sa.Column("opening", MOMENT))
     op.add_column("decision", sa.Column("by_deadline", sa.Boolean(), nullable=False, server_default=sa.false()))
     op.add_column("decision", sa.Column("decided", MOMENT, nullable=False, server_default=""))
+    op.add_column("decision", sa.Column("scheduled", MOMENT))
+    op.add_column("consumer", sa.Column("deployed", MOMENT))
     op.execute("UPDATE decision SET decided = made")
     op.create_index("decision_consumer_target_key_number", "decision", ["consumer", "target_key", "number"])

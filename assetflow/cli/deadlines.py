@@ -1,0 +1,59 @@
+"""`assetflow deadlines ls`: list the deadlines that were missed. Contract 9.8."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import cyclopts
+from rich.text import Text
+
+from assetflow.cli.empty_lists import empty_message
+from assetflow.cli.output import print_json, rows, show, table, text, time_cell
+from assetflow.cli.values import AtLeastOne
+from assetflow.core.explanation.words import some
+from assetflow.ledger.read.reader import Reader
+from assetflow.ledger.records import MissedDeadlineRecord
+from assetflow.operations.lookup import find_consumer
+
+app = cyclopts.App(name="deadlines", help="Deadlines that were missed.")
+
+_COLUMNS = ("#", "consumer", "key", "due", "looked at", "then", "queued", "not updated")
+
+
+@app.command
+def ls(*, consumer: str | None = None, limit: AtLeastOne = 50, json: bool = False) -> None:
+    """List the deadlines that passed without a decision, newest first.
+
+    Parameters
+    ----------
+    consumer
+        List only deadlines of this consumer: flow/deployment, its id, or a flow with one consumer.
+    limit
+        The largest number of deadlines to list.
+    json
+        Print one JSON document.
+    """
+    with Reader.open() as reader:
+        number = None if consumer is None else find_consumer(reader, consumer).consumer.id
+        found = reader.deadlines.missed(consumer=number, limit=limit)
+        empty = empty_message(reader, "No deadline was missed.")
+    if json:
+        print_json([each.as_json() for each in found])
+        return
+    now = datetime.now(UTC)
+    made = table(*_COLUMNS, right=("#", "queued"))
+    show(rows(made, (_cells(each, now) for each in found), empty=empty))
+
+
+def _cells(each: MissedDeadlineRecord, now: datetime) -> list[Text]:
+    missed = each.missed
+    return [
+        Text(str(each.number)),
+        text(each.consumer_name),
+        text(missed.target_key or ""),
+        time_cell(missed.due, now),
+        time_cell(missed.at, now),
+        Text(missed.then),
+        Text(str(missed.queued)),
+        text(some(missed.missing) if missed.missing else ""),
+    ]
