@@ -38,6 +38,8 @@ class Consumer:
         name: `flow/deployment`.
         paused: its automation is switched off (3.4).
         held: its deployment is paused: events are queued, but there are no decisions (3.4).
+        deployed: the instant of its last deploy, UTC; `None` if it is not known. Openings and deadlines before it do not
+            count (9.6).
         schedule, coalesces: taken from `options`.
         takes_nothing: it is paused and drops the updates that come meanwhile.
         decides: a pass may make decisions for it.
@@ -52,6 +54,7 @@ class Consumer:
     options: ConsumerOptions = field(default_factory=ConsumerOptions)
     paused: bool = False
     held: bool = False
+    deployed: datetime | None = None
     # Derived from the fields above, once, because the fold needs it for each event.
     schedule: Schedule = field(init=False, repr=False, compare=False)
     coalesces: bool = field(init=False, repr=False, compare=False)

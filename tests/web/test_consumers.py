@@ -103,13 +103,13 @@ def test_a_consumer_tells_why_and_shows_queue_and_decisions(site: Site, ledger: 
 def test_a_consumer_shows_its_next_instants_and_the_deadlines_that_it_missed(site: Site, ledger: Ledger) -> None:
     timing: dict[str, Any] = {"intake": Intake(debounce=timedelta(hours=2)), "deadline": Deadline(timedelta(hours=1))}
     deploy(ledger, "report/nightly", ORDERS | CUSTOMERS, **timing)
-    update(ledger, ORDERS, 1)
+    update(ledger, ORDERS, 0)
     page = site.get(REPORT).text
-    assert re.search(r'Waits until</dt>\s*<dd[^>]*><time datetime="2026-01-01T14:01:00Z"', page)
-    assert re.search(r'Next deadline</dt>\s*<dd[^>]*><time datetime="2026-01-01T13:01:00Z"', page)
+    assert re.search(r'Waits until</dt>\s*<dd[^>]*><time datetime="2026-01-01T14:00:00Z"', page)
+    assert re.search(r'Next deadline</dt>\s*<dd[^>]*><time datetime="2026-01-01T13:00:00Z"', page)
     assert "Missed deadlines" not in page
 
-    ledger.writer.clock.run(NOON + timedelta(hours=1, minutes=1), NOON + timedelta(hours=1, minutes=1))
+    ledger.writer.clock.run(NOON + timedelta(hours=1), NOON + timedelta(hours=1))
 
     missed = site.page(REPORT)
     assert "Missed deadlines" in missed.text

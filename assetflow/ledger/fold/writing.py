@@ -147,7 +147,12 @@ class Writing:
 
     def _save(self, before: Consumer | None, after: Consumer) -> None:
         text, flow_id = self.declarations.get(after.id, ("", None))
-        columns: dict[str, Any] = {"name": after.name, "paused": after.paused, "held": after.held}
+        columns: dict[str, Any] = {
+            "name": after.name,
+            "paused": after.paused,
+            "held": after.held,
+            "deployed": after.deployed,
+        }
         if before is None or before.options is not after.options:
             columns["declaration"] = text or declaration_to_text(FlowDeclaration(after.options))
         if before is None:

@@ -132,7 +132,7 @@ def consumer_facts(
     """
     consumer = record.consumer
     keys, size = reader.queues.size(consumer.id)
-    shown: Sequence[str | None] = [None] if size else []
+    shown: Sequence[str | None] = [None] if size or consumer.is_timed else []
     if consumer.schedule.is_partitioned:
         shown = reader.queues.pending_keys(consumer.id, limit=partitions)
     last = [decision_facts(reader, each) for each in reader.decisions.find(consumer=consumer.id, limit=1)]

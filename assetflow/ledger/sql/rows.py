@@ -65,6 +65,7 @@ CONSUMER_COLUMNS = (
     CONSUMER.c.declaration,
     CONSUMER.c.paused,
     CONSUMER.c.held,
+    CONSUMER.c.deployed,
 )
 RECEIPT_COLUMNS = (
     RECEIPT.c.sequence,
@@ -147,8 +148,8 @@ def receipt_from_row(row: Sequence[Any]) -> Receipt:
 
 def consumer_from_row(row: Sequence[Any]) -> Consumer:
     """Return the consumer in a row that begins with `CONSUMER_COLUMNS`."""
-    number, name, deployment_id, text, paused, held = row[:6]
-    return Consumer(number, name, deployment_id, _declaration(text).options, paused=paused, held=held)
+    number, name, deployment_id, text, paused, held, deployed = row[:7]
+    return Consumer(number, name, deployment_id, _declaration(text).options, paused, held, deployed)
 
 
 @lru_cache(maxsize=16_384)
