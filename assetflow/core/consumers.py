@@ -83,6 +83,10 @@ class Consumer:
         """Return True if a deadline counts from each opening, and not from the oldest queued event (9.8)."""
         return self.schedule.opening is not None and not self.is_partitioned
 
+    def no_earlier(self, moment: datetime) -> datetime:
+        """Return an instant, or that of the last deploy if it comes later: nothing counts before it (9.6)."""
+        return moment if self.deployed is None else max(moment, self.deployed)
+
     def wants_key(self, partition_key: str | None) -> bool:
         """Return True if the consumer takes events with this key, or with `None`. Contract 3.3."""
         return (partition_key is not None) == self.is_partitioned

@@ -7,12 +7,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from uuid import UUID, uuid5
+from uuid import UUID, uuid4, uuid5
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assetflow.core.assets import Asset
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.conditions import AtLeast
 from assetflow.core.events import AssetEvent, Origin, Recording
@@ -59,8 +60,7 @@ updates = st.lists(
 def recordings(found: Sequence[Any], options: ConsumerOptions) -> list[tuple[datetime, Recording]]:
     made: list[tuple[datetime, Recording]] = []
     for place, (hour, asset, key) in enumerate(found):
-        # Two recordings of one instant are passed over together if their passes had to wait: here each has its own.
-        moment = START + timedelta(hours=hour, minutes=30, seconds=place)
+        moment = START + timedelta(hours=hour, minutes=30)
         number = uuid5(NAMESPACE, str(place))
         event = AssetEvent(
             number, asset, moment, Origin("api"), partition_key=key if options.schedule.is_partitioned else None
@@ -209,6 +209,111 @@ def test_the_run_of_a_decision_that_comes_in_time_starts_at_once(sqlite_ledger: 
     sqlite_ledger.writer.clock.run(noon + hours(1), noon + hours(1))
 
     assert [each.scheduled for each in sqlite_ledger.reader.decisions.find()] == [None, None]
+
+
+def test_recordings_of_one_instant_whose_passes_had_to_wait_have_a_pass_each(sqlite_ledger: Ledger) -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    deploy(sqlite_ledger, A, intake=Intake(cooldown=hours(1)))
+    for late in (0, 0.5):
+        sqlite_ledger.writer.events.record([update(A)], noon + hours(late))
+    together = [update(A, A), update(A)]
+    sqlite_ledger.writer.events.record(together, noon + hours(3))
+
+    let_pass(sqlite_ledger, noon + hours(9))
+
+    decisions = sqlite_ledger.reader.decisions.find()
+    consumed = sqlite_ledger.reader.decisions.events_of(decisions)
+    assert [(each.made, len(consumed[each.id])) for each in decisions] == [
+        (noon + hours(4), 1),
+        (noon + hours(3), 2),
+        (noon + hours(1), 1),
+        (noon, 1),
+    ]
+
+
+class TestDeployThatIsFoundAtTheStart:
+    """It is recorded first and bears the start's instant; openings and deadlines before it do not count (9.6)."""
+
+    NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    START = NOON + hours(8)
+
+    def changed(self, ledger: Ledger, schedule: object, **options: Any) -> None:
+        """Find another declaration at the start, and then what was recorded meanwhile: B an hour and a half after A."""
+        ledger.writer.consumers.change(1, declared(schedule, **options), self.START, at_start=True)
+
+    def came(self, ledger: Ledger, asset: Asset, late: float) -> None:
+        ledger.writer.events.record([Recording(uuid4(), update(asset).events, self.NOON + hours(late))], self.START)
+
+    def made(self, ledger: Ledger) -> list[tuple[datetime, int]]:
+        let_pass(ledger, self.START + hours(10))
+        decisions = ledger.reader.decisions.find()[::-1]
+        consumed = ledger.reader.decisions.events_of(decisions)
+        return [(each.made, len(consumed[each.id])) for each in decisions]
+
+    def test_the_clock_goes_through_the_past_by_the_new_options(self, sqlite_ledger: Ledger) -> None:
+        deploy(sqlite_ledger, A | B, intake=Intake(debounce=hours(1)))
+        sqlite_ledger.writer.events.record([update(A)], self.NOON)
+
+        self.changed(sqlite_ledger, A | B, intake=Intake(debounce=hours(2)))
+        self.came(sqlite_ledger, B, 1.5)
+
+        assert self.made(sqlite_ledger) == [(self.NOON + hours(3.5), 2)]
+
+    def test_its_pass_comes_with_the_start(self, sqlite_ledger: Ledger) -> None:
+        deploy(sqlite_ledger, A & B, deadline=Deadline(hours(24)))
+        sqlite_ledger.writer.events.record([update(A)], self.NOON)
+
+        self.changed(sqlite_ledger, A, deadline=Deadline(hours(24)))
+
+        assert not sqlite_ledger.reader.decisions.find()
+        assert self.made(sqlite_ledger) == [(self.START, 1)]
+
+    def test_no_deadline_counts_before_it(self, sqlite_ledger: Ledger) -> None:
+        deploy(sqlite_ledger, A & B, deadline=Deadline(hours(1), then="skip"))
+        deploy(sqlite_ledger, A & C, "flow/two", deadline=Deadline(hours(1), then="skip"))
+        sqlite_ledger.writer.events.record([update(A)], self.NOON)
+
+        text = declared(A & C, deadline=Deadline(hours(2), then="skip"))
+        sqlite_ledger.writer.consumers.change(2, text, self.START, at_start=True)
+        self.changed(sqlite_ledger, A & B, deadline=Deadline(hours(2), then="skip"))
+        self.came(sqlite_ledger, B, 3)
+
+        assert self.made(sqlite_ledger) == [(self.NOON + hours(3), 2)]
+        (missed,) = sqlite_ledger.reader.deadlines.missed()
+        assert missed.consumer_name == "flow/two"
+        assert (missed.missed.due, missed.missed.at) == (self.NOON + hours(2), self.START)
+
+    def test_no_opening_counts_before_it(self, sqlite_ledger: Ledger) -> None:
+        opened = Schedule(A, opening=Opening(EVERY_SIX))
+        deploy(sqlite_ledger, opened)
+
+        self.changed(sqlite_ledger, opened, coalesce=True)
+        self.came(sqlite_ledger, A, 1)
+
+        # 18:00 lies before the start at 20:00; midnight is the first opening that counts.
+        assert self.made(sqlite_ledger) == [(self.NOON + hours(12), 1)]
+
+    def test_until_closes_what_was_open(self, sqlite_ledger: Ledger) -> None:
+        until = CronTriggerTimetable("0 15 * * *")
+        opened = Schedule(A, opening=Opening(CronTriggerTimetable("0 13 * * *"), until))
+        deploy(sqlite_ledger, opened)
+        let_pass(sqlite_ledger, self.NOON + hours(1))
+
+        self.changed(sqlite_ledger, opened, coalesce=True)
+        self.came(sqlite_ledger, A, 4)
+
+        assert self.made(sqlite_ledger) == []
+
+    def test_a_new_consumer_has_no_deadline_before_it(self, sqlite_ledger: Ledger) -> None:
+        text = declared(A & B, deadline=Deadline(hours(1)))
+        sqlite_ledger.writer.consumers.deploy(
+            "flow/new", uuid4(), None, text, False, False, self.START, at_start=True
+        )
+        self.came(sqlite_ledger, A, 1)
+
+        assert self.made(sqlite_ledger) == []
+        (missed,) = sqlite_ledger.reader.deadlines.missed()
+        assert (missed.missed.due, missed.missed.at) == (self.NOON + hours(2), self.START)
 
 
 def test_what_a_queue_waits_for_outlives_opening_hours_that_are_taken_away(sqlite_ledger: Ledger) -> None:

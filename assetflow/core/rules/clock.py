@@ -24,15 +24,18 @@ _INSTANT = timedelta(microseconds=1)
 TargetKeys = Collection[str | None]
 
 
-def decide(state: State, consumer: Consumer, key: str | None, now: datetime, *, recorded: bool) -> list[Decision]:
+def decide(
+    state: State, consumer: Consumer, key: str | None, now: datetime, *, recorded: bool, upto: int | None = None
+) -> list[Decision]:
     """Make the decisions that a timed queue leads to: one, or several with `max_events` (9.10).
 
     Parameters:
         recorded: whether all is recorded that counts at this instant: phase (3), not (2).
+        upto: the place in the ledger up to which the events of this instant count; `None` for all of them.
     """
     made: list[Decision] = []
     while True:
-        queue = TimedQueue(state, consumer, key, now, recorded=recorded)
+        queue = TimedQueue(state, consumer, key, now, recorded=recorded, upto=upto)
         if queue.waits().keys() - {"at_latest"}:
             break
         made.append(_decide(state, queue))
@@ -98,7 +101,7 @@ def finish(state: State, consumer: Consumer, now: datetime, keys: TargetKeys) ->
         clock = state.clocks.queue(consumer.id, key)
         state.clocks.set_queue(consumer.id, key, replace(clock, gone_through=now))
         _look_again(state, consumer, key, now, over=True)
-    opening_hours.look_again(state, consumer, now, over=True)
+    opening_hours.look_again(state, consumer, now)
     return made
 
 
@@ -137,6 +140,13 @@ def settle(state: State, consumer: Consumer, now: datetime) -> None:
             pass
 
 
+def look_at(state: State, consumer: Consumer, now: datetime) -> None:
+    """Let the queues of a consumer be looked at by this instant: the pass of a deploy that was found at a start (9.6)."""
+    for key in state.queues.target_keys(consumer.id):
+        clock = state.clocks.queue(consumer.id, key)
+        state.clocks.set_queue(consumer.id, key, replace(clock, due=now if clock.due is None else min(clock.due, now)))
+
+
 def _run_instant(state: State, consumer: Consumer, now: datetime, keys: TargetKeys) -> list[Decision]:
     """Go through one instant, and through the passes that have waited for it."""
     due = [key for key in keys if state.clocks.queue(consumer.id, key).due == now]
@@ -148,28 +158,21 @@ def _run_instant(state: State, consumer: Consumer, now: datetime, keys: TargetKe
     made: list[Decision] = []
     for key in due:
         if state.clocks.queue(consumer.id, key).deferred:
-            made += decide(state, consumer, key, now, recorded=False)
+            made += _pass_over_recordings(state, consumer, key, now)
     made += finish(state, consumer, now, due)
     for key in due:
-        made += _pass_over_deferred(state, consumer, key, now)
+        clock = state.clocks.queue(consumer.id, key)
+        if clock.deferred and not _instants_after(state, consumer, key, now):
+            state.clocks.set_queue(consumer.id, key, replace(clock, deferred=False))
     return made
 
 
-def _pass_over_deferred(state: State, consumer: Consumer, key: str | None, now: datetime) -> list[Decision]:
-    """Make the passes that have waited for this instant, until one has to wait for a later one."""
+def _pass_over_recordings(state: State, consumer: Consumer, key: str | None, now: datetime) -> list[Decision]:
+    """Make the passes that have waited for this instant: one for each of its recordings, in the order of the ledger."""
+    events = [event for event in state.queues.queued(consumer.id, key) if instant_of(event) == now]
     made: list[Decision] = []
-    while (clock := state.clocks.queue(consumer.id, key)).deferred:
-        later = _instants_after(state, consumer, key, now)
-        state.clocks.set_queue(consumer.id, key, replace(clock, deferred=False))
-        if not later:
-            break
-        now = later[0]
-        made += pass_over_queue(state, consumer, key, now)
-        if state.clocks.queue(consumer.id, key).deferred:
-            break
-        if len(later) > 1:
-            rest = state.clocks.queue(consumer.id, key)
-            state.clocks.set_queue(consumer.id, key, replace(rest, deferred=True))
+    for last in state.events.ends_of_recordings([place_in_ledger(event) for event in events]):
+        made += decide(state, consumer, key, now, recorded=False, upto=last)
     return made
 
 
@@ -199,6 +202,8 @@ def _look_again(state: State, consumer: Consumer, key: str | None, now: datetime
     clock = state.clocks.queue(consumer.id, key)
     if clock.deferred:
         acts += _instants_after(state, consumer, key, now)[:1]
+    if consumer.deployed is not None and consumer.deployed > now:
+        acts.append(consumer.deployed)
     state.clocks.set_queue(consumer.id, key, replace(clock, due=min([*waits, *acts], default=None)))
 
 

@@ -25,6 +25,8 @@ def next_deadline(state: State, queue: TimedQueue) -> datetime | None:
 def is_opening_due(state: State, consumer: Consumer, now: datetime) -> bool:
     """Return True if a deadline of an opening is due and not settled."""
     clock = state.clocks.consumer(consumer.id)
+    if consumer.no_earlier(now) > now:
+        return False
     return consumer.options.deadline is not None and clock is not None and any(due <= now for due, _ in clock.deadlines)
 
 
@@ -44,7 +46,7 @@ def miss_openings(state: State, consumer: Consumer, now: datetime) -> None:
 def miss_oldest(state: State, queue: TimedQueue) -> bool:
     """Look at the deadline of the oldest event; return True if it was missed."""
     due = queue.oldest_due
-    if due is None or due > queue.now or not queue.consumer.decides:
+    if due is None or queue.consumer.no_earlier(due) > queue.now or not queue.consumer.decides:
         return False
     consumer, key = queue.consumer, queue.target_key
     told = replace(state.clocks.queue(consumer.id, key), told=place_in_ledger(queue.events[0]))

@@ -27,7 +27,7 @@ def follow(state: State, before: Consumer | None, consumer: Consumer, now: datet
     clock = state.clocks.consumer(consumer.id)
     if clock is None or before is None or before.schedule.opening != opening:
         state.clocks.set_consumer(consumer.id, ConsumerClock(now - _INSTANT))
-        look_again(state, consumer, now, over=False)
+        look_again(state, consumer, now)
         return
     if consumer.decides and not before.decides:
         # The moment of a resume itself opens nothing (9.13).
@@ -37,7 +37,7 @@ def follow(state: State, before: Consumer | None, consumer: Consumer, now: datet
             clock, deadlines=_deadlines_of(consumer, opening, clock) if _stands_open(state, consumer) else ()
         )
     state.clocks.set_consumer(consumer.id, clock)
-    look_again(state, consumer, now, over=False)
+    look_again(state, consumer, now)
 
 
 def open_now(state: State, consumer: Consumer, now: datetime) -> bool:
@@ -46,7 +46,8 @@ def open_now(state: State, consumer: Consumer, now: datetime) -> bool:
     if clock is None or opening is None:
         return False
     latest = opening.timetable.previous_before(now + _INSTANT)
-    opens = latest is not None and latest.time > clock.gone_through and consumer.decides
+    opens = latest is not None and clock.gone_through < latest.time == consumer.no_earlier(latest.time)
+    opens = opens and consumer.decides
     clock = replace(clock, gone_through=max(now, clock.gone_through))
     if latest is not None and opens:
         clock = replace(clock, opened=latest.time, is_open=True)
@@ -72,16 +73,16 @@ def close(state: State, consumer: Consumer, key: str | None) -> None:
         state.clocks.set_consumer(consumer.id, replace(hours, deadlines=()))
 
 
-def look_again(state: State, consumer: Consumer, now: datetime, *, over: bool) -> None:
+def look_again(state: State, consumer: Consumer, now: datetime) -> None:
     """Work out when the clock has to look at a consumer's opening hours again."""
     clock, opening = state.clocks.consumer(consumer.id), consumer.schedule.opening
     if clock is None or opening is None:
         return
-    after = now if over else now - _INSTANT
-    ticks = [opening.timetable.next_after(after)]
+    ticks = [opening.timetable.next_after(clock.gone_through)]
     if opening.until is not None and clock.is_open:
-        ticks.append(opening.until.next_after(after))
-    found = [*(tick.time for tick in ticks if tick is not None), *(max(due, now) for due, _ in clock.deadlines)]
+        ticks.append(opening.until.next_after(clock.gone_through))
+    found = [tick.time for tick in ticks if tick is not None]
+    found += [consumer.no_earlier(max(due, now)) for due, _ in clock.deadlines]
     state.clocks.set_consumer(consumer.id, replace(clock, due=min(found, default=None)))
 
 

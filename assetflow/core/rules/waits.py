@@ -26,20 +26,31 @@ class TimedQueue:
     Parameters:
         now: events count that were recorded up to this instant.
         recorded: whether everything is recorded that counts at this instant. A wait until now is over only then (9.6).
+        upto: the place in the ledger up to which the events of this instant count; `None` for all of them.
     """
 
-    def __init__(self, state: State, consumer: Consumer, target_key: str | None, now: datetime, *, recorded: bool):
+    def __init__(
+        self,
+        state: State,
+        consumer: Consumer,
+        target_key: str | None,
+        now: datetime,
+        *,
+        recorded: bool,
+        upto: int | None = None,
+    ) -> None:
         self.consumer = consumer
         self.target_key = target_key
         self.now = now
         self._state = state
         self._recorded = recorded
+        self._upto = upto
 
     @cached_property
     def events(self) -> list[AssetEvent]:
         """The queued events that count now, oldest first."""
         queued = self._state.queues.queued(self.consumer.id, self.target_key)
-        return in_order([event for event in queued if instant_of(event) <= self.now])
+        return in_order([event for event in queued if self._counts(event)])
 
     @cached_property
     def reach(self) -> Reach:
@@ -140,13 +151,17 @@ class TimedQueue:
     def act_instants(self) -> Iterator[datetime]:
         """Yield the instants from which on the clock has something to do: a deadline to look at, events that expire."""
         if self.oldest_due is not None and self.consumer.decides:
-            yield self.oldest_due
+            yield self.consumer.no_earlier(self.oldest_due)
         yield from (moment for _, moment in self.expiries())
 
     def drop(self, event: AssetEvent, status: ReceiptStatus) -> None:
         """Take an event out of the queue: it was skipped or has expired."""
         place = place_in_ledger(event)
         self._state.write(event, Receipt(place, event.uri, self.consumer.id, status, self.target_key, at=self.now))
+
+    def _counts(self, event: AssetEvent) -> bool:
+        moment = instant_of(event)
+        return moment < self.now or (moment == self.now and (self._upto is None or place_in_ledger(event) <= self._upto))
 
     def _waits_for_more(self) -> Waits:
         intake = self.consumer.options.intake

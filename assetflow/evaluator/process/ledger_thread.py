@@ -63,6 +63,8 @@ class LedgerThread:
         self._holder = Holder.this_process(uuid4())
         self._leadership: Leadership
         self._decider: list[str | None] = []
+        # Whether instants are decided: before, what the evaluator finds has happened while none was running.
+        self._lets_time_pass = False
 
     async def __aenter__(self) -> Self:
         """Open the ledger and become its evaluator.
@@ -130,6 +132,7 @@ class LedgerThread:
     # Time
 
     async def let_time_pass(self, until: datetime) -> TimePassed:
+        self._lets_time_pass = True
         passed = await self.call(self._writer.clock.run, until, self.now())
         return TimePassed(len(passed.decisions), passed.next)
 
@@ -218,11 +221,13 @@ class LedgerThread:
 
     async def deploy(self, deployed: Deployed, *, paused: bool) -> Consumer:
         given = (deployed.name, deployed.id, deployed.flow_id, deployed.text, paused, deployed.held)
-        consumer, _ = await self.call(self._writer.consumers.deploy, *given, self.now())
+        at_start = not self._lets_time_pass
+        consumer, _ = await self.call(self._writer.consumers.deploy, *given, self.now(), at_start=at_start)
         return consumer
 
     async def change(self, consumer: int, deployed: Deployed) -> None:
-        await self.call(self._writer.consumers.change, consumer, deployed.text, self.now())
+        at_start = not self._lets_time_pass
+        await self.call(self._writer.consumers.change, consumer, deployed.text, self.now(), at_start=at_start)
 
     async def switch(self, consumer: int, *, paused: bool | None = None, held: bool | None = None) -> None:
         await self.call(self._writer.consumers.switch, consumer, paused=paused, held=held, now=self.now())

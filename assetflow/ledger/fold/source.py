@@ -51,6 +51,7 @@ _DELIVERED = (
     .order_by(EVENT.c.sequence)
 )
 _EVENTS = select(*EVENT_COLUMNS).where(in_values(EVENT.c.sequence, "sequences"))
+_RECORDINGS = select(EVENT.c.sequence, EVENT.c.recording).where(in_values(EVENT.c.sequence, "sequences"))
 _WANTING = select(CONSUMER_TOKEN.c.kind, CONSUMER_TOKEN.c.value, CONSUMER_TOKEN.c.consumer).where(
     or_(
         *(
@@ -103,6 +104,9 @@ class LedgerSource(Source):
 
     def events(self, sequences: Collection[int]) -> Iterable[AssetEvent]:
         return map(event_from_row, self._rows(_EVENTS, sequences=sequences))
+
+    def recordings(self, sequences: Collection[int]) -> Iterable[tuple[int, UUID]]:
+        return self._rows(_RECORDINGS, sequences=sequences) if sequences else ()
 
     def wanting(self, tokens: Collection[Token]) -> Iterable[tuple[Token, int]]:
         values: dict[str, list[str]] = {"uri": [], "name": [], "alias": []}

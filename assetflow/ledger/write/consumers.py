@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
@@ -40,11 +41,16 @@ class ConsumerWriter:
         paused: bool,
         held: bool,
         now: datetime,
+        *,
+        at_start: bool = False,
     ) -> tuple[Consumer, list[Decision]]:
         """Add a deployment as a new consumer with an empty queue, and make the pass that follows. Contract 3.6.
 
         A consumer of the same name that another deployment left behind is removed first. If the deployment is a
         consumer already, its declaration changes; it stays paused or held as it is.
+
+        Parameters:
+            at_start: as in `change`.
 
         Raises:
             NameTaken: the name of an asset belongs to another URI (1.2); nothing is changed.
@@ -54,26 +60,32 @@ class ConsumerWriter:
         with self._store.transaction(now) as unit:
             known = _live(unit, CONSUMER.c.deployment_id == deployment_id)
             if known is not None:
-                return self._change(unit, known, declaration_text, declaration, now)
+                return self._change(unit, known, declaration_text, declaration, now, at_start)
             left_behind = _live(unit, CONSUMER.c.name == name)
             if left_behind is not None:
                 _remove(unit, left_behind)
-            consumer = Consumer(unit.next_consumer(), name, deployment_id, declaration.options, paused, held)
+            consumer = Consumer(unit.next_consumer(), name, deployment_id, declaration.options, paused, held, now)
             unit.declare(consumer.id, declaration_text, flow_id)
             registry.deploy(unit.state, consumer)
             opening_hours.follow(unit.state, None, consumer, now)
             replace_edges(unit, deployment_id, name, declaration)
             return consumer, registry.pass_over_consumer(unit.state, consumer, now, self._store.passing)
 
-    def change(self, consumer: int, declaration_text: str, now: datetime) -> tuple[Consumer, list[Decision]]:
+    def change(
+        self, consumer: int, declaration_text: str, now: datetime, *, at_start: bool = False
+    ) -> tuple[Consumer, list[Decision]]:
         """Give a consumer another declaration, and make the pass that follows. Contract 4.4, 5.6.
+
+        Parameters:
+            at_start: the evaluator found the change when it started. Then the clock goes through what is past by the new
+                declaration, without openings and deadlines, and makes the pass of a timed consumer (9.6).
 
         Raises:
             UnknownConsumer, NameTaken, InvalidSchedule: nothing is changed.
         """
         declaration = declaration_from_text(declaration_text, where=f"consumer {consumer}")
         with self._store.transaction(now) as unit:
-            return self._change(unit, find_consumer(unit, consumer), declaration_text, declaration, now)
+            return self._change(unit, find_consumer(unit, consumer), declaration_text, declaration, now, at_start)
 
     def switch(
         self, consumer: int, *, paused: bool | None = None, held: bool | None = None, now: datetime
@@ -127,14 +139,25 @@ class ConsumerWriter:
             connection.execute(delete(TIMER).where(in_values(TIMER.c.consumer, "numbers")), {"numbers": consumers})
 
     def _change(
-        self, unit: UnitOfWork, consumer: Consumer, text: str, declaration: FlowDeclaration, now: datetime
+        self,
+        unit: UnitOfWork,
+        consumer: Consumer,
+        text: str,
+        declaration: FlowDeclaration,
+        now: datetime,
+        at_start: bool,
     ) -> tuple[Consumer, list[Decision]]:
         unit.declare(consumer.id, text)
-        clock.settle(unit.state, consumer, now)
-        changed = registry.change(unit.state, consumer, declaration.options)
+        if not at_start:
+            clock.settle(unit.state, consumer, now)
+        changed = registry.change(unit.state, replace(consumer, deployed=now), declaration.options)
         opening_hours.follow(unit.state, consumer, changed, now)
         replace_edges(unit, consumer.deployment_id, consumer.name, declaration)
-        return changed, registry.pass_over_consumer(unit.state, changed, now, self._store.passing)
+        touched = registry.touched_by(unit.state, changed)
+        if at_start and changed.is_timed:
+            clock.look_at(unit.state, changed, now)
+            del touched[changed.id]
+        return changed, self._store.passing(unit.state, touched, now)
 
 
 def find_consumer(unit: UnitOfWork, number: int) -> Consumer:

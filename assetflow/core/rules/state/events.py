@@ -94,6 +94,15 @@ class Events:
         self._delivered[recording].setdefault((event.asset.uri, event.partition_key), event.occurred)
         return recorded
 
+    def ends_of_recordings(self, sequences: Sequence[int]) -> Sequence[int]:
+        """Return those of these events, in the order of the ledger, that are the last ones of their recordings."""
+        if len(sequences) < 2:
+            return sequences
+        first, new = self._changes.first, self._changes.recordings
+        known = dict(self._source.recordings([number for number in sequences if number < first]))
+        known |= {number: new[number - first] for number in sequences if number >= first}
+        return list({known[number]: number for number in sequences}.values())
+
     def find(self, sequence: int) -> AssetEvent | None:
         """Return an event of an earlier unit of work, or `None` if it is not remembered."""
         return self._bodies.find(sequence)

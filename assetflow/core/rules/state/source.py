@@ -57,6 +57,10 @@ class Source:
         """Return these events, in any order."""
         return ()
 
+    def recordings(self, sequences: Collection[int]) -> Iterable[tuple[int, UUID]]:
+        """Return the recording of each of these events."""
+        return ()
+
     def wanting(self, tokens: Collection[Token]) -> Iterable[tuple[Token, int]]:
         """Return pairs of a token and the id of a consumer whose schedule has it."""
         return ()
