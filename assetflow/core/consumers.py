@@ -38,8 +38,8 @@ class Consumer:
         name: `flow/deployment`.
         paused: its automation is switched off (3.4).
         held: its deployment is paused: events are queued, but there are no decisions (3.4).
-        deployed: the instant of its last deploy, UTC; `None` if it is not known. Openings and deadlines before it do not
-            count (9.6).
+        deployed: the instant of its last deploy, UTC; `None` if it is not known. Openings and deadlines before it do
+            not count (9.6).
         schedule, coalesces: taken from `options`.
         takes_nothing: it is paused and drops the updates that come meanwhile.
         decides: a pass may make decisions for it.
@@ -142,8 +142,8 @@ class Decision:
         made: the instant of the decision, UTC (9.6).
         opening: the latest opening of its schedule, which becomes the scheduled time of its run (9.7).
         by_deadline: True if a missed deadline was the reason, not the condition (9.8).
-        scheduled: when its run is to start, UTC: a cooldown after the run before, if the two were decided on late; `None`
-            for at once (9.11).
+        scheduled: when its run is to start, UTC: a cooldown after the run before, if the two were decided on late;
+            `None` for at once (9.11).
     """
 
     id: UUID

@@ -17,11 +17,11 @@ import pytest
 
 from assetflow import listeners
 from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.timing import Deadline
 from assetflow.errors import InvalidListener, InvalidSettings
 from assetflow.evaluator.process import listeners as listeners_module
 from assetflow.evaluator.process.listeners import ListenerThread
 from assetflow.ledger import Ledger
-from assetflow.core.timing import Deadline
 from assetflow.listeners import DeadlineMissed, Listeners, RunCreated, load_listeners
 from assetflow.settings import get_settings
 from tests.ledger import making

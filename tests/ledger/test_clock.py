@@ -306,9 +306,7 @@ class TestDeployThatIsFoundAtTheStart:
 
     def test_a_new_consumer_has_no_deadline_before_it(self, sqlite_ledger: Ledger) -> None:
         text = declared(A & B, deadline=Deadline(hours(1)))
-        sqlite_ledger.writer.consumers.deploy(
-            "flow/new", uuid4(), None, text, False, False, self.START, at_start=True
-        )
+        sqlite_ledger.writer.consumers.deploy("flow/new", uuid4(), None, text, False, False, self.START, at_start=True)
         self.came(sqlite_ledger, A, 1)
 
         assert self.made(sqlite_ledger) == []

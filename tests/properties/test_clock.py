@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from assetflow.core.simulation import simulate
@@ -145,6 +145,22 @@ def test_looking_at_random_moments_changes_nothing(scenario: Json, data: st.Data
 
 @MANY
 @given(scenarios(), st.data())
+def test_looking_where_a_wait_ends_changes_nothing_for_what_comes_at_that_instant(
+    scenario: Json, data: st.DataObject
+) -> None:
+    moments = sorted({run["at"] for run in answer_of(scenario)["runs"]})
+    assume(moments)
+    at = data.draw(st.sampled_from(moments))
+    steps: list[Json] = scenario["steps"]
+    place = sum(step["at"] < at for step in steps)
+    update = data.draw(updates) | {"at": at}
+    plain = scenario | {"steps": [*steps[:place], update, *steps[place:]]}
+    looked = scenario | {"steps": [*steps[:place], {"tick": True, "at": at}, update, *steps[place:]]}
+    assert without_steps(looked, answer_of(looked)) == without_steps(plain, answer_of(plain))
+
+
+@MANY
+@given(scenarios(), st.data())
 def test_an_evaluator_that_slept_decides_as_one_that_did_not(scenario: Json, data: st.DataObject) -> None:
     steps = list(scenario["steps"])
     stretches = [
@@ -222,6 +238,7 @@ def test_a_schedule_runs_while_it_is_open_and_once_for_each_opening(scenario: Js
 def check_opening(until: str | None, run: Json) -> None:
     if "deadline" in run:
         return
+    assert "time" in run
     opened = datetime.fromisoformat(run["time"])
     assert (opened.hour % 2, opened.minute, opened.second) == (0, 0, 0)
     open_for = {None: END * 2, "0 1-23/2 * * *": timedelta(hours=1), "30 */2 * * *": timedelta(minutes=30)}[until]

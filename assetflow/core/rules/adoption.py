@@ -83,7 +83,9 @@ class Adoption:
         for each in self._decided.get((consumer.deployment_id, key), ()):
             events = _queued_of(each, state, consumer, key)
             if events and (partly or len(events) == len(each.events)):
-                found.append(Decision(each.id, consumer.id, each.deployment_id, key, events, each.made, scheduled=each.made))
+                found.append(
+                    Decision(each.id, consumer.id, each.deployment_id, key, events, each.made, scheduled=each.made)
+                )
                 state.decide(found[-1])
         return found
 

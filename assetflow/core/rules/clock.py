@@ -141,7 +141,7 @@ def settle(state: State, consumer: Consumer, now: datetime) -> None:
 
 
 def look_at(state: State, consumer: Consumer, now: datetime) -> None:
-    """Let the queues of a consumer be looked at by this instant: the pass of a deploy that was found at a start (9.6)."""
+    """Look at the queues of a consumer at this instant: make the pass of a deploy that was found at a start (9.6)."""
     for key in state.queues.target_keys(consumer.id):
         clock = state.clocks.queue(consumer.id, key)
         state.clocks.set_queue(consumer.id, key, replace(clock, due=now if clock.due is None else min(clock.due, now)))
@@ -236,7 +236,7 @@ def _decide(state: State, queue: TimedQueue) -> Decision:
 
 
 def _start_of_run(state: State, consumer: Consumer, key: str | None, now: datetime) -> datetime | None:
-    """Return when the run of a late decision is to start: a cooldown after the run before. `None` for at once (9.11)."""
+    """Return when a run is to start: if it is decided on late, a cooldown after the last. `None` for at once (9.11)."""
     cooldown = consumer.options.intake.cooldown
     started = None if cooldown is None else state.clocks.started(consumer.id, key)
     if cooldown is None or started is None or started + cooldown <= state.clocks.now_or(now):

@@ -161,7 +161,9 @@ class TimedQueue:
 
     def _counts(self, event: AssetEvent) -> bool:
         moment = instant_of(event)
-        return moment < self.now or (moment == self.now and (self._upto is None or place_in_ledger(event) <= self._upto))
+        return moment < self.now or (
+            moment == self.now and (self._upto is None or place_in_ledger(event) <= self._upto)
+        )
 
     def _waits_for_more(self) -> Waits:
         intake = self.consumer.options.intake

@@ -62,7 +62,9 @@ class FeedReader:
         numbers = select(LEDGER.c.last_event, LEDGER.c.last_decision)
         with self._connect() as connection:
             event, decision = connection.execute(numbers).one()
-            asset, deadline = (connection.scalar(select(func.max(of))) or 0 for of in (ASSET.c.id, MISSED_DEADLINE.c.number))
+            asset, deadline = (
+                connection.scalar(select(func.max(of))) or 0 for of in (ASSET.c.id, MISSED_DEADLINE.c.number)
+            )
             return Position(asset, event, decision, deadline)
 
     def after(self, position: Position, *, limit: int = 100) -> FeedPage:

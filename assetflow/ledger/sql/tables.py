@@ -208,8 +208,8 @@ class DecisionRow(Base, table=True):
     """A decision and its run. `ended` is also set if it will never have a run. Contract 4.6.
 
     `noted` is the time at which its run in Prefect got the note that says why it ran. `made` is the instant of the
-    decision, `decided` the time at which the ledger made it: later if no evaluator was running (9.6). `scheduled` is when
-    its run starts, if that is not at once (9.11).
+    decision, `decided` the time at which the ledger made it: later if no evaluator was running (9.6). `scheduled` is
+    when its run starts, if that is not at once (9.11).
     """
 
     __table_args__ = (

@@ -77,8 +77,8 @@ class ConsumerWriter:
         """Give a consumer another declaration, and make the pass that follows. Contract 4.4, 5.6.
 
         Parameters:
-            at_start: the evaluator found the change when it started. Then the clock goes through what is past by the new
-                declaration, without openings and deadlines, and makes the pass of a timed consumer (9.6).
+            at_start: the evaluator found the change when it started. Then the clock goes through what is past by the
+                new declaration, without openings and deadlines, and makes the pass of a timed consumer (9.6).
 
         Raises:
             UnknownConsumer, NameTaken, InvalidSchedule: nothing is changed.

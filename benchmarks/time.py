@@ -1,0 +1,120 @@
+"""What time costs: updates of consumers with windows and debounce, instants, and a week of downtime.
+
+Figures:
+    cpu_ms_per_event_10k: the CPU time for an update, with 10,000 consumers that have a window and a debounce.
+    instants_per_second: how many of their waits end in a second, each with its decision, by CPU time.
+    catch_up_seconds_7d: the CPU time for seven days of downtime, over hourly openings and the updates of that time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from uuid import uuid4
+
+from assetflow.core.codec import FlowDeclaration, declaration_to_text
+from assetflow.core.consumers import Consumer
+from assetflow.core.events import Recording
+from assetflow.core.rules import opening_hours, registry
+from assetflow.core.schedules import ConsumerOptions, Schedule
+from assetflow.core.time.timetables import CronTriggerTimetable
+from assetflow.core.timing import Intake, Opening
+from assetflow.ledger import Ledger
+from benchmarks import ring
+from benchmarks.report import Figures, parser, tell
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+WEEK = timedelta(days=7)
+AT_ONCE = 100
+HOURLY = Opening(CronTriggerTimetable("0 * * * *"))
+
+
+def figures(consumers: int, events: int, openings: int, updates: int) -> Figures:
+    """Measure each figure on a ledger of its own.
+
+    Parameters:
+        consumers, events: of the first two figures.
+        openings, updates: the number of consumers with hourly openings, and the updates during the downtime.
+    """
+    assets = ring.assets(consumers)
+    waiting = Intake(debounce=timedelta(hours=1))
+    windows = (Schedule(each.within(timedelta(hours=6))) for each in ring.schedules(assets))
+    timed = (ConsumerOptions(each, intake=waiting) for each in windows)
+    with TemporaryDirectory() as folder, Ledger.open(Path(folder) / "ledger.db") as ledger:
+        deploy(ledger, timed)
+        came = at_times(ring.recordings(assets, events), START, timedelta(minutes=20))
+        seconds = cpu(lambda: record(ledger, came, START + timedelta(minutes=20)))
+        made = [0]
+        passing = cpu(lambda: made.append(let_pass(ledger, START + timedelta(hours=3))))
+    hours = (ConsumerOptions(Schedule(asset, opening=HOURLY)) for asset in assets[:openings])
+    with TemporaryDirectory() as folder, Ledger.open(Path(folder) / "ledger.db") as ledger:
+        deploy(ledger, hours)
+        week = at_times(ring.recordings(assets[:openings], updates), START, WEEK)
+
+        def catch_up() -> None:
+            record(ledger, week, START + WEEK)
+            let_pass(ledger, START + WEEK)
+
+        caught_up = cpu(catch_up)
+    return {
+        "cpu_ms_per_event_10k": 1000 * seconds / events,
+        "instants_per_second": made[-1] / passing,
+        "catch_up_seconds_7d": caught_up,
+    }
+
+
+def deploy(ledger: Ledger, options: Iterable[ConsumerOptions]) -> None:
+    """Add a consumer for each of the options, all in one transaction."""
+    with ledger.transaction(START) as unit:
+        for place, each in enumerate(options):
+            consumer = Consumer(unit.next_consumer(), f"timed/{place:06}", uuid4(), each)
+            unit.declare(consumer.id, declaration_to_text(FlowDeclaration(each)))
+            registry.deploy(unit.state, consumer)
+            opening_hours.follow(unit.state, None, consumer, START)
+
+
+def at_times(recordings: list[Recording], start: datetime, span: timedelta) -> list[Recording]:
+    """Return recordings that became durable one after the other within a span."""
+    return [replace(each, durable=start + span * place / len(recordings)) for place, each in enumerate(recordings)]
+
+
+def record(ledger: Ledger, recordings: list[Recording], now: datetime) -> None:
+    """Record in batches, as an evaluator at work does."""
+    for first in range(0, len(recordings), AT_ONCE):
+        ledger.writer.events.record(recordings[first : first + AT_ONCE], now)
+
+
+def let_pass(ledger: Ledger, until: datetime) -> int:
+    """Go through all instants up to one, and return the number of decisions."""
+    made = 0
+    while True:
+        passed = ledger.writer.clock.run(until, until)
+        made += len(passed.decisions)
+        if passed.next is None or passed.next > until:
+            return made
+
+
+def cpu(work: Callable[[], object]) -> float:
+    """Return the CPU seconds that some work takes."""
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+def main() -> None:
+    """Measure, and print the figures."""
+    options = parser(__doc__)
+    options.add_argument("--consumers", type=int, default=10_000, help="consumers with a window and a debounce")
+    options.add_argument("--events", type=int, default=10_000, help="updates of them")
+    options.add_argument("--openings", type=int, default=100, help="consumers with hourly openings")
+    options.add_argument("--updates", type=int, default=10_000, help="updates during the downtime")
+    given = options.parse_args()
+    tell(figures(given.consumers, given.events, given.openings, given.updates), as_json=given.json)
+
+
+if __name__ == "__main__":
+    main()
