@@ -29,6 +29,11 @@ def test_engine() -> None:
     assert [each["decisions"] for each in found["sizes"]] == [60, 60, 120, 120, 60]
 
 
+def test_time() -> None:
+    found = run("time", "--consumers=40", "--events=40", "--openings=2", "--updates=20")
+    assert all(found[name] > 0 for name in ("cpu_ms_per_event_10k", "instants_per_second", "catch_up_seconds_7d"))
+
+
 def test_second_writer() -> None:
     found = run("second_writer", "--consumers=50", "--updates=40", "--rounds=1")
     assert found["second_writer_ratio"] > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -15,6 +16,9 @@ from assetflow.core.events import Recording
 from assetflow.core.lineage import Node
 from assetflow.core.partitions import IdentityMapper
 from assetflow.core.schedule_values import PartitionedAssetTimetable
+from assetflow.core.schedules import Partitioning, Schedule
+from assetflow.core.time.timetables import CronTriggerTimetable
+from assetflow.core.timing import Deadline, Intake, Opening
 from assetflow.ledger import Ledger
 from assetflow.ledger.records import EventFilter
 from tests.ledger.making import NOW, A, B, C, declared, deploy, event, update
@@ -143,6 +147,32 @@ def test_lineage_reads_only_what_is_near(filled: Ledger) -> None:
         assert {edge.kind for edge in filled.reader.lineage.edges_of(nodes)} == {"schedules", "links"}
     tables = (*LARGE, "edge", "consumer", "alias_link", "asset_name")
     assert [step for step in scans(filled, sent, tables) if "json_each" not in step.split(":")[0]] == []
+
+
+@pytest.mark.parametrize("remembers", [True, False])
+def test_letting_time_pass_scans_nothing(
+    sqlite_ledger: Ledger, remembers: bool, request: pytest.FixtureRequest
+) -> None:
+    ledger = sqlite_ledger
+    hour = timedelta(hours=1)
+    cooled = Intake(debounce=hour, cooldown=hour)
+    deploy(ledger, (A & B).within(hour), "f/window", intake=cooled, deadline=Deadline(3 * hour))
+    deploy(ledger, Schedule(C, opening=Opening(CronTriggerTimetable("0 * * * *"))), "f/opening")
+    deploy(ledger, Schedule(A, Partitioning()), "f/keys", intake=Intake(debounce=hour))
+    ledger.writer.events.record([update(A), update(B), update(C), update(A, partition_key="k")], NOW)
+    if not remembers:
+        ledger.close()
+        ledger = Ledger.open(ledger.place)
+        request.addfinalizer(ledger.close)
+    with statements(ledger) as sent:
+        made = ledger.writer.clock.run(NOW + 5 * hour, NOW + 5 * hour).decisions
+        ledger.writer.events.record([update(A), update(C)], NOW + 6 * hour)
+        ledger.writer.clock.to_announce(10)
+    assert len(made) == 3
+    clocks = ("queue_clock", "consumer_clock", "missed_deadline")
+    found = scans(ledger, sent, (*LARGE, *clocks))
+    # This index holds only the missed deadlines of which Prefect does not know yet.
+    assert [step for step in found if "missed_deadline_to_announce" not in step] == []
 
 
 def test_a_scan_would_be_found(filled: Ledger) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from heapq import heapify, heappop, heappush
 
 from assetflow.core.consumers import Consumer, Decision, decision_id
 from assetflow.core.rules import deadlines, opening_hours
@@ -111,7 +112,7 @@ def run(state: State, queues: Iterable[QueueKey], until: datetime, most: int = 1
     Parameters:
         queues: the queues that are due, and those of consumers whose opening hours are due, at least.
         until: the last instant that may be decided: everything that counts up to then is recorded.
-        most: how many instants to go through at most.
+        most: how many instants to go through at most, those of each consumer counted.
 
     Returns:
         The decisions, and whether instants are left.
@@ -120,15 +121,21 @@ def run(state: State, queues: Iterable[QueueKey], until: datetime, most: int = 1
     keys: dict[int, set[str | None]] = {}
     for number, key in queues:
         keys.setdefault(number, set()).add(key)
+    consumers = {number: consumer for number in keys if (consumer := state.consumers.find(number)) is not None}
+    dues = ((due_at(state, each, keys[number]), number) for number, each in consumers.items())
+    waiting = [(due, number) for due, number in dues if due is not None]
+    heapify(waiting)
     for _ in range(most):
-        consumers = {number: consumer for number in keys if (consumer := state.consumers.find(number)) is not None}
-        dues = {number: due_at(state, each, keys[number]) for number, each in consumers.items()}
-        now = min((due for due in dues.values() if due is not None), default=None)
-        if now is None or now > until:
+        if not waiting or waiting[0][0] > until:
             return made, False
-        for number in sorted(number for number, due in dues.items() if due == now):
-            made += _run_instant(state, consumers[number], now, keys[number])
-            keys[number] |= set(state.queues.target_keys(number)) if consumers[number].schedule.opening else set()
+        now, number = heappop(waiting)
+        consumer = consumers[number]
+        made += _run_instant(state, consumer, now, keys[number])
+        if consumer.schedule.opening is not None:
+            keys[number] |= set(state.queues.target_keys(number))
+        due = due_at(state, consumer, keys[number])
+        if due is not None:
+            heappush(waiting, (due, number))
     return made, True
 
 

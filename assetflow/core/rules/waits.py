@@ -109,9 +109,11 @@ class TimedQueue:
     @property
     def cool_at(self) -> datetime | None:
         """When the cooldown after the last decision is over (9.11)."""
-        decided = self._state.clocks.decided(self.consumer.id, self.target_key)
         cooldown = self.consumer.options.intake.cooldown
-        return None if decided is None or cooldown is None else decided + cooldown
+        if cooldown is None:
+            return None
+        decided = self._state.clocks.decided(self.consumer.id, self.target_key)
+        return None if decided is None else decided + cooldown
 
     @property
     def quiet_at(self) -> datetime | None:

@@ -35,6 +35,7 @@ def prefetch(state: State, recordings: Sequence[Recording]) -> None:
     state.queues.load(touched)
     state.decisions.load(consumer.id for consumer in _coalescing(state, tokens))
     state.queues.load_events(_may_be_consumed(state, touched, tokens))
+    state.clocks.load(list(_timed(state, events, tokens)))
 
 
 def _is_known(state: State, event: AssetEvent) -> bool:
@@ -44,7 +45,7 @@ def _is_known(state: State, event: AssetEvent) -> bool:
     if tokens is None or consumers is None:
         return False
     for consumer in consumers:
-        if consumer.coalesces:
+        if consumer.coalesces or consumer.is_timed:
             return False
         for key in _target_keys(consumer, event, tokens):
             if not state.queues.is_read((consumer.id, key)):
@@ -83,6 +84,15 @@ def _touched(state: State, events: Iterable[AssetEvent], tokens: Mapping[str, fr
                     _, added = touched.setdefault((consumer.id, key), (consumer, {}))
                     added.setdefault(event.asset.uri, Counter())[event.partition_key] += 1
     return touched
+
+
+def _timed(state: State, events: Iterable[AssetEvent], tokens: Mapping[str, frozenset[Token]]) -> Iterable[QueueKey]:
+    """Yield the queues of timed consumers that the events will be added to: the clock tells of each."""
+    for event in events:
+        found = tokens[event.asset.uri]
+        for consumer in state.consumers.wanting(found):
+            if consumer.is_timed:
+                yield from ((consumer.id, key) for key in _target_keys(consumer, event, found))
 
 
 def _target_keys(consumer: Consumer, event: AssetEvent, tokens: frozenset[Token]) -> Sequence[str | None]:

@@ -67,6 +67,8 @@ class Queues:
         self._events = events
         self._queues = Kept[QueueKey, Queue](limit, _weight)
         self._long: set[QueueKey] = set()
+        # The keys that were pending before the unit of work, by consumer.
+        self._stored_keys: dict[int, Collection[str | None]] = {}
 
     def load(self, keys: Iterable[QueueKey]) -> None:
         """Read the counts of these queues, unless they are remembered."""
@@ -103,7 +105,9 @@ class Queues:
 
     def target_keys(self, consumer: int) -> Collection[str | None]:
         """Return the target keys under which events are queued; for a plain consumer `None` is the only one."""
-        found = dict.fromkeys(self._source.target_keys(consumer))
+        if consumer not in self._stored_keys:
+            self._stored_keys[consumer] = tuple(self._source.target_keys(consumer))
+        found = dict.fromkeys(self._stored_keys[consumer])
         for number, target_key, *_ in self._changes.counts:
             if number == consumer:
                 if self._queue((number, target_key)).size:
@@ -159,6 +163,7 @@ class Queues:
 
     def renew(self) -> None:
         """Forget the events of long queues, and the least recently used queues if there are too many."""
+        self._stored_keys.clear()
         for key in self._long:
             self._shorten(key, self._queues[key])
         self._long.clear()
