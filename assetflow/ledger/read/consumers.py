@@ -233,7 +233,7 @@ def _conditions(where: ConsumerFilter) -> list[ColumnElement[bool]]:
 
 
 def _record(row: Sequence[Any]) -> ConsumerRecord:
-    flow_id, automation_id, since, removed_at = row[6:10]
+    flow_id, automation_id, since, removed_at = row[len(CONSUMER_COLUMNS) : len(CONSUMER_COLUMNS) + 4]
     return ConsumerRecord(consumer_from_row(row), flow_id, row[3], automation_id, since, removed_at)
 
 
