@@ -69,7 +69,7 @@ def wait(*names: str, timeout: float = 60.0) -> None:
     timeout
         Fail after this many seconds.
     """
-    # Import Prefect's client only here: that takes a second, and `ls` and `--help` do not need it.
+    # Import the HTTP client only here: `ls` and `--help` do not need it.
     from assetflow.cli.consumer_wait import wait_until_known
 
     asyncio.run(wait_until_known(names, timeout))

@@ -99,7 +99,7 @@ def prune(*, older_than: Age, dry_run: bool = False, json: bool = False) -> None
     json
         Print one JSON document.
     """
-    # Import Prefect's client only here: that takes a second.
+    # Import the HTTP client only here: other commands on the database do not need it.
     from assetflow.evaluator.process.prune import prune as prune_all
 
     done = asyncio.run(prune_all(older_than, datetime.now(UTC), dry_run=dry_run))

@@ -138,7 +138,7 @@ def read_extra(given: str) -> object:
 
 
 def _ledger_at_hand() -> tuple[bool, str | None]:
-    # Import Prefect's client only here: that takes a second, and `--help` does not need it.
+    # Import the HTTP client only here: `--help` does not need it.
     from assetflow.operations.deciding_ledger import ledger_at_hand
 
     return ledger_at_hand()

@@ -76,7 +76,7 @@ def _of_consumer(reader: Reader, name: str, partition: str | None) -> ConsumerEx
 
 
 def _with_run_now(explanation: DecisionExplanation) -> DecisionExplanation:
-    # Import Prefect's client only if the run has not ended: that takes a second.
+    # Import the HTTP client only if the run has not ended.
     if explanation.facts.run.flow_run_id is None or explanation.facts.run.ended is not None:
         return explanation
     from assetflow.prefect_io.not_started import with_run_now

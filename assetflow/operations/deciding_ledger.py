@@ -6,11 +6,10 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from prefect.settings import PREFECT_API_URL
-
 from assetflow.core.redaction import without_passwords
 from assetflow.errors import LedgerError
 from assetflow.ledger.read.reader import Reader
+from assetflow.prefect_io.connection import read_connection
 from assetflow.prefect_io.ledger_variable import TAKEN_OVER, deciding_ledger
 
 ASK_EVERY = 10.0
@@ -56,9 +55,9 @@ class Decider:
 
 def ledger_at_hand() -> tuple[bool, str | None]:
     """Return True if the ledger of the settings belongs to their Prefect, and the id of a ledger that took it over."""
-    address = PREFECT_API_URL.value()
+    address = read_connection().url
     with suppress(LedgerError), Reader.open() as reader:
         known = reader.prefect_api_url() or ""
-        if address is not None and known.rstrip("/") == without_passwords(address).rstrip("/"):
+        if address and known.rstrip("/") == without_passwords(address).rstrip("/"):
             return True, Decider(reader).other()
     return False, None

@@ -24,7 +24,7 @@ def _nobody() -> None: ...
 
 def open_prefect() -> AbstractAsyncContextManager[PrefectApi]:
     """Open the API of the Prefect server in the settings."""
-    # Import Prefect's client only here: that takes a second, and most commands do not need it.
+    # Import the HTTP client only here: most commands do not need it.
     from assetflow.prefect_io.rest import prefect_api
 
     return prefect_api()

@@ -1,8 +1,8 @@
 """Prefect's REST API for the evaluator: asynchronous, JSON in and out, failures of three kinds only.
 
-Addresses, keys, CSRF tokens and TLS come from Prefect's own client. Its retries are switched off: they would silently
-delay a launch by a minute. The caller decides what to do after `PrefectUnreachable` (the same request may succeed
-later), `PrefectRefused` (it never will) and `Unsendable` (the request cannot be written).
+Addresses, keys and TLS are those of Prefect's own client, which would import Prefect and repeat requests by itself, so
+that a launch is silently delayed by a minute. The caller decides what to do after `PrefectUnreachable` (the same
+request may succeed later), `PrefectRefused` (it never will) and `Unsendable` (the request cannot be written).
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Any, TypeVar, cast
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import httpx
-from prefect.client.orchestration import PrefectClient, get_client
-from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
 from assetflow.core.redaction import without_passwords
 from assetflow.errors import PrefectNotFound, PrefectRefused, PrefectUnauthorized, PrefectUnreachable, Unsendable
 from assetflow.patience import AskAgain
 from assetflow.prefect_io.answers import no_answer, read_answer
+from assetflow.prefect_io.connection import read_connection
 
 Json = Mapping[str, Any]
 Answer = TypeVar("Answer")
@@ -32,8 +32,6 @@ SECONDS_TO_ANSWER = 15.0
 _JSON = {"Content-Type": "application/json"}
 # Six attempts that time out take 90 s. A server that asks for a longer pause is left to the caller.
 WHEN_BUSY = AskAgain(seconds=120, times=5, first_pause=0.125)
-# Prefect's client would retry these by itself, after at least two seconds.
-_BUSY = frozenset({408, 429, 502, 503})
 # More than Prefect's own limit of 16: requests that hang must not keep all others waiting for a connection.
 _LIMITS = httpx.Limits(max_connections=64, max_keepalive_connections=8, keepalive_expiry=25)
 _ENCODE = "Write http://user:password@host:4200/api; in a password, %40 for @, %2F for /, %3A for : and %23 for #"
@@ -47,10 +45,10 @@ class PrefectApi:
         connect_url: the address to connect to.
     """
 
-    def __init__(self, client: PrefectClient) -> None:
-        self.client = client
-        self.connect_url = str(client.api_url).rstrip("/")
+    def __init__(self, url: str, client: httpx.AsyncClient) -> None:
+        self.connect_url = url.rstrip("/")
         self.url = without_passwords(self.connect_url)
+        self._client = client
 
     async def post(self, path: str, body: object, headers: Mapping[str, str] | None = None) -> Any:
         """Send a POST and return the JSON of the answer, or `None` if it is empty.
@@ -115,12 +113,19 @@ class PrefectApi:
         if body is not None:
             given |= {"content": _written(body, request), "headers": {**_JSON, **(headers or {})}}
         try:
-            response = await self.client.request(cast(Any, method), cast(Any, path), **given)
-        except httpx.HTTPStatusError as error:
-            response = error.response
+            response = await self._client.request(method, f"{self.connect_url}{path}", **given)
+            if response.status_code == HTTPStatus.FORBIDDEN and "CSRF" in response.text:
+                await self._fetch_csrf_token()
+                response = await self._client.request(method, f"{self.connect_url}{path}", **given)
         except (httpx.RequestError, OSError) as error:
             raise no_answer(error, self.url) from error
         return read_answer(response, request, self.url)
+
+    async def _fetch_csrf_token(self) -> None:
+        client = str(uuid4())
+        answer = await self._client.get(f"{self.connect_url}/csrf-token", params={"client": client})
+        if answer.is_success:
+            self._client.headers.update({"Prefect-Csrf-Token": answer.json()["token"], "Prefect-Csrf-Client": client})
 
 
 def check_address() -> None:
@@ -129,7 +134,7 @@ def check_address() -> None:
     Raises:
         PrefectUnreachable: no address is set, or it is not an address.
     """
-    address = PREFECT_API_URL.value()
+    address = read_connection().url
     if not address:
         raise PrefectUnreachable(
             "there is no Prefect server to talk to: PREFECT_API_URL is not set",
@@ -195,16 +200,11 @@ async def prefect_api() -> AsyncGenerator[PrefectApi]:
         PrefectUnreachable: no address is set, or it is not an address.
     """
     check_address()
-    with temporary_settings(updates={PREFECT_CLIENT_MAX_RETRIES: 0}):
-        settings = {"timeout": SECONDS_TO_ANSWER, "limits": _LIMITS, "event_hooks": {"response": [_give_up_when_busy]}}
-        async with get_client(httpx_settings=settings) as client:
-            yield PrefectApi(client)
-
-
-async def _give_up_when_busy(response: httpx.Response) -> None:
-    if response.status_code in _BUSY:
-        await response.aread()
-        response.raise_for_status()
+    to = read_connection()
+    async with httpx.AsyncClient(
+        headers=dict(to.headers), verify=to.tls(), timeout=SECONDS_TO_ANSWER, limits=_LIMITS, follow_redirects=True
+    ) as client:
+        yield PrefectApi(to.url, client)
 
 
 def _written(body: object, request: str) -> bytes:

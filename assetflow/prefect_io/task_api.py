@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -12,20 +11,12 @@ from typing import Any, Self
 from uuid import uuid4
 
 import httpx
-from prefect.client.orchestration import get_client
-from prefect.settings import (
-    PREFECT_API_URL,
-    PREFECT_SERVER_ANALYTICS_ENABLED,
-    PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS,
-    get_current_settings,
-    temporary_settings,
-)
 
 from assetflow.core.redaction import without_passwords
 from assetflow.errors import PrefectUnauthorized, PrefectUnreachable
 from assetflow.patience import AskAgain, Attempts
 from assetflow.prefect_io.answers import no_answer, read_answer
-from assetflow.prefect_io.credentials import request_headers
+from assetflow.prefect_io.connection import Connection, read_connection
 
 DEFAULT_PATIENCE = 30.0
 # Prefect allows its temporary server 20 s, too little for a slow machine to create the tables of a new database.
@@ -62,9 +53,8 @@ class TaskApi:
         self._sleep = sleep
         self._clock = clock
         self._timeout = timeout
-        # Loading the authorities takes longer than a request, and plain HTTP does not need them.
-        tls = _tls(verify) if self.url.startswith("https") else False
-        self._client = httpx.Client(headers=dict(headers or {}), verify=tls, follow_redirects=True)
+        to = Connection(self.url, headers or {}, verify=verify)
+        self._client = httpx.Client(headers=dict(to.headers), verify=to.tls(), follow_redirects=True)
 
     @classmethod
     def connect(cls, *, patience: float = DEFAULT_PATIENCE) -> TaskApi:
@@ -76,12 +66,9 @@ class TaskApi:
             PrefectUnreachable: no address is set, and Prefect may not start a server, or its server does not answer
                 within two minutes (or PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS, if that is more).
         """
-        api = get_current_settings().api
-        verify: bool | str = not api.tls_insecure_skip_verify
-        if verify and api.ssl_cert_file:
-            verify = str(api.ssl_cert_file)
-        url = PREFECT_API_URL.value() or _own_server()
-        return cls(url, headers=request_headers(), timeout=float(api.request_timeout), patience=patience, verify=verify)
+        to = read_connection()
+        url = to.url or _own_server()
+        return cls(url, headers=to.headers, timeout=to.timeout, patience=patience, verify=to.verify)
 
     def get(self, path: str) -> object:
         """Return the JSON of a resource.
@@ -151,11 +138,14 @@ class TaskApi:
             self._client.headers.update({"Prefect-Csrf-Token": answer.json()["token"], "Prefect-Csrf-Client": client})
 
 
-def _tls(verify: bool | str) -> bool | ssl.SSLContext:
-    return ssl.create_default_context(cafile=verify) if isinstance(verify, str) else verify
-
-
 def _own_server() -> str:
+    from prefect.client.orchestration import get_client
+    from prefect.settings import (
+        PREFECT_SERVER_ANALYTICS_ENABLED,
+        PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS,
+        temporary_settings,
+    )
+
     name_one = "Set PREFECT_API_URL, as in http://127.0.0.1:4200/api"
     starts = max(_OWN_SERVER_STARTS, PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS.value())
     patient = temporary_settings(updates={PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS: starts})

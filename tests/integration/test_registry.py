@@ -59,7 +59,7 @@ class World:
     """A registry on a server, and the means to deploy without the code of a flow."""
 
     def __init__(self, api: PrefectApi) -> None:
-        self.api = Patient(api.client)
+        self.api = Patient(api.connect_url, api._client)
         self.ledger = MemoryConsumers()
         self.registry = Registry(api, self.ledger)
         self.made: list[UUID] = []

@@ -134,7 +134,7 @@ def test_a_server_that_prefect_starts_in_vain_is_said_to_be_unreachable(
     def never_ready(**_: object) -> None:
         raise failure
 
-    monkeypatch.setattr("assetflow.prefect_io.task_api.get_client", never_ready)
+    monkeypatch.setattr("prefect.client.orchestration.get_client", never_ready)
 
     with pytest.raises(PrefectUnreachable, match=r"timed out\. .* `prefect server start`\. Set PREFECT_API_URL"):
         TaskApi.connect()

@@ -1,0 +1,66 @@
+"""Commands start fast: they do not import what they do not need."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from assetflow.ledger import Ledger
+from tests.ledger.making import NOW, A, deploy
+
+DATABASE = ("sqlalchemy", "alembic", "httpx", "pydantic", "fastapi")
+RUN = """
+import json, sys
+from assetflow.cli import run
+status = run(sys.argv[1:])
+print(json.dumps([status, [name for name in sys.modules if "." not in name]]), file=sys.stderr)
+"""
+# Nobody listens there: a command that asks Prefect gets its answer at once.
+NOWHERE = "http://127.0.0.1:9/api"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("home")
+    with Ledger.open(home / "ledger.db") as ledger:
+        deploy(ledger, A, "flow/one")
+        ledger.writer.set_prefect_api_url(NOWHERE)
+        ledger.writer.set_cursor("artifacts", NOW.isoformat())
+    return home
+
+
+def imported(home: Path, *arguments: str) -> set[str]:
+    """The packages that a command has imported at its end."""
+    env = os.environ | {"ASSETFLOW_HOME": str(home), "PREFECT_API_URL": NOWHERE}
+    command = [sys.executable, "-c", RUN, *arguments]
+    done = subprocess.run(command, env=env, cwd=home, capture_output=True, text=True, check=True)
+    status, names = json.loads(done.stderr.splitlines()[-1])
+    assert status in (0, 1), done.stderr
+    return set(names)
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("version",)], ids=" ".join)
+def test_a_command_that_reads_nothing_imports_no_database(home: Path, arguments: tuple[str, ...]) -> None:
+    assert not imported(home, *arguments) & {"prefect", *DATABASE}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("events", "ls"),
+        ("assets", "ls"),
+        ("consumers", "ls"),
+        ("decisions", "ls"),
+        ("explain", "flow/one"),
+        ("status",),
+        ("emit", "s3://lake/a"),
+    ],
+    ids=" ".join,
+)
+def test_a_command_on_the_ledger_imports_neither_prefect_nor_alembic(home: Path, arguments: tuple[str, ...]) -> None:
+    assert not imported(home, *arguments) & {"prefect", "alembic", "fastapi", "opentelemetry", "pyspark", "pandas"}

@@ -1,0 +1,131 @@
+"""The settings that are read without Prefect are those that Prefect reads; in doubt, Prefect reads them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+import respx
+from prefect.settings import PREFECT_API_URL, temporary_settings
+
+from assetflow.prefect_io.rest import prefect_api
+
+URL = "http://prefect.internal:4200/api"
+PROFILES = f"""
+active = "work"
+[profiles.work]
+PREFECT_API_URL = "{URL}"
+PREFECT_API_KEY = "pnu_profile"
+PREFECT_CLIENT_CUSTOM_HEADERS = '{{"X-Team": "data"}}'
+[profiles.other]
+PREFECT_API_URL = "http://elsewhere:4200/api"
+"""
+# Prints the address and the headers that are read without Prefect, and says whether Prefect reads the same.
+READ = """
+import sys
+from assetflow.prefect_io import connection
+plain = connection._plainly_set()
+assert "prefect" not in sys.modules
+print(plain and (plain.url, dict(plain.headers)), plain == connection._from_prefect())
+"""
+
+
+def read(home: Path, **environment: str) -> str:
+    """What a process in the folder `home` prints; Prefect's own folder is in it."""
+    kept = {name: value for name, value in os.environ.items() if not name.upper().startswith("PREFECT_")}
+    environment = {"PREFECT_HOME": str(home / "prefect")} | environment
+    done = subprocess.run(
+        [sys.executable, "-c", READ], env=kept | environment, cwd=home, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "prefect").mkdir()
+    return tmp_path
+
+
+def test_the_environment_is_read_as_prefect_reads_it(home: Path) -> None:
+    assert read(home, PREFECT_API_URL=URL) == f"('{URL}', {{}}) True"
+    keys = {"PREFECT_API_KEY": "pnu_1", "PREFECT_API_AUTH_STRING": "ann:secret"}
+    assert read(home, prefect_api_url=URL, **keys) == f"('{URL}', {{'Authorization': 'Basic YW5uOnNlY3JldA=='}}) True"
+
+
+def test_the_active_profile_is_read_as_prefect_reads_it(home: Path) -> None:
+    (home / "prefect" / "profiles.toml").write_text(PROFILES)
+    headers = "{'X-Team': 'data', 'Authorization': 'Bearer pnu_profile'}"
+    assert read(home) == f"('{URL}', {headers}) True"
+    there = "http://there:4200/api"
+    assert read(home, PREFECT_API_URL=there) == f"('{there}', {headers}) True"
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("prefect.toml", '[api]\nurl = "http://x:4200/api"\n'),
+        (".env", "PREFECT_API_KEY=pnu_2\n"),
+        ("pyproject.toml", '[tool.prefect.api]\nkey = "pnu_2"\n'),
+        ("prefect/profiles.toml", "not TOML"),
+        ("prefect/profiles.toml", 'active = "gone"\n[profiles.work]\n'),
+    ],
+)
+def test_prefect_reads_what_is_in_other_files(
+    home: Path, monkeypatch: pytest.MonkeyPatch, file: str, content: str
+) -> None:
+    from assetflow.prefect_io import connection
+
+    (home / file).write_text(content)
+    monkeypatch.chdir(home)
+    monkeypatch.setenv("PREFECT_HOME", str(home / "prefect"))
+    monkeypatch.setenv("PREFECT_API_URL", URL)
+    assert connection._plainly_set() is None
+    (home / file).unlink()
+    assert connection._plainly_set() is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PREFECT_API_URL", ""),
+        ("PREFECT_API_KEY", ""),
+        ("PREFECT_API_URL", "ftp://x"),
+        ("PREFECT_API_REQUEST_TIMEOUT", "5"),
+        ("PREFECT_API_TLS_INSECURE_SKIP_VERIFY", "true"),
+        ("PREFECT_CLIENT_CUSTOM_HEADERS", "[1]"),
+        ("PREFECT_CLIENT_CUSTOM_HEADERS", "{"),
+        ("PREFECT_PROFILE", "other"),
+        ("PREFECT_PROFILES_PATH", "/elsewhere"),
+    ],
+)
+def test_prefect_reads_settings_that_mean_more(
+    home: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    from assetflow.prefect_io import connection
+
+    monkeypatch.chdir(home)
+    monkeypatch.setenv("PREFECT_HOME", str(home / "prefect"))
+    monkeypatch.setenv("PREFECT_API_URL", URL)
+    monkeypatch.setenv(name, value)
+    assert connection._plainly_set() is None
+
+
+def test_a_file_of_authorities_in_the_environment_is_read_as_prefect_reads_it(home: Path) -> None:
+    address = "https://prefect.internal/api"
+    assert read(home, PREFECT_API_URL=address, SSL_CERT_FILE="/etc/ssl/own.pem") == f"('{address}', {{}}) True"
+
+
+@respx.mock
+async def test_a_server_that_wants_a_token_against_forgery_gets_one() -> None:
+    route = respx.post(f"{URL}/artifacts/filter").mock(
+        side_effect=[httpx.Response(403, json={"detail": "Missing CSRF token."}), httpx.Response(200, json=[])]
+    )
+    respx.get(f"{URL}/csrf-token").respond(200, json={"token": "t1", "client": "c"})
+    with temporary_settings({PREFECT_API_URL: URL}):
+        async with prefect_api() as api:
+            assert await api.post("/artifacts/filter", {}) == []
+    assert route.calls.last.request.headers["Prefect-Csrf-Token"] == "t1"
