@@ -1,0 +1,128 @@
+"""A child of the template: from the fork to the end of the flow run, it becomes what `python -m prefect.engine` is."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import json
+import os
+import runpy
+import signal
+import socket
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from assetflow.worker.client import BEGIN
+
+_DESCRIPTORS = 3
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None, use_errno=True)
+# Native threads whose libraries know about forks: Arrow's allocator. OpenBLAS's have the name of the process.
+_ALLOWED_THREADS = ("jemalloc_bg_thd",)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A module to run, as `python -m` does, with the environment, the folder and the descriptors of the client.
+
+    Attributes:
+        descriptors: its input, output and error output.
+        waits: the pipe on which the child waits until it may begin.
+    """
+
+    module: str
+    environment: dict[str, str]
+    folder: str
+    umask: int
+    descriptors: tuple[int, ...]
+    waits: int = -1
+
+    def close(self) -> None:
+        """Close the client's descriptors in this process."""
+        for each in self.descriptors:
+            os.close(each)
+
+    def do(self) -> None:
+        """Run the module in this process, as soon as the client says so."""
+        if os.read(self.waits, 1) != BEGIN:
+            os._exit(1)
+        os.close(self.waits)
+        for target, each in enumerate(self.descriptors):
+            os.dup2(each, target)
+        self.close()
+        os.umask(self.umask)
+        os.chdir(self.folder)
+        os.environ.clear()
+        os.environ.update(self.environment)
+        _set_anew(self.folder)
+        sys.argv[:] = sys.argv[:1]
+        # Loaded already: as the main module it is run once more.
+        sys.modules.pop(self.module, None)
+        runpy.run_module(self.module, run_name="__main__", alter_sys=True)
+
+
+def read_job(client: socket.socket) -> Job:
+    """Read the job that a client sends.
+
+    Raises:
+        OSError: the client has gone, or is too slow.
+        ValueError: something else than a client has connected.
+    """
+    size, descriptors, _, _ = socket.recv_fds(client, 4, _DESCRIPTORS)
+    try:
+        if len(size) != 4 or len(descriptors) != _DESCRIPTORS:
+            raise ValueError("not a client")
+        given: dict[str, Any] = json.loads(_read(client, int.from_bytes(size, "big")))
+        return Job(given["module"], given["environment"], given["folder"], given["umask"], tuple(descriptors))
+    except (OSError, ValueError, LookupError) as error:
+        for each in descriptors:
+            os.close(each)
+        raise ValueError("not a client") from error
+
+
+def _read(client: socket.socket, size: int) -> bytes:
+    content = b""
+    while len(content) < size:
+        part = client.recv(size - len(content))
+        if not part:
+            raise ValueError("the client has gone")
+        content += part
+    return content
+
+
+def is_alone() -> bool:
+    """Return True if this process may fork: it has one Python thread, and native threads only that survive that."""
+    if threading.active_count() > 1:
+        return False
+    process = Path("/proc/self")
+    allowed = (*_ALLOWED_THREADS, (process / "comm").read_text().strip())
+    return all((each / "comm").read_text().strip() in allowed for each in (process / "task").iterdir())
+
+
+def become(parent: int) -> None:
+    """Leave the template, immediately after the fork: own session, own signals, and death with the template."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.setsid()
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _set_anew(folder: str) -> None:
+    """Set what a process reads from its environment when it starts, or draws at random."""
+    from prefect.context import refresh_global_settings_context
+    from prefect.logging.configuration import setup_logging
+
+    time.tzset()
+    sys.path[0] = folder
+    importlib.invalidate_caches()
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()
+    refresh_global_settings_context()
+    setup_logging(incremental=False)

@@ -1,0 +1,200 @@
+"""The template: a process that has imported what flow runs need, and forks a child for each run.
+
+It has one Python thread and no event loop, so that a child begins in a known state. It ends when its worker has gone
+and its last child has ended: `python -m assetflow.worker.template SOCKET`, with a pipe from the worker as its input.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import selectors
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from assetflow.worker.child import Job, become, is_alone, read_job
+from assetflow.worker.client import BEGIN, FORKED
+from assetflow.worker.start_environment import differs
+
+SECONDS_TO_READ = 5.0
+
+
+@dataclass(frozen=True)
+class _Child:
+    """A child that is not reaped yet, and the pipe through which it learns that it may begin."""
+
+    number: int
+    begin: int
+
+
+class Template:
+    """Forks children for the clients that connect.
+
+    Parameters:
+        listener: the listening socket, at `place`.
+        worker: a descriptor whose end says that the worker has gone.
+        is_current: returns False when this template is to be replaced; it then forks no more children.
+    """
+
+    def __init__(self, listener: socket.socket, worker: int, is_current: Callable[[], bool]) -> None:
+        self._listener = listener
+        self._worker = worker
+        self._is_current = is_current
+        self._selector = selectors.DefaultSelector()
+        self._clients: dict[socket.socket, _Child] = {}
+        self._is_open = True
+        self._woken, self._wakes = socket.socketpair()
+
+    def serve(self) -> Job | None:
+        """Serve until the worker has gone; return None then, and in each child the job that it is to do."""
+        self._wakes.setblocking(False)
+        signal.set_wakeup_fd(self._wakes.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, _awake)
+        # Ctrl-C in the worker's terminal is for the clients.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for each in (self._listener, self._woken, self._worker):
+            self._selector.register(each, selectors.EVENT_READ)
+        while self._is_open or self._clients:
+            for key, _ in self._selector.select():
+                if key.fileobj is self._listener:
+                    job = self._accept()
+                    if job is not None:
+                        return job
+                elif key.fileobj is self._woken:
+                    self._woken.recv(4096)
+                elif key.fileobj == self._worker:
+                    self._close()
+                elif key.fileobj in self._clients:
+                    self._hear(key.fileobj)  # pyright: ignore[reportArgumentType]
+            self._reap()
+        return None
+
+    def _accept(self) -> Job | None:
+        client, _ = self._listener.accept()
+        client.settimeout(SECONDS_TO_READ)
+        try:
+            job = read_job(client)
+        except (OSError, ValueError):
+            client.close()
+            return None
+        if differs(job.environment) or not self._can_fork():
+            job.close()
+            # The client reads the end of the connection, and becomes an ordinary process.
+            client.close()
+            return None
+        waits, begin = os.pipe()
+        number = self._fork()
+        if number == 0:
+            client.close()
+            os.close(begin)
+            return replace(job, waits=waits)
+        job.close()
+        os.close(waits)
+        self._clients[client] = _Child(number, begin)
+        self._selector.register(client, selectors.EVENT_READ)
+        with contextlib.suppress(OSError):
+            client.sendall(FORKED)
+        return None
+
+    def _can_fork(self) -> bool:
+        if self._is_open and not self._is_current():
+            self._close()
+        return self._is_open and is_alone()
+
+    def _fork(self) -> int:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        parent = os.getpid()
+        number = os.fork()
+        if number == 0:
+            become(parent)
+            self._forget()
+        return number
+
+    def _forget(self) -> None:
+        """Close, in a child, what belongs to the template."""
+        self._selector.close()
+        for each in (self._listener, self._woken, self._wakes, *self._clients):
+            each.close()
+        for child in self._clients.values():
+            os.close(child.begin)
+        os.close(self._worker)
+        self._clients.clear()
+
+    def _hear(self, client: socket.socket) -> None:
+        """Pass the signals of a client on to its child. A client that has gone takes its child along."""
+        try:
+            sent = client.recv(64)
+        except OSError:
+            sent = b""
+        child = self._clients[client]
+        for number in sent or bytes([signal.SIGKILL]):
+            if bytes([number]) == BEGIN:
+                os.write(child.begin, BEGIN)
+            else:
+                # The child is not reaped yet, so its number is still its own.
+                os.kill(child.number, number)
+        if not sent:
+            self._selector.unregister(client)
+
+    def _reap(self) -> None:
+        for client, child in list(self._clients.items()):
+            ended, status = os.waitpid(child.number, os.WNOHANG)
+            if ended:
+                code = os.waitstatus_to_exitcode(status)
+                with contextlib.suppress(OSError):
+                    client.sendall(code.to_bytes(4, "big", signed=True))
+                with contextlib.suppress(KeyError, ValueError):
+                    self._selector.unregister(client)
+                client.close()
+                os.close(child.begin)
+                del self._clients[client]
+
+    def _close(self) -> None:
+        """Take no more clients."""
+        if self._is_open:
+            self._is_open = False
+            Path(self._listener.getsockname()).unlink(missing_ok=True)
+            for each in (self._listener, self._worker):
+                with contextlib.suppress(KeyError, ValueError):
+                    self._selector.unregister(each)
+
+
+def _awake(_number: int, _frame: object) -> None:
+    """Do nothing: the signal has woken the selector."""
+
+
+def listen(place: Path) -> socket.socket:
+    """Return a socket that listens at `place`, for this user only."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        listener.bind(str(place))
+    finally:
+        os.umask(before)
+    listener.listen(64)
+    return listener
+
+
+def main(place: Path) -> None:
+    """Import what runs need, serve, and in each child do the job."""
+    from assetflow.worker.preload import packages_are_unchanged, preload
+
+    unchanged = packages_are_unchanged()
+    preload()
+    gc.collect()
+    gc.freeze()
+    template = Template(listen(place), os.dup(0), unchanged)
+    sys.stdout.write("ready\n")
+    job = template.serve()
+    if job is not None:
+        job.do()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

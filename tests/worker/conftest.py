@@ -1,0 +1,58 @@
+"""A template as a process, and runs of small modules in its children."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from assetflow.worker import client
+
+SECONDS = 60
+
+
+@dataclass
+class Seam:
+    """A running template, its socket, and a folder of modules that its children run."""
+
+    process: subprocess.Popen[str]
+    place: Path
+    folder: Path
+
+    def module(self, name: str, code: str) -> str:
+        (self.folder / f"{name}.py").write_text(textwrap.dedent(code))
+        return name
+
+    def start(self, module: str, **given: str) -> subprocess.Popen[str]:
+        """Start a client; `given` are variables of the environment."""
+        command = [sys.executable, "-S", "-E", client.__file__, str(self.place), module]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            command, cwd=self.folder, env=os.environ | given, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+        )
+
+    def run(self, code: str, **given: str) -> tuple[int, str, str]:
+        """Run code as a module, and return its exit status and what it wrote."""
+        with self.start(self.module("job", code), **given) as started:
+            out, err = started.communicate(timeout=SECONDS)
+        return started.returncode, out, err
+
+
+@pytest.fixture
+def seam(tmp_path: Path) -> Iterator[Seam]:
+    folder, place = tmp_path / "folder", tmp_path / "socket"
+    folder.mkdir()
+    command = [sys.executable, "-m", "assetflow.worker.template", str(place)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield Seam(process, place, folder)
+        process.stdin.close()
+        assert process.wait(SECONDS) in (0, -9, -15)

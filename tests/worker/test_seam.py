@@ -1,0 +1,244 @@
+"""A child of the template is to its client what a process is: output, status, signals, environment."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import stat
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.worker.conftest import SECONDS, Seam
+
+# Only a child of the template has the template as its parent.
+FORKED = "import os, sys; print('forked' if 'prefect' in sys.modules else 'ordinary')\n"
+
+
+def line(started: subprocess.Popen[str]) -> str:
+    assert started.stdout is not None
+    return started.stdout.readline().strip()
+
+
+def is_running(number: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def test_output_and_status_are_those_of_the_module(seam: Seam) -> None:
+    code = FORKED + "print('to stderr', file=sys.stderr)\nprint(sys.stdin.read())\nsys.exit(7)\n"
+    with seam.start(seam.module("job", code)) as started:
+        out, err = started.communicate("given", timeout=SECONDS)
+    assert (started.returncode, out, err) == (7, "forked\ngiven\n", "to stderr\n")
+
+
+def test_an_exception_is_shown_and_the_template_lives_on(seam: Seam) -> None:
+    for code in ("raise ValueError('what a day')", "def broken(:"):
+        status, _, err = seam.run(code)
+        assert status == 1
+        assert "what a day" in err or "SyntaxError" in err
+    assert seam.run(FORKED)[:2] == (0, "forked\n")
+
+
+def test_a_run_has_its_own_environment_folder_and_modules(seam: Seam) -> None:
+    (seam.folder / "helper.py").write_text("VALUE = 1\n")
+    code = """
+        import os, random, sys, time
+        import helper
+        print(os.environ.get("OF_THIS_RUN"), os.getcwd(), helper.VALUE, time.tzname[0], sys.path[0] == os.getcwd())
+        os.environ["LEFT"], helper.VALUE = os.environ.get("LEFT", "") + "x", 7
+        print(os.environ["LEFT"])
+        os.chdir("/")
+        random.seed(1)
+    """
+    first = seam.run(code, OF_THIS_RUN="one", TZ="Europe/Berlin")
+    (seam.folder / "helper.py").write_text("VALUE = 20\n")
+    second = seam.run(code, TZ="Asia/Tokyo")
+    assert first == (0, f"one {seam.folder} 1 CET True\nx\n", "")
+    assert second == (0, f"None {seam.folder} 20 JST True\nx\n", "")
+
+
+def test_children_draw_other_random_numbers(seam: Seam) -> None:
+    code = "import random, uuid, numpy; print(random.random(), numpy.random.random(), uuid.uuid4())"
+    numbers = [seam.run(code)[1].split() for _ in range(2)]
+    assert len({*numbers[0], *numbers[1]}) == 6
+
+
+def test_settings_of_prefect_are_those_of_the_run(seam: Seam) -> None:
+    code = """
+        import logging
+        from prefect.settings import get_current_settings
+        print(get_current_settings().api.url, logging.getLogger("prefect").level)
+    """
+    given = {"PREFECT_API_URL": "http://there:4200/api", "PREFECT_LOGGING_LEVEL": "ERROR"}
+    assert seam.run(code, **given) == (0, "http://there:4200/api 40\n", "")
+
+
+def test_a_child_ends_as_a_process_ends(seam: Seam) -> None:
+    code = """
+        import atexit, sys, threading, time
+        atexit.register(print, "at exit")
+        threading.Thread(target=lambda: (time.sleep(0.1), print("a thread"))).start()
+        sys.stdout.write("unflushed ")
+    """
+    assert seam.run(code) == (0, "unflushed a thread\nat exit\n", "")
+
+
+@pytest.mark.parametrize(("name", "value"), [("PYTHONWARNINGS", "default"), ("OMP_NUM_THREADS", "7"), ("LC_ALL", "C")])
+def test_what_is_read_at_a_start_needs_an_ordinary_process(seam: Seam, name: str, value: str) -> None:
+    assert seam.run(FORKED, **{name: value})[:2] == (0, "ordinary\n")
+
+
+def test_without_a_template_the_client_becomes_an_ordinary_process(seam: Seam) -> None:
+    seam.process.kill()
+    seam.process.wait()
+    assert seam.run(FORKED + "sys.exit(3)")[:2] == (3, "ordinary\n")
+
+
+def test_the_socket_is_its_users_alone(seam: Seam) -> None:
+    assert stat.S_IMODE(seam.place.stat().st_mode) == 0o600
+
+
+WAITS = "import os, signal, time\nprint(os.getpid(), flush=True)\ntime.sleep(60)\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_reach_the_child_and_its_end_is_the_clients(seam: Seam, number: signal.Signals) -> None:
+    with seam.start(seam.module("job", WAITS)) as started:
+        line(started)
+        started.send_signal(number)
+        started.communicate(timeout=SECONDS)
+    # Python ends by SIGINT itself after a KeyboardInterrupt.
+    assert started.returncode == -number
+
+
+def test_a_child_may_handle_a_signal(seam: Seam) -> None:
+    code = """
+        import signal, sys, time
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
+        print("ready", flush=True)
+        time.sleep(60)
+    """
+    with seam.start(seam.module("job", code)) as started:
+        assert line(started) == "ready"
+        started.terminate()
+        assert started.wait(SECONDS) == 5
+
+
+def test_a_killed_child_is_a_killed_client(seam: Seam) -> None:
+    with seam.start(seam.module("job", WAITS)) as started:
+        os.kill(int(line(started)), signal.SIGKILL)
+        assert started.wait(SECONDS) == -signal.SIGKILL
+
+
+def until_gone(number: int) -> None:
+    descriptor = os.pidfd_open(number) if is_running(number) else None
+    if descriptor is not None:
+        assert select.select([descriptor], [], [], SECONDS)[0], f"process {number} still runs"
+        os.close(descriptor)
+
+
+def test_a_killed_client_takes_its_child_along(seam: Seam) -> None:
+    with seam.start(seam.module("job", WAITS)) as started:
+        child = int(line(started))
+        started.kill()
+    until_gone(child)
+    assert seam.run(FORKED)[:2] == (0, "forked\n")
+
+
+def test_a_killed_template_takes_its_children_and_their_clients_along(seam: Seam) -> None:
+    with seam.start(seam.module("job", WAITS)) as started:
+        child = int(line(started))
+        seam.process.kill()
+        assert started.wait(SECONDS) == -signal.SIGKILL
+    until_gone(child)
+
+
+def test_without_its_worker_the_template_lets_its_children_end(seam: Seam) -> None:
+    code = "import sys\nprint('began', flush=True)\nsys.exit(len(sys.stdin.read()))\n"
+    with seam.start(seam.module("job", code)) as started:
+        assert line(started) == "began"
+        assert seam.process.stdin is not None
+        seam.process.stdin.close()
+        with seam.start(seam.module("other", FORKED)) as other:
+            assert other.communicate(timeout=SECONDS)[0] == "ordinary\n"
+        started.communicate("abc", timeout=SECONDS)
+    assert started.returncode == 3
+    assert seam.process.wait(SECONDS) == 0
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_two_hundred_runs_leave_the_template_as_it_was(seam: Seam) -> None:
+    def size() -> tuple[int, int]:
+        process = Path(f"/proc/{seam.process.pid}")
+        return len(list((process / "fd").iterdir())), len(list((process / "task").iterdir()))
+
+    def memory() -> int:
+        return int(Path(f"/proc/{seam.process.pid}/statm").read_text().split()[1])
+
+    for _ in range(20):
+        assert seam.run("")[0] == 0
+    before, pages = size(), memory()
+    for _ in range(200):
+        assert seam.run("")[0] == 0
+    assert size() == before
+    assert memory() < 1.02 * pages
+
+
+PROGRAMS = {
+    "a fork": """
+        import os
+        child = os.fork()
+        if not child: os._exit(4)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """,
+    "multiprocessing": """
+        import multiprocessing
+        def square(number): return number * number
+        if __name__ == "__main__":
+            for way in ("fork", "spawn"):
+                with multiprocessing.get_context(way).Pool(2) as pool: print(pool.map(square, [1, 2, 3]))
+    """,
+    "asyncio": """
+        import asyncio
+        async def main():
+            process = await asyncio.create_subprocess_exec("echo", "hello", stdout=-1)
+            return (await process.communicate())[0]
+        print(asyncio.run(main()))
+    """,
+    "threads": """
+        from concurrent.futures import ThreadPoolExecutor
+        with ThreadPoolExecutor(4) as pool: print(list(pool.map(abs, [-1, -2])))
+    """,
+    "BLAS on several threads": """
+        from concurrent.futures import ThreadPoolExecutor
+        import numpy
+        numbers = numpy.ones((400, 400))
+        with ThreadPoolExecutor(4) as pool:
+            print(list(pool.map(lambda _: float((numbers @ numbers).sum()), range(8))))
+    """,
+    "Parquet on several threads": """
+        from concurrent.futures import ThreadPoolExecutor
+        import pyarrow, pyarrow.parquet
+        table = pyarrow.table({"a": list(range(10_000))})
+        def there_and_back(number):
+            pyarrow.parquet.write_table(table, f"{number}.parquet")
+            return pyarrow.parquet.read_table(f"{number}.parquet", use_threads=True).num_rows
+        with ThreadPoolExecutor(4) as pool: print(list(pool.map(there_and_back, range(8))))
+    """,
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_does_what_it_does_in_an_ordinary_process(seam: Seam, name: str) -> None:
+    forked = seam.run(PROGRAMS[name])
+    # The value differs from the template's, so that this is an ordinary process.
+    ordinary = seam.run(PROGRAMS[name], PYTHONWARNINGS="default")
+    assert forked == ordinary
+    assert forked[0] == 0
+    assert forked[1]

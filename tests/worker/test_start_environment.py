@@ -1,0 +1,55 @@
+"""What needs an ordinary process, and when a template is out of date."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from assetflow.worker.preload import packages_are_unchanged
+from assetflow.worker.start_environment import differs
+
+OWN = {"PATH": "/bin", "LANG": "C.UTF-8", "PYTHONPATH": "/a"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "PYTHONPATH",
+        "PYTHONHASHSEED",
+        "LD_LIBRARY_PATH",
+        "MALLOC_ARENA_MAX",
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "ARROW_DEFAULT_MEMORY_POOL",
+        "LANG",
+        "LC_ALL",
+        "SSL_CERT_FILE",
+    ],
+)
+def test_a_variable_that_is_read_at_a_start_needs_a_process_of_its_own(name: str) -> None:
+    assert differs(OWN | {name: "other"}, OWN)
+
+
+@pytest.mark.parametrize("name", ["PATH", "TZ", "PREFECT_API_URL", "ASSETFLOW_HOME", "HOME"])
+def test_other_variables_are_set_in_the_child(name: str) -> None:
+    assert not differs(OWN | {name: "other"}, OWN)
+
+
+def test_a_variable_that_is_gone_differs_too() -> None:
+    assert differs({"PATH": "/bin", "LANG": "C.UTF-8"}, OWN)
+
+
+def test_installing_a_package_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packages = tmp_path / "site-packages"
+    packages.mkdir()
+    os.utime(packages, (1, 1))
+    monkeypatch.setattr(sys, "path", [str(packages), str(tmp_path)])
+    unchanged = packages_are_unchanged()
+    (tmp_path / "file").touch()
+    assert unchanged()
+    (packages / "installed").touch()
+    assert not unchanged()
