@@ -1,0 +1,94 @@
+"""The work pool type `assetflow`: Prefect's process worker, which hears of its runs and forks them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import anyio
+import httpx
+from prefect.logging import get_logger
+from prefect.settings import PREFECT_API_URL
+from prefect.workers.process import ProcessJobConfiguration, ProcessWorker
+
+from assetflow.errors import PrefectUnreachable
+from assetflow.prefect_io.websocket import subscribe
+from assetflow.worker.keeper import TemplateKeeper
+
+logger = get_logger("worker.assetflow")
+
+# Prefect sends the event of a new run before its transaction commits.
+PAUSES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.5)
+SECONDS_TO_LISTEN_AGAIN = 2.0
+_DUE = frozenset({"SCHEDULED", "COMPLETED", "FAILED", "CRASHED", "CANCELLED"})
+
+
+class WarmJobConfiguration(ProcessJobConfiguration):
+    """The configuration of a flow run. Without a command of its own, the run is a child of the worker's template."""
+
+    # Of the worker that runs in this process.
+    keeper: ClassVar[TemplateKeeper | None] = None
+
+    def prepare_for_flow_run(self, *args: Any, **given: Any) -> None:
+        if self.command is None and self.keeper is not None:
+            self.command = self.keeper.command()
+        super().prepare_for_flow_run(*args, **given)
+
+
+class WarmWorker(ProcessWorker):
+    """Prefect's process worker with two differences: it hears of scheduled runs, and forks them from a template."""
+
+    type = "assetflow"
+    job_configuration = WarmJobConfiguration
+    _description = "Execute flow runs as forks of a process that has imported Prefect, so that they start fast."
+    _display_name = "assetflow"
+    _documentation_url = "https://docs.prefect.io/latest/get-started/quickstart"
+
+    def __init__(self, *args: Any, **given: Any) -> None:
+        super().__init__(*args, **given)
+        self._heard = anyio.Event()
+
+    async def start(
+        self, run_once: bool = False, with_healthcheck: bool = False, printer: Callable[..., None] = print
+    ) -> None:
+        with TemplateKeeper() as keeper:
+            WarmJobConfiguration.keeper = keeper
+            async with anyio.create_task_group() as tasks:
+                if not run_once:
+                    tasks.start_soon(self._listen)
+                    tasks.start_soon(self._ask_when_heard)
+                await super().start(run_once, with_healthcheck, printer)
+                tasks.cancel_scope.cancel()
+
+    async def _listen(self) -> None:
+        """Note when a run may be due, as Prefect's event stream says. Without it, the worker asks as usual."""
+        while True:
+            try:
+                async with subscribe(str(PREFECT_API_URL.value()), prefixes=["prefect.flow-run."]) as events:
+                    self._heard.set()
+                    async for event in events:
+                        if self._concerns(event):
+                            self._heard.set()
+            except PrefectUnreachable as error:
+                logger.debug("the worker does not hear of runs: %s", error)
+            await anyio.sleep(SECONDS_TO_LISTEN_AGAIN)
+
+    def _concerns(self, event: Mapping[str, Any]) -> bool:
+        """Return True if an event may mean that a run of this pool is due, or that there is room for one."""
+        if event["resource"].get("prefect.state-type") not in _DUE:
+            return False
+        pools = (each for each in event["related"] if each.get("prefect.resource.role") == "work-pool")
+        return any(each.get("prefect.resource.name") == self._work_pool_name for each in pools)
+
+    async def _ask_when_heard(self) -> None:
+        while True:
+            await self._heard.wait()
+            self._heard = anyio.Event()
+            for pause in PAUSES:
+                await anyio.sleep(pause)
+                # The loop that asks at intervals reports the error, if it stays.
+                try:
+                    if self.is_setup and await self.get_and_submit_flow_runs():
+                        break
+                except httpx.HTTPError as error:
+                    logger.debug("the worker cannot ask for runs: %s", error)
