@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, reject
@@ -18,7 +18,7 @@ from assetflow.core.partitions import FixedKeyMapper, IdentityMapper, StartOfDay
 from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule
 from assetflow.core.simulation.conditions import read_condition
 from assetflow.core.time.timetables import CronPartitionTimetable, CronTriggerTimetable, PartitionedAtRuntime
-from assetflow.core.timing import Opening, make_deadline
+from assetflow.core.timing import OnDeadline, Opening, make_deadline
 from assetflow.errors import InvalidSchedule
 from tests.properties.scenarios import expressions
 from tests.properties.test_time_gates import conditions as timed_conditions
@@ -72,7 +72,7 @@ def timed_options(draw: st.DrawFn) -> ConsumerOptions:
         value: Any = draw(values)
         with suppress(InvalidSchedule):
             options = replace(options, intake=replace(options.intake, **{name: value}))
-    by, then = draw(spans | crons), draw(st.sampled_from(["alert", "run", "skip"]))
+    by, then = draw(spans | crons), draw(st.sampled_from(get_args(OnDeadline)))
     with suppress(InvalidSchedule):
         options = replace(options, deadline=make_deadline(by, then))
     return options
