@@ -16,7 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.partitions import PartitionMapper, RollupMapper, mapper_from_json
+from assetflow.core.partitions import (
+    PartitionMapper,
+    RollupMapper,
+    StaticMapper,
+    TimeWindowMapper,
+    mapper_from_json,
+)
 from assetflow.core.time.timetables import CronPartitionTimetable, CronTriggerTimetable, PartitionedAtRuntime, Timetable
 from assetflow.core.uri import CredentialsCut
 from assetflow.errors import AssetflowError
@@ -98,7 +104,8 @@ def _down(mapper: PartitionMapper, key: str) -> str | list[str]:
 
 
 def _up(mapper: PartitionMapper, target_key: str) -> Any:
-    return sorted(mapper.awaited(target_key)) if isinstance(mapper, RollupMapper) else ERROR
+    awaits = isinstance(mapper, RollupMapper | StaticMapper | TimeWindowMapper)
+    return sorted(mapper.awaited(target_key)) if awaits else ERROR
 
 
 def _timetable(case: Json) -> Json:

@@ -24,8 +24,8 @@ def cases() -> list[Any]:
     ]
 
 
-def test_all_three_kinds_have_cases() -> None:
-    assert [path.stem for path in FILES] == ["mapper_cases", "timetable_cases", "uri_cases"]
+def test_all_kinds_have_cases() -> None:
+    assert [path.stem for path in FILES] == ["mapper_cases", "timetable_cases", "uri_cases", "window_mapper_cases"]
 
 
 @pytest.mark.parametrize("case", cases())

@@ -4,6 +4,7 @@ The names and the key formats are those of Airflow 3.3.
 """
 
 from assetflow.core.partitions.base import PartitionMapper, check_mapper
+from assetflow.core.partitions.every import AllKeysMapper, EveryTargetMapper, KeysMapper, LastMapper
 from assetflow.core.partitions.keys import MAX_KEY_LENGTH, check_key
 from assetflow.core.partitions.mappers import (
     AllowedKeyMapper,
@@ -15,6 +16,7 @@ from assetflow.core.partitions.mappers import (
 from assetflow.core.partitions.policies import MinimumCount, WaitForAll, WaitPolicy
 from assetflow.core.partitions.reading import mapper_from_json
 from assetflow.core.partitions.rollup import FanOutMapper, RollupMapper
+from assetflow.core.partitions.static import StaticMapper
 from assetflow.core.partitions.temporal import (
     StartOfDayMapper,
     StartOfHourMapper,
@@ -24,6 +26,7 @@ from assetflow.core.partitions.temporal import (
     StartOfYearMapper,
     TemporalMapper,
 )
+from assetflow.core.partitions.time_window import TimeWindowMapper
 from assetflow.core.partitions.windows import (
     DayWindow,
     Direction,
@@ -40,14 +43,18 @@ from assetflow.core.partitions.windows import (
 
 __all__ = [
     "MAX_KEY_LENGTH",
+    "AllKeysMapper",
     "AllowedKeyMapper",
     "ChainMapper",
     "DayWindow",
     "Direction",
+    "EveryTargetMapper",
     "FanOutMapper",
     "FixedKeyMapper",
     "HourWindow",
     "IdentityMapper",
+    "KeysMapper",
+    "LastMapper",
     "MinimumCount",
     "MonthWindow",
     "PartitionMapper",
@@ -61,8 +68,10 @@ __all__ = [
     "StartOfQuarterMapper",
     "StartOfWeekMapper",
     "StartOfYearMapper",
+    "StaticMapper",
     "TemporalMapper",
     "TimeWindow",
+    "TimeWindowMapper",
     "WaitForAll",
     "WaitPolicy",
     "WeekWindow",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from assetflow.core.partitions.base import PartitionMapper
+from assetflow.core.partitions.every import AllKeysMapper, KeysMapper, LastMapper
 from assetflow.core.partitions.mappers import (
     AllowedKeyMapper,
     ChainMapper,
@@ -15,7 +16,9 @@ from assetflow.core.partitions.mappers import (
 )
 from assetflow.core.partitions.policies import policy_from_json
 from assetflow.core.partitions.rollup import FanOutMapper, RollupMapper
+from assetflow.core.partitions.static import StaticMapper
 from assetflow.core.partitions.temporal import TEMPORAL_MAPPERS
+from assetflow.core.partitions.time_window import TimeWindowMapper
 from assetflow.core.partitions.windows import window_from_json
 from assetflow.errors import InvalidPartition
 
@@ -96,6 +99,25 @@ def _fan_out(options: Options) -> PartitionMapper:
     return FanOutMapper(upstream_mapper=upstream, window=window, downstream_mapper=downstream, **options)
 
 
+def _static(options: Options) -> PartitionMapper:
+    limit = options.pop(_LIMIT, None)
+    inner = options.get("table")
+    table = cast("Options", inner) if len(options) == 1 and isinstance(inner, Mapping) else options
+    return StaticMapper(table, max_downstream_keys=limit)
+
+
+def _last(options: Options) -> PartitionMapper:
+    return LastMapper(*_value(options), **options)
+
+
+def _keys(options: Options) -> PartitionMapper:
+    return KeysMapper(*_value(options), **options)
+
+
+def _value(options: Options) -> list[Any]:
+    return [options.pop("")] if "" in options else []
+
+
 _READERS: dict[str, Callable[[Options], PartitionMapper]] = {
     "identity": lambda options: IdentityMapper(**options),
     **{kind: _temporal(kind) for kind in TEMPORAL_MAPPERS},
@@ -105,5 +127,10 @@ _READERS: dict[str, Callable[[Options], PartitionMapper]] = {
     "chain": _chain,
     "rollup": _rollup,
     "fanout": _fan_out,
+    "time_window": lambda options: TimeWindowMapper(**options),
+    "static": _static,
+    "all_keys": lambda options: AllKeysMapper(**options),
+    "last": _last,
+    "keys": _keys,
 }
 _WITHOUT_OPTIONS = frozenset({"identity", *TEMPORAL_MAPPERS})

@@ -1,0 +1,217 @@
+"""A mapper between periods of time: the 24 hours of a day, the last three days of a day (contract 8.3)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import cast
+from zoneinfo import ZoneInfo
+
+from assetflow.core.partitions.base import PartitionMapper
+from assetflow.core.partitions.temporal import TEMPORAL_MAPPERS, TemporalMapper
+from assetflow.core.time.wallclock import find_zone, first_instant
+from assetflow.errors import InvalidPartition, MappingError
+
+_RULE = "8.3"
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+_DAYS = {"day": 1, "week": 7}
+
+
+class Periods:
+    """The hours, days … or years of a time zone, and how their keys are written; a period is its start, in UTC.
+
+    Parameters:
+        writer: the mapper of the period, which writes its keys in its output format.
+    """
+
+    def __init__(self, writer: TemporalMapper) -> None:
+        self._writer = writer
+        self._zone = ZoneInfo(writer.timezone)
+
+    def start_of(self, moment: datetime) -> datetime:
+        """Return the start of the period in which a moment lies."""
+        local = moment.astimezone(self._zone)
+        start = self._writer.start_of(local.replace(tzinfo=None))
+        if self._writer.kind == "hour":
+            # In real time, because a repeated hour is two hours.
+            return (moment - (local.replace(tzinfo=None) - start)).astimezone(UTC)
+        return first_instant(start, self._zone)
+
+    def shifted(self, start: datetime, periods: int) -> datetime:
+        """Return the start of the period that many periods later; earlier if the number is negative."""
+        kind = self._writer.kind
+        if kind == "hour":
+            return self.start_of(start + timedelta(hours=periods))
+        wall = start.astimezone(self._zone).replace(tzinfo=None)
+        if kind in _DAYS:
+            return first_instant(wall + timedelta(days=_DAYS[kind] * periods), self._zone)
+        years, month = divmod(wall.month - 1 + _MONTHS[kind] * periods, 12)
+        return first_instant(wall.replace(year=wall.year + years, month=month + 1), self._zone)
+
+    def between(self, start: datetime, end: datetime) -> Iterator[datetime]:
+        """Yield the periods that overlap a stretch of time, in order."""
+        period = self.start_of(start)
+        while period < end:
+            yield period
+            period = self.shifted(period, 1)
+
+    def read(self, key: str) -> datetime:
+        """Return the period of a key; of an hour that is written like another one, the first.
+
+        Raises:
+            MappingError: the key does not have the format.
+        """
+        try:
+            time = self._writer.parse_target(key)
+        except (ValueError, OverflowError, re.error) as cause:
+            raise MappingError(
+                f"The partition key {key!r} does not have the format {self._writer.output_format!r}",
+                fix=f"Write the key of the {self._writer.kind} in that format, or change the format of the mapper.",
+                rule="5.4",
+            ) from cause
+        return self.start_of(time if time.tzinfo is not None else first_instant(time, self._zone))
+
+    def write(self, start: datetime) -> str:
+        """Return the key of a period."""
+        return self._writer.write_part(start.astimezone(self._zone))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeWindowMapper(PartitionMapper):
+    """A mapper by time: a target reads the upstream periods that overlap its own period, or a window around it.
+
+    >>> from assetflow.partitions import TimeWindowMapper
+    >>> by_day = TimeWindowMapper(upstream="hour", downstream="day")
+    >>> len(by_day.awaited("2026-03-14")), by_day.to_downstream("2026-03-14T15")
+    (24, ('2026-03-14',))
+    >>> last_three_days = TimeWindowMapper(upstream="day", downstream="day", start_offset=-2)
+    >>> last_three_days.awaited("2026-03-14")
+    ('2026-03-12', '2026-03-13', '2026-03-14')
+
+    Contract 8.3. Each real hour is one key; two hours that are written alike are one key.
+
+    Parameters:
+        upstream, downstream: the periods of the keys: "hour", "day", "week", "month", "quarter" or "year".
+        start_offset, end_offset: move the beginning and the end of the window by that many target periods.
+        upstream_format, downstream_format: how the keys are written, as in `strftime`; by default as the mapper of the
+            period writes them.
+        timezone: the IANA name of the time zone whose periods count.
+        first: the first upstream key that there is; a target does not wait for keys before it. None: all are awaited.
+        max_downstream_keys: as in `PartitionMapper`.
+
+    Raises:
+        InvalidPartition: a period, a format or the time zone is unknown, an offset is not a whole number, the window
+            ends before it begins, or `first` does not have the format.
+    """
+
+    upstream: str
+    downstream: str
+    start_offset: int = 0
+    end_offset: int = 0
+    upstream_format: str = ""
+    downstream_format: str = ""
+    timezone: str = "UTC"
+    first: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        find_zone(self.timezone, InvalidPartition, rule=_RULE)
+        for option in ("start_offset", "end_offset"):
+            value = cast(object, getattr(self, option))
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise InvalidPartition(f"{option} is {value!r}", fix="Give a whole number of periods.", rule=_RULE)
+        if self.start_offset > self.end_offset:
+            raise InvalidPartition(
+                f"The window ends {self.end_offset} periods after the target and begins {self.start_offset} after it",
+                fix="Give an end_offset that is not below start_offset.",
+                rule=_RULE,
+            )
+        self._check_keys()
+
+    def _check_keys(self) -> None:
+        periods = self._upstream
+        assert self._downstream
+        if self.first is not None:
+            try:
+                periods.read(self.first)
+            except (MappingError, TypeError) as cause:
+                raise InvalidPartition(
+                    f"first is {self.first!r}, which is no key of this mapper",
+                    fix="Give the first upstream key that there is.",
+                    rule=_RULE,
+                ) from cause
+
+    @property
+    def fans_out(self) -> bool:
+        return True
+
+    @property
+    def ends_before_target(self) -> bool:
+        """True if a target reads only earlier periods of the same length, so that it may read its own asset (8.10)."""
+        return self.upstream == self.downstream and self.end_offset < 0
+
+    def map_key(self, key: str) -> list[str]:
+        upstream, downstream = self._upstream, self._downstream
+        start = upstream.read(key)
+        try:
+            last = upstream.shifted(start, 1) - timedelta(microseconds=1)
+            first_target = downstream.shifted(downstream.start_of(start), -self.end_offset)
+            last_target = downstream.shifted(downstream.start_of(last), -self.start_offset)
+            targets = downstream.between(first_target, downstream.shifted(last_target, 1))
+            return [downstream.write(target) for target in targets]
+        except (ValueError, OverflowError) as cause:
+            raise _leaves_calendar(key) from cause
+
+    def awaited(self, target_key: str) -> tuple[str, ...]:
+        """Return the upstream keys that a target reads and waits for, in order of time, without those before `first`.
+
+        Raises:
+            MappingError: the target key does not have the format.
+        """
+        upstream, downstream = self._upstream, self._downstream
+        target = downstream.read(target_key)
+        try:
+            start = downstream.shifted(target, self.start_offset)
+            end = downstream.shifted(target, self.end_offset + 1)
+            first = start if self.first is None else max(start, upstream.read(self.first))
+            return tuple(dict.fromkeys(upstream.write(period) for period in upstream.between(first, end)))
+        except (ValueError, OverflowError) as cause:
+            if isinstance(cause, MappingError):
+                raise
+            raise _leaves_calendar(target_key) from cause
+
+    def describe(self) -> str:
+        moved = f", from {self.start_offset} to {self.end_offset}" if self.start_offset or self.end_offset else ""
+        zone = "" if self.timezone == "UTC" else f" ({self.timezone})"
+        return f"each {self.upstream} of the {self.downstream}{moved}{zone}"
+
+    def as_json(self) -> object:
+        options: dict[str, object] = {"upstream": self.upstream, "downstream": self.downstream}
+        for name in ("start_offset", "end_offset", "upstream_format", "downstream_format", "first"):
+            if getattr(self, name):
+                options[name] = getattr(self, name)
+        if self.timezone != "UTC":
+            options["timezone"] = self.timezone
+        return {"time_window": options | self.limit_as_json()}
+
+    @property
+    def _upstream(self) -> Periods:
+        return _periods("upstream", self.upstream, self.upstream_format, self.timezone)
+
+    @property
+    def _downstream(self) -> Periods:
+        return _periods("downstream", self.downstream, self.downstream_format, self.timezone)
+
+
+def _periods(option: str, kind: object, key_format: str, timezone: str) -> Periods:
+    if not isinstance(kind, str) or kind not in TEMPORAL_MAPPERS:
+        raise InvalidPartition(f"{option} is {kind!r}", fix=f"Write one of {', '.join(TEMPORAL_MAPPERS)}.", rule=_RULE)
+    return Periods(TEMPORAL_MAPPERS[kind](timezone=timezone, output_format=key_format))
+
+
+def _leaves_calendar(key: str) -> MappingError:
+    return MappingError(
+        f"The window of {key!r} leaves the calendar", fix="Use a key between the years 2 and 9998.", rule="5.4"
+    )
