@@ -8,7 +8,9 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 from uuid import UUID, uuid5
 
+from assetflow.core.condition_tree import Token
 from assetflow.core.events import AssetEvent
+from assetflow.core.freshness.causes import Cause
 from assetflow.core.schedules import ConsumerOptions, Schedule
 from assetflow.core.timing import OnDeadline
 
@@ -25,8 +27,9 @@ ReceiptStatus = Literal[
     "no_consumer",
     "expired",
     "skipped",
+    "compared",
 ]
-DecisionKind = Literal["asset", "time", "backfill"]
+DecisionKind = Literal["asset", "time", "backfill", "eager", "lazy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,11 @@ class Consumer:
         """Return an instant, or that of the last deploy if it comes later: nothing counts before it (9.6)."""
         return moment if self.deployed is None else max(moment, self.deployed)
 
+    @property
+    def data_tokens(self) -> frozenset[Token]:
+        """The tokens of everything that the flow reads, makes or is scheduled on."""
+        return self.options.input_tokens | self.options.data.tokens
+
     def wants_key(self, partition_key: str | None) -> bool:
         """Return True if the consumer takes events with this key, or with `None`. Contract 3.3."""
         return (partition_key is not None) == self.is_partitioned
@@ -144,6 +152,7 @@ class Decision:
         by_deadline: True if a missed deadline was the reason, not the condition (9.8).
         scheduled: when its run is to start, UTC: a cooldown after the run before, if the two were decided on late;
             `None` for at once (9.11).
+        because: why an Eager or Lazy flow or a backfill asked for the run (8.5).
     """
 
     id: UUID
@@ -156,6 +165,7 @@ class Decision:
     opening: datetime | None = None
     by_deadline: bool = False
     scheduled: datetime | None = None
+    because: tuple[Cause, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from typing import Literal, cast
 from assetflow.core.assets import Asset, AssetRef
 from assetflow.core.condition_tree import Token
 from assetflow.core.conditions import Condition, ConditionLike
+from assetflow.core.freshness.data_flow import NOTHING, DataFlow
+from assetflow.core.freshness.keeping import Keeping
 from assetflow.core.partitions import IdentityMapper, PartitionMapper, RollupMapper
 from assetflow.core.time.timetables import PartitionedAtRuntime, Timetable
 from assetflow.core.timing import Deadline, Intake, Opening
@@ -64,12 +66,14 @@ class Schedule:
         partitioning: the mappers of partition keys; `None` for a plain schedule.
         timetable: the times at which the clock starts runs (6.1).
         opening: when the condition may start runs; `None` for always (9.7).
+        keeping: how the flow keeps its outputs up to date, instead of a condition (8.1).
     """
 
     condition: Condition | None = None
     partitioning: Partitioning | None = None
     timetable: Timetable | None = None
     opening: Opening | None = None
+    keeping: Keeping | None = None
 
     @property
     def is_partitioned(self) -> bool:
@@ -83,7 +87,7 @@ class Schedule:
     @property
     def starts_runs(self) -> bool:
         """True if updates of assets or the clock start runs."""
-        return self.condition is not None or self.has_times
+        return self.condition is not None or self.has_times or self.keeping is not None
 
     @cached_property
     def tokens(self) -> frozenset[Token]:
@@ -108,7 +112,8 @@ class Schedule:
         """The assets in the schedule, in order. The schedule declares their names (contract 1.2)."""
         in_condition = [] if self.condition is None else [x for x in self.condition.leaves if isinstance(x, Asset)]
         in_mappers = [x for x, _ in self.partitioning.mappers if isinstance(x, Asset)] if self.partitioning else []
-        return (*in_condition, *in_mappers)
+        kept = self.keeping.named_assets if self.keeping is not None else ()
+        return (*in_condition, *in_mappers, *kept)
 
     def describe(self) -> str:
         """Return the schedule in words: its condition and when that may start runs, or its times, or both."""
@@ -118,6 +123,8 @@ class Schedule:
             parts.append(f"{self.condition.describe()}{hours}")
         if self.timetable is not None:
             parts.append(self.timetable.describe())
+        if self.keeping is not None:
+            parts.append(self.keeping.describe())
         return ", or ".join(parts) if parts else "never by itself"
 
 
@@ -131,6 +138,7 @@ class ConsumerOptions:
         coalesce: it makes no decision while one of its runs goes on (contract 4.7).
         intake: how many updates a decision takes, and how often (contract 9.9 to 9.11).
         deadline: by when a decision has to come; `None` for no deadline (contract 9.8).
+        data: what the flow reads and makes (contract chapter 8).
 
     Raises:
         InvalidSchedule: `while_paused` is neither "drop" nor "keep", `coalesce` is neither True nor False, or intake
@@ -142,13 +150,33 @@ class ConsumerOptions:
     coalesce: bool = False
     intake: Intake = field(default_factory=Intake)
     deadline: Deadline | None = None
+    data: DataFlow = NOTHING
 
     def __post_init__(self) -> None:
         if self.while_paused not in ("drop", "keep"):
             raise InvalidSchedule(f"while_paused is {self.while_paused!r}", rule="3.4", fix='Write "drop" or "keep"')
         if not isinstance(cast(object, self.coalesce), bool):
             raise InvalidSchedule(f"coalesce is {self.coalesce!r}", rule="4.7", fix="Write True or False")
+        if self.schedule.keeping is not None and self.while_paused == "keep":
+            raise InvalidSchedule(
+                'while_paused="keep" has no meaning with Eager and Lazy: a pause loses nothing',
+                rule="8.8",
+                fix="Say with catchup what is owed after a pause",
+            )
         check_timing(self.schedule, self.intake, self.deadline)
+
+    @cached_property
+    def input_tokens(self) -> frozenset[Token]:
+        """The tokens of what the flow reads: of its own outputs only those that the schedule names (chapter 8)."""
+        keeping = self.schedule.keeping
+        named = self.schedule.tokens if keeping is None else keeping.start_tokens
+        read = {*self.data.inlets, *(token for output in self.data.outputs for token in output.inlets)}
+        return named | (read - {output.asset for output in self.data.outputs})
+
+    @cached_property
+    def wanted_tokens(self) -> frozenset[Token]:
+        """The tokens of the events that are offered to the consumer: those of its condition, or of its inputs."""
+        return self.schedule.tokens if self.schedule.keeping is None else self.input_tokens
 
     def describe(self) -> str:
         """Return the schedule in words, with intake and deadline: "orders; debounce 10 min; alert after 2 h"."""

@@ -192,6 +192,8 @@ def _words(event: AssetEvent, receipt: Receipt, consumer: str, decision: Decisio
             return f"expired for {consumer}{key}{_when(receipt)}: nothing that its condition needs came in time"
         case "skipped":
             return f"skipped for {consumer}{key}{_when(receipt)}: its deadline passed (on_deadline='skip')"
+        case "compared":
+            return f"compared by {consumer} with what its outputs were made from"
 
 
 def _when(receipt: Receipt) -> str:
@@ -222,6 +224,8 @@ def _short(event: AssetEvent, receipt: Receipt, decision: DecisionFacts | None) 
             return f"expired{_when(receipt)}: nothing that the condition needs came in time"
         case "skipped":
             return f"skipped{_when(receipt)}: the deadline passed (on_deadline='skip')"
+        case "compared":
+            return "compared with what the outputs were made from"
 
 
 def _taken(event: AssetEvent) -> str:

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from uuid import UUID
 
 from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer, Decision, Receipt, ReceiptStatus, decision_id
 from assetflow.core.events import AssetEvent, Recording
+from assetflow.core.freshness.recording import record_update, with_data_version
+from assetflow.core.partitions import EveryTargetMapper
 from assetflow.core.rules import clock, deadlines
 from assetflow.core.rules.evaluation import evaluate
 from assetflow.core.rules.mapping import target_keys_of
@@ -55,7 +58,7 @@ def record(state: State, recording: Recording, now: datetime) -> Recorded:
         timed = [each for each in consumers if each.is_timed]
         if timed:
             instant = _after_decided(state, event, instant, timed, tokens)
-        recorded = state.append(event, recording.id, instant)
+        recorded = _append(state, event, recording.id, instant)
         _offer_to_all(state, recorded, consumers, tokens, result.touched)
         touch_judging(state, event.uri, new, result.touched)
         result.events.append(recorded)
@@ -64,6 +67,15 @@ def record(state: State, recording: Recording, now: datetime) -> Recorded:
             _content_differs(event) for event in recording.events if state.events.is_recorded_otherwise(event)
         ]
     return result
+
+
+def _append(state: State, event: AssetEvent, recording: UUID, instant: datetime) -> AssetEvent:
+    """Append an event to the ledger, with its data version if anything reads or makes its asset. Contract 8.2."""
+    if not state.freshness.concerns(event.uri):
+        return state.append(event, recording, instant)
+    recorded = state.append(with_data_version(state.freshness, event), recording, instant)
+    record_update(state.freshness, recorded)
+    return recorded
 
 
 def _content_differs(event: AssetEvent) -> str:
@@ -186,7 +198,7 @@ def _declare(state: State, event: AssetEvent, result: Recorded) -> list[Token]:
     if asset.name not in names:
         owner = state.names.owner_of(asset.name)
         if owner is None:
-            state.names.declare(asset.name, asset.uri)
+            state.declare(asset.name, asset.uri)
             new.append(Token("name", asset.name))
         else:
             result.warnings.append(
@@ -219,6 +231,8 @@ def _offer(state: State, event: AssetEvent, consumer: Consumer, tokens: frozense
     Returns:
         The target keys under which it is queued.
     """
+    if consumer.schedule.keeping is not None:
+        return _compare(state, event, consumer, tokens)
     if not consumer.wants_key(event.partition_key):
         return refuse(state, event, consumer, "not_for_consumer")
     if consumer.takes_nothing:
@@ -232,6 +246,17 @@ def _offer(state: State, event: AssetEvent, consumer: Consumer, tokens: frozense
             deadlines.fill(state, consumer, key)
         state.write(event, Receipt(place_in_ledger(event), event.uri, consumer.id, "queued", key))
     return keys
+
+
+def _compare(state: State, event: AssetEvent, consumer: Consumer, tokens: frozenset[Token]) -> Sequence[str | None]:
+    """Write the receipt of an event of an input of an Eager or Lazy consumer, which has no queue. Contract 8.17."""
+    mapper = None if consumer.schedule.partitioning is None else consumer.schedule.partitioning.mapper_for(tokens)
+    try:
+        if event.partition_key is not None and not isinstance(mapper, EveryTargetMapper):
+            target_keys_of(consumer, event, tokens)
+    except MappingError as error:
+        return refuse(state, event, consumer, "not_mapped", error=str(error))
+    return refuse(state, event, consumer, "compared")
 
 
 def refuse(

@@ -10,6 +10,7 @@ from assetflow.core.assets import Asset
 from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer, Decision, Receipt
 from assetflow.core.events import AssetEvent
+from assetflow.core.freshness.refusals import check_flow
 from assetflow.core.rules import deadlines
 from assetflow.core.rules.fold import Passing, Touched, pass_over, refuse, touch_judging
 from assetflow.core.rules.mapping import target_keys_of
@@ -24,8 +25,10 @@ def deploy(state: State, consumer: Consumer) -> None:
 
     Raises:
         NameTaken: an asset's name belongs to another URI (1.2). Nothing is changed.
+        InvalidSchedule: the flow cannot work beside those that are deployed (8.1, 8.10). Nothing is changed.
     """
     check_names(state, consumer.schedule)
+    check_flow(state.freshness, consumer)
     _declare_names(state, consumer.schedule)
     state.consumers.save(consumer)
 
@@ -37,10 +40,12 @@ def change(state: State, consumer: Consumer, options: ConsumerOptions) -> Consum
 
     Raises:
         NameTaken: an asset's name belongs to another URI (1.2). Nothing is changed.
+        InvalidSchedule: the flow cannot work beside those that are deployed (8.1, 8.10). Nothing is changed.
     """
     check_names(state, options.schedule)
-    _declare_names(state, options.schedule)
     changed = replace(consumer, options=options)
+    check_flow(state.freshness, changed)
+    _declare_names(state, options.schedule)
     by_event: dict[AssetEvent, list[str | None]] = {}
     for key, event in state.all_queued(consumer.id):
         by_event.setdefault(event, []).append(key)
@@ -161,7 +166,7 @@ def declare_name(state: State, asset: Asset) -> Touched:
     """Save the name of an asset unless it belongs to another; return the consumers to check. Contract 1.2."""
     touched: Touched = {}
     if state.names.owner_of(asset.name) is None:
-        state.names.declare(asset.name, asset.uri)
+        state.declare(asset.name, asset.uri)
         touch_judging(state, asset.uri, [Token("name", asset.name)], touched)
     return touched
 
@@ -169,7 +174,7 @@ def declare_name(state: State, asset: Asset) -> Touched:
 def _declare_names(state: State, schedule: Schedule) -> None:
     for asset in schedule.named_assets:
         if state.names.owner_of(asset.name) is None:
-            state.names.declare(asset.name, asset.uri)
+            state.declare(asset.name, asset.uri)
 
 
 def _requeue(state: State, consumer: Consumer, event: AssetEvent, keys: list[str | None]) -> None:

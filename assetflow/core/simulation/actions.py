@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from functools import singledispatch
 from typing import NamedTuple, cast
@@ -11,6 +12,8 @@ from uuid import UUID
 from assetflow.core.assets import Asset
 from assetflow.core.consumers import Consumer
 from assetflow.core.events import AssetEvent, Origin, Recording, check_extra
+from assetflow.core.freshness import deploying as freshness
+from assetflow.core.freshness.refusals import check_flow
 from assetflow.core.outcome import TaskOutcome, Update
 from assetflow.core.partitions import check_key
 from assetflow.core.rules import opening_hours, registry
@@ -23,7 +26,6 @@ from assetflow.core.simulation.steps import (
     DeleteQueuedStep,
     EventStep,
     ExplainStep,
-    FinishStep,
     GetQueuedStep,
     PauseStep,
     QueueFilter,
@@ -35,32 +37,66 @@ from assetflow.core.simulation.steps import (
     StopStep,
     TaskStep,
     TickStep,
-    TriggerStep,
 )
 from assetflow.core.simulation.world import World
 from assetflow.core.uri import check_alias
 from assetflow.errors import AssetflowError, OutletError
 
+# The rules by which a flow may be refused because of what is deployed beside it.
+_DEPENDS_ON_OTHERS = ("8.1", "8.10")
+
+
+def in_order(specs: Mapping[str, ConsumerSpec]) -> list[tuple[str, ConsumerSpec]]:
+    """Return consumers in the order in which they are deployed: as written, or by name if any of them makes assets."""
+    return sorted(specs.items()) if any(spec.runs is not None for spec in specs.values()) else list(specs.items())
+
 
 def deploy(world: World, name: str, spec: ConsumerSpec) -> Touched:
     """Deploy a consumer, or change its schedule if it exists, and return the consumers to check.
 
-    A refused schedule changes nothing and is noted in the answer.
+    A refused schedule changes nothing and is noted in the answer. One that is refused because of another deployment is
+    looked at again whenever another one changes (8.1).
     """
+    world.refused.pop(name, None)
     try:
-        if name in world.numbers:
-            return _change(world, world.consumer(name), spec)
-        return _deploy_new(world, name, spec)
+        touched = _deploy(world, name, spec)
     except AssetflowError as error:
         world.fail(error, consumer=name)
+        if error.rule in _DEPENDS_ON_OTHERS:
+            world.refused[name] = spec
         return {}
+    return touched | deploy_refused(world)
+
+
+def deploy_refused(world: World) -> Touched:
+    """Look again at the consumers that were refused because of others, by name."""
+    touched: Touched = {}
+    for name, spec in sorted(world.refused.items()):
+        try:
+            touched |= _deploy(world, name, spec)
+        except AssetflowError:
+            continue
+        del world.refused[name]
+        return touched | deploy_refused(world)
+    return touched
+
+
+def _deploy(world: World, name: str, spec: ConsumerSpec) -> Touched:
+    touched = _change(world, world.consumer(name), spec) if name in world.numbers else _deploy_new(world, name, spec)
+    number = world.numbers[name]
+    world.lasting.specs.pop(number, None)
+    if spec.runs is not None:
+        world.lasting.specs[number] = spec.runs
+    return touched
 
 
 def _deploy_new(world: World, name: str, spec: ConsumerSpec) -> Touched:
     options = spec.options()
     registry.check_names(world.state, options.schedule)
+    consumer = Consumer(0, name, world.new_id("deployment", name), options, paused=spec.paused)
+    check_flow(world.state.freshness, consumer)
     number = world.new_consumer_id(name)
-    consumer = Consumer(number, name, world.new_id("deployment", number), options, paused=spec.paused)
+    consumer = replace(consumer, id=number, deployment_id=world.new_id("deployment", number))
     registry.deploy(world.state, consumer)
     _follow(world, None, consumer)
     return registry.touched_by(world.state, consumer)
@@ -69,6 +105,7 @@ def _deploy_new(world: World, name: str, spec: ConsumerSpec) -> Touched:
 def _follow(world: World, before: Consumer | None, consumer: Consumer) -> None:
     world.timers.follow(consumer, world.now)
     opening_hours.follow(world.state, before, consumer, world.now)
+    freshness.follow(world.state.freshness, before, consumer, world.now)
 
 
 def _change(world: World, consumer: Consumer, spec: ConsumerSpec) -> Touched:
@@ -106,8 +143,9 @@ def _(action: EventStep, world: World) -> Touched:
         extra=check_extra(action.extra),
         partition_key=None if action.partition_key is None else check_key(action.partition_key),
         aliases=tuple(sorted({check_alias(cast("str", alias)) for alias in action.aliases})),
+        data_version=cast("str | None", action.data_version),
     )
-    return _record(world, [event])
+    return record_events(world, [event])
 
 
 @carry_out.register
@@ -126,7 +164,7 @@ def _(action: TaskStep, world: World) -> Touched:
     for asset in assets:
         touched |= registry.declare_name(world.state, asset)
     task_run = world.new_id("task run", world.step)
-    recorded = _record(world, [_task_event(update, task_run, world.now) for update in updates])
+    recorded = record_events(world, [_task_event(update, task_run, world.now) for update in updates])
     # `touched` checks all keys of its consumers, which includes the keys in `recorded`.
     return recorded | touched
 
@@ -154,29 +192,20 @@ def _(action: ResumeStep, world: World) -> Touched:
 @carry_out.register
 def _(action: RedeployStep, world: World) -> Touched:
     touched: Touched = {}
-    for name, spec in action.consumers.items():
+    for name, spec in in_order(action.consumers):
         touched |= deploy(world, name, spec)
     return touched
 
 
 @carry_out.register
 def _(action: RemoveStep, world: World) -> Touched:
-    registry.remove(world.state, world.consumer(action.consumer))
-    del world.numbers[action.consumer]
-    return {}
-
-
-@carry_out.register
-def _(action: TriggerStep, world: World) -> Touched:
-    world.consumer(action.consumer)
-    return {}
-
-
-@carry_out.register
-def _(action: FinishStep, world: World) -> Touched:
     consumer = world.consumer(action.consumer)
-    world.state.decisions.end_runs(consumer.id)
-    return registry.touched_by(world.state, consumer)
+    registry.remove(world.state, consumer)
+    freshness.leave(world.state.freshness, consumer.id, world.now)
+    world.lasting.specs.pop(consumer.id, None)
+    del world.numbers[action.consumer]
+    world.refused.pop(action.consumer, None)
+    return deploy_refused(world)
 
 
 @carry_out.register
@@ -215,7 +244,7 @@ def _(action: ExplainStep, world: World) -> Touched:
     return {}
 
 
-def _record(world: World, events: Iterable[AssetEvent]) -> Touched:
+def record_events(world: World, events: Iterable[AssetEvent]) -> Touched:
     recording = Recording(world.new_id("recording", world.step), tuple(events))
     recorded = record(world.state, recording, world.now)
     world.note_events(recorded.events)

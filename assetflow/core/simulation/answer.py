@@ -10,6 +10,12 @@ from assetflow.core.consumers import Consumer, Receipt
 from assetflow.core.events import AssetEvent
 from assetflow.core.rules.deadlines import next_deadline
 from assetflow.core.rules.waits import TimedQueue
+from assetflow.core.simulation.freshness_answers import (
+    backfills_answer,
+    cause_to_answer,
+    freshness_events_answer,
+    time_text,
+)
 from assetflow.core.simulation.world import Failure, World
 
 Answer = dict[str, object]
@@ -44,6 +50,10 @@ def answer_of(world: World, name: str, *, receipts: bool, timed: bool = False) -
         answer["receipts"] = _receipts(world)
     if world.answers:
         answer["answers"] = world.answers
+    if world.state.freshness.changes.told:
+        answer["freshness_events"] = freshness_events_answer(world)
+    if world.state.freshness.changes.backfills:
+        answer["backfills"] = backfills_answer(world)
     if world.state.changes.missed:
         answer["missed"] = sorted(_missed(world), key=_missed_order)
     if world.failures:
@@ -100,6 +110,8 @@ def _asset_runs(world: World, *, timed: bool) -> Iterator[Answer]:
             run["deadline"] = True
         if decision.target_key is not None:
             run["partition_key"] = decision.target_key
+        if decision.kind != "asset":
+            run |= {"time": time_text(decision.made), "because": [cause_to_answer(each) for each in decision.because]}
         run["events"] = [event_to_answer(world, event) for event in decision.events]
         yield run
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import cast
 
 from assetflow.core.schedules import ConsumerOptions, Schedule, WhilePaused
+from assetflow.core.simulation.keeping import DATA_KEYS, LastingRuns, read_data_flow, read_lasting_runs
 from assetflow.core.simulation.reading import (
     Deferred,
     as_bool,
@@ -24,9 +25,15 @@ from assetflow.core.timing import Deadline, Intake, OnDeadline, make_deadline
 
 _SPANS = ("debounce", "max_wait", "cooldown")
 _COUNTS = ("min_events", "max_events")
-_OPTIONS = ("schedule", "paused", "while_paused", "coalesce", *_SPANS, *_COUNTS, "deadline", "on_deadline")
+_LASTING = ("takes", "outcomes", "gives")
+_OPTIONS = (
+    *("schedule", "paused", "while_paused", "coalesce"),
+    *(*_SPANS, *_COUNTS, "deadline", "on_deadline"),
+    *(*DATA_KEYS, *_LASTING),
+)
 _TIMED = {"at_least", "times", "within", "since", "asset_and_time", *_SPANS, *_COUNTS, "deadline", "on_deadline"}
 _LEAVES = {"asset", "ref", "alias"}
+_ELSEWHERE = {"freshness"}
 
 
 @dataclass(frozen=True)
@@ -36,11 +43,13 @@ class ConsumerSpec:
     Attributes:
         paused: whether it is paused if it is new.
         is_timed: whether it is written with anything of chapter 9.
+        runs: how its runs go that last; None if they are over at once.
     """
 
     options: Deferred[ConsumerOptions]
     paused: bool = False
     is_timed: bool = False
+    runs: LastingRuns | None = None
 
 
 def read_consumer(value: object, where: str) -> ConsumerSpec:
@@ -57,12 +66,13 @@ def read_consumer(value: object, where: str) -> ConsumerSpec:
     paused = as_bool(data.get("paused", False), f"{where}, paused")
     intake = _intake(data)
     deadline = _deadline(data, where)
+    data_flow = read_data_flow(data, where)
 
     def options() -> ConsumerOptions:
         built = schedule()
-        return ConsumerOptions(built, while_paused, coalesce, intake(), deadline(built))
+        return ConsumerOptions(built, while_paused, coalesce, intake(), deadline(built), data_flow())
 
-    return ConsumerSpec(options, paused, _uses_time(value))
+    return ConsumerSpec(options, paused, _uses_time(value), read_lasting_runs(data, where))
 
 
 def _intake(data: Mapping[str, object]) -> Deferred[Intake]:
@@ -104,5 +114,5 @@ def _uses_time(value: object) -> bool:
         elif is_object(node) and not node.keys() & _LEAVES:
             if node.keys() & _TIMED:
                 return True
-            waiting.extend(node.values())
+            waiting.extend(inner for key, inner in node.items() if key not in _ELSEWHERE)
     return False

@@ -11,7 +11,10 @@ from assetflow.core.simulation.conditions import ASSET_KEYS, read_asset, read_co
 from assetflow.core.simulation.reading import Deferred, as_list, as_object, is_object, need, refuse, short, single
 
 _PLAIN_MAPPERS = ("identity", "hour", "day", "week", "month", "quarter", "year")
-_MAPPERS = (*_PLAIN_MAPPERS, "allowed", "fixed", "product", "chain", "rollup", "fanout")
+_BY_READING = ("time_window", "static", "all_keys", "last", "keys")
+_MAPPERS = (*_PLAIN_MAPPERS, "allowed", "fixed", "product", "chain", "rollup", "fanout", *_BY_READING)
+
+MapperPairs = list[tuple[Deferred[Condition], object]]
 
 
 def read_partitioned(value: object, where: str) -> Deferred[Schedule]:
@@ -20,15 +23,8 @@ def read_partitioned(value: object, where: str) -> Deferred[Schedule]:
     need(data, ("assets",), where)
     assets = read_condition(data["assets"], where)
     default = data.get("default_mapper", "identity")
-    _check_mapper_form(default, f"{where}, default_mapper")
-    pairs: list[tuple[Deferred[Condition], object]] = []
-    for number, pair in enumerate(as_list(data.get("mappers", []), f"{where}, mappers")):
-        place = f"{where}, mappers[{number}]"
-        entry = as_list(pair, place)
-        if len(entry) != 2:
-            refuse("an entry of mappers is a pair of asset and mapper", place)
-        _check_mapper_form(entry[1], place)
-        pairs.append((_mapper_target(entry[0], place), entry[1]))
+    check_mapper_form(default, f"{where}, default_mapper")
+    pairs = read_mappers(data.get("mappers", []), where)
 
     def build() -> Schedule:
         condition = assets()
@@ -38,7 +34,20 @@ def read_partitioned(value: object, where: str) -> Deferred[Schedule]:
     return build
 
 
-def _check_mapper_form(value: object, where: str) -> None:
+def read_mappers(value: object, where: str) -> MapperPairs:
+    """Read the assets or references that have mappers of their own, each with its mapper."""
+    pairs: MapperPairs = []
+    for number, pair in enumerate(as_list(value, f"{where}, mappers")):
+        place = f"{where}, mappers[{number}]"
+        entry = as_list(pair, place)
+        if len(entry) != 2:
+            refuse("an entry of mappers is a pair of asset and mapper", place)
+        check_mapper_form(entry[1], place)
+        pairs.append((_mapper_target(entry[0], place), entry[1]))
+    return pairs
+
+
+def check_mapper_form(value: object, where: str) -> None:
     """Refuse a mapper, or one nested in it, that the format does not have. The mapper itself checks its options."""
     waiting = [value]
     while waiting:

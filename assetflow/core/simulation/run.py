@@ -5,9 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 
-from assetflow.core.rules.fold import Touched, pass_over
-from assetflow.core.simulation.actions import attempt, deploy
+from assetflow.core.simulation import freshness_actions as _  # noqa: F401  registers its steps
+from assetflow.core.simulation.actions import attempt, deploy, in_order
 from assetflow.core.simulation.answer import Answer, answer_of
+from assetflow.core.simulation.lasting import end_next
+from assetflow.core.simulation.passes import full_pass
 from assetflow.core.simulation.scenario import Scenario, read_scenario
 from assetflow.core.simulation.steps import TickStep
 from assetflow.core.simulation.timed import run_timed
@@ -50,9 +52,9 @@ def run_scenario(scenario: Scenario) -> Answer:
         # The author of a scenario does not need the warning that a password was cut off.
         warnings.simplefilter("ignore", AssetflowWarning)
         world = World(scenario.start)
-        for name, spec in scenario.consumers.items():
+        for name, spec in in_order(scenario.consumers):
             deploy(world, name, spec)
-        if scenario.passes == "timed":
+        if scenario.passes == "timed" or (scenario.passes == "live" and world.lasting.specs):
             run_timed(world, scenario)
         else:
             _run(world, scenario)
@@ -61,12 +63,12 @@ def run_scenario(scenario: Scenario) -> Answer:
 
 def _run(world: World, scenario: Scenario) -> None:
     for number, step in enumerate(scenario.steps):
-        world.step, world.now = number, step.time
+        world.step = number
+        while end_next(world, step.time) is not None:
+            pass
+        world.now = step.time
         touched = attempt(world, step.action)
         if scenario.passes == "live" or isinstance(step.action, TickStep):
-            _pass(world, touched)
-
-
-def _pass(world: World, touched: Touched) -> None:
-    world.run_times()
-    world.note_decisions(pass_over(world.state, touched, world.now))
+            full_pass(world, touched)
+        while end_next(world, step.time) is not None:
+            pass

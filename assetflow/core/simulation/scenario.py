@@ -32,7 +32,7 @@ from assetflow.core.simulation.steps import (
 
 Passes = Literal["tick", "live", "timed"]
 
-_KEYS = ("name", "why", "start", "receipts", "passes", "consumers", "steps")
+_KEYS = ("name", "why", "dagster", "start", "receipts", "passes", "consumers", "steps")
 _DEFAULT_START = datetime(2026, 1, 1, tzinfo=UTC)
 _BETWEEN_STEPS = timedelta(seconds=60)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from assetflow.core.schedules import Schedule
 from assetflow.core.simulation.conditions import read_condition
+from assetflow.core.simulation.keeping import KEEPING, read_keeping
 from assetflow.core.simulation.partitioned import read_partitioned
 from assetflow.core.simulation.reading import Deferred, as_bool, as_object, is_object, need, single
 from assetflow.core.simulation.timetables import read_cron, read_cron_in_zone, read_cron_partition
@@ -26,6 +27,8 @@ def read_schedule(value: object, where: str) -> Deferred[Schedule]:
         return _asset_and_time(inner, place)
     if kind == "partitioned":
         return read_partitioned(inner, place)
+    if kind in KEEPING:
+        return read_keeping(kind, inner, place)
     if kind == "cron":
         return _timed(read_cron(inner, place))
     if kind == "cron_partition":

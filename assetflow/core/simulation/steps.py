@@ -9,6 +9,7 @@ from datetime import datetime
 from assetflow.core.assets import Asset, Outlet
 from assetflow.core.simulation.conditions import read_asset, read_outlet
 from assetflow.core.simulation.consumers import ConsumerSpec, read_consumer
+from assetflow.core.simulation.freshness_steps import READERS, STEP_KEYS, FreshnessAction
 from assetflow.core.simulation.reading import (
     Deferred,
     as_bool,
@@ -34,6 +35,7 @@ class EventStep:
     partition_key: object
     aliases: tuple[object, ...]
     id: str | None
+    data_version: object = None
 
 
 @dataclass(frozen=True)
@@ -80,20 +82,6 @@ class RedeployStep:
 
 @dataclass(frozen=True)
 class RemoveStep:
-    consumer: str
-
-
-@dataclass(frozen=True)
-class TriggerStep:
-    """Start a manual run, which consumes nothing."""
-
-    consumer: str
-
-
-@dataclass(frozen=True)
-class FinishStep:
-    """End all runs of a consumer."""
-
     consumer: str
 
 
@@ -149,14 +137,13 @@ Action = (
     | ResumeStep
     | RedeployStep
     | RemoveStep
-    | TriggerStep
-    | FinishStep
     | GetQueuedStep
     | DeleteQueuedStep
     | AdvanceStep
     | StopStep
     | StartStep
     | ExplainStep
+    | FreshnessAction
 )
 
 TIMED_ONLY = (StopStep, StartStep, ExplainStep)
@@ -171,8 +158,7 @@ def read_action(data: Mapping[str, object], where: str) -> Action:
     if len(kinds) > 1:
         refuse(f"{' and '.join(kinds)} in one step", where, "Make them two steps")
     kind = kinds[0]
-    known = (kind, "at", "extra", "partition_key", "aliases", "id") if kind == "event" else (kind, "at")
-    as_object(data, where, known)
+    as_object(data, where, (kind, "at", *_KEYS.get(kind, ())))
     return _READERS[kind](data, f"{where}, {kind}")
 
 
@@ -189,6 +175,7 @@ def _read_event(data: Mapping[str, object], where: str) -> EventStep:
         data.get("partition_key"),
         tuple(as_list(data.get("aliases") or [], f"{where}, aliases")),
         None if number is None else as_text(number, f"{where}, id"),
+        data.get("data_version"),
     )
 
 
@@ -288,6 +275,7 @@ def _naming(kind: str, make: Callable[[str], Action]) -> tuple[str, Callable[[Ma
     return kind, lambda data, where: make(as_text(data[kind], where))
 
 
+_KEYS = {"event": ("extra", "partition_key", "aliases", "id", "data_version"), **STEP_KEYS}
 _FILTER_KEYS = ("consumer", "asset", "before", "partition_key")
 
 _READERS: dict[str, Callable[[Mapping[str, object], str], Action]] = {
@@ -298,13 +286,12 @@ _READERS: dict[str, Callable[[Mapping[str, object], str], Action]] = {
     "get_queued": _read_get_queued,
     "delete_queued": _read_delete_queued,
     "advance": _read_advance,
+    **READERS,
     **dict(
         [
             _naming("pause", PauseStep),
             _naming("resume", ResumeStep),
             _naming("remove", RemoveStep),
-            _naming("trigger", TriggerStep),
-            _naming("finish", FinishStep),
             _naming("explain", ExplainStep),
             _marking("tick", TickStep()),
             _marking("stop", StopStep()),

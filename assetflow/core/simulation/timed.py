@@ -6,9 +6,11 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from assetflow.core.consumers import Consumer
+from assetflow.core.freshness.deciding import next_look
 from assetflow.core.rules import clock
-from assetflow.core.rules.fold import pass_over
 from assetflow.core.simulation.actions import attempt
+from assetflow.core.simulation.lasting import next_end
+from assetflow.core.simulation.passes import end_runs, follow, keep_up_to_date, pass_after, run_times, tell_states
 from assetflow.core.simulation.scenario import Scenario, Step
 from assetflow.core.simulation.steps import StartStep, StopStep
 from assetflow.core.simulation.world import World
@@ -43,7 +45,8 @@ def _carry_out(world: World, step: Step, number: int, pass_number: int) -> None:
     world.step = number
     touched = attempt(world, step.action)
     world.step = pass_number
-    world.note_decisions(pass_over(world.state, touched, world.now))
+    pass_after(world, touched)
+    end_runs(world, world.now)
 
 
 def _advance(world: World, until: datetime, step: int) -> None:
@@ -54,6 +57,8 @@ def _advance(world: World, until: datetime, step: int) -> None:
     """
     if world.step is None:
         world.step = step
+        pass_after(world, {})
+        end_runs(world, world.now)
     if until == world.now:
         return
     _finish(world)
@@ -61,13 +66,19 @@ def _advance(world: World, until: datetime, step: int) -> None:
     while (moment := _next(world)) is not None and moment < until:
         _begin(world, moment)
         _finish(world)
-    world.now = until - _INSTANT
-    world.run_times()
+    if not world.lasting.specs:
+        # Their times need no instants of their own: nothing follows from the runs.
+        world.now = until - _INSTANT
+        run_times(world)
     _begin(world, until)
 
 
 def _next(world: World) -> datetime | None:
-    found = (clock.due_at(world.state, each, _keys(world, each)) for each in world.consumers if each.is_timed)
+    """Return the next instant at which something happens by itself."""
+    found = [clock.due_at(world.state, each, _keys(world, each)) for each in world.consumers if each.is_timed]
+    found += [next_look(world.state.freshness), next_end(world)]
+    if world.lasting.specs:
+        found.append(world.timers.next_time())
     return min((moment for moment in found if moment is not None), default=None)
 
 
@@ -76,15 +87,23 @@ def _keys(world: World, consumer: Consumer) -> Collection[str | None]:
 
 
 def _begin(world: World, now: datetime) -> None:
+    """Do part (1) of an instant, and end the runs that end at it by themselves."""
     world.now = world.state.clocks.begun = now
     for consumer in world.consumers:
         if consumer.is_timed:
             clock.begin(world.state, consumer, now, _keys(world, consumer))
+    end_runs(world, now)
 
 
 def _finish(world: World) -> None:
-    world.run_times()
-    for consumer in world.consumers:
-        if consumer.is_timed:
-            world.note_decisions(clock.finish(world.state, consumer, world.now, _keys(world, consumer)))
+    """Do parts (3) to (5) of an instant, until no run of it ends at it any more."""
+    while True:
+        run_times(world)
+        for consumer in world.consumers:
+            if consumer.is_timed:
+                follow(world, clock.finish(world.state, consumer, world.now, _keys(world, consumer)))
+        keep_up_to_date(world, recorded=True)
+        if not end_runs(world, world.now):
+            break
+    tell_states(world)
     world.note_missed()

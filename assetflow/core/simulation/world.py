@@ -10,6 +10,9 @@ from uuid import UUID, uuid5
 from assetflow.core.consumers import Consumer, Decision
 from assetflow.core.events import AssetEvent
 from assetflow.core.rules.state import State
+from assetflow.core.simulation.consumers import ConsumerSpec
+from assetflow.core.simulation.freshness_steps import Ending
+from assetflow.core.simulation.keeping import LastingRuns
 from assetflow.core.time.timers import Timer, follow
 from assetflow.core.time.timetables import Tick
 from assetflow.errors import AssetflowError, UnknownConsumer
@@ -55,6 +58,28 @@ class Timers:
         self._timers[consumer.id] = timer.moved(now)
         return list(timer.due(now))
 
+    def next_time(self) -> datetime | None:
+        """Return the next time of any consumer that is not paused."""
+        ticks = (timer.timetable.next_after(timer.after) for timer in self._timers.values() if not timer.rests)
+        return min((tick.time for tick in ticks if tick is not None), default=None)
+
+
+@dataclass
+class Lasting:
+    """The runs that last of a simulation.
+
+    Attributes:
+        specs: how the runs of each consumer go.
+        begun: how many runs of each consumer have begun.
+        ends: when runs end that end by themselves, in the order in which they began.
+        endings: how they end.
+    """
+
+    specs: dict[int, LastingRuns] = field(default_factory=dict[int, LastingRuns])
+    begun: dict[int, int] = field(default_factory=dict[int, int])
+    ends: dict[UUID, datetime] = field(default_factory=dict[UUID, datetime])
+    endings: dict[UUID, Ending] = field(default_factory=dict[UUID, Ending])
+
 
 @dataclass
 class World:
@@ -70,6 +95,10 @@ class World:
     step_of_decision: dict[UUID, int] = field(default_factory=dict[UUID, int])
     step_of_missed: list[int | None] = field(default_factory=list["int | None"])
     time_runs: list[TimeRun] = field(default_factory=list[TimeRun])
+    step_of_told: list[int | None] = field(default_factory=list["int | None"])
+    backfills: int = 0
+    lasting: Lasting = field(default_factory=Lasting)
+    refused: dict[str, ConsumerSpec] = field(default_factory=dict[str, ConsumerSpec])
     answers: list[dict[str, object]] = field(default_factory=list[dict[str, object]])
     failures: list[Failure] = field(default_factory=list[Failure])
 
@@ -104,11 +133,21 @@ class World:
         """Return an id that is the same each time that the scenario is simulated."""
         return uuid5(_NAMESPACE, "|".join(map(str, parts)))
 
-    def run_times(self) -> None:
+    def run_times(self) -> list[TimeRun]:
         """Run the times of timetables that have come since the last call."""
         assert self.step is not None
-        for consumer in self.consumers:
-            self.time_runs += [TimeRun(self.step, consumer.id, tick) for tick in self.timers.due(consumer, self.now)]
+        found = [
+            TimeRun(self.step, consumer.id, tick)
+            for consumer in self.consumers
+            for tick in self.timers.due(consumer, self.now)
+        ]
+        self.time_runs += found
+        return found
+
+    def note_told(self) -> None:
+        """Note in which step the states were told that changed since the last call."""
+        told = len(self.state.freshness.changes.told)
+        self.step_of_told += [self.step] * (told - len(self.step_of_told))
 
     def note_events(self, events: list[AssetEvent]) -> None:
         self.step_of_event += [self.step] * len(events)

@@ -223,7 +223,7 @@ class Writing:
 
 
 def _tokens(consumer: Consumer | None) -> frozenset[Token]:
-    return frozenset() if consumer is None else consumer.schedule.tokens
+    return frozenset() if consumer is None else consumer.options.wanted_tokens
 
 
 def _token_row(number: int, token: Token, prefix: str = "") -> dict[str, Any]:

@@ -85,14 +85,15 @@ class Consumers:
         """Save a new or changed consumer."""
         before = self.find(consumer.id)
         self._consumers.keep(consumer.id, consumer)
-        self._reindex(consumer.id, before.schedule.tokens if before else frozenset(), consumer.schedule.tokens)
+        before_tokens = before.options.wanted_tokens if before else frozenset[Token]()
+        self._reindex(consumer.id, before_tokens, consumer.options.wanted_tokens)
         self._change(consumer.id, before, consumer)
 
     def remove(self, consumer: Consumer) -> None:
         """Remove a consumer; its receipts and decisions stay."""
         before = self.find(consumer.id)
         self._consumers.forget([consumer.id])
-        self._reindex(consumer.id, consumer.schedule.tokens, frozenset())
+        self._reindex(consumer.id, consumer.options.wanted_tokens, frozenset())
         self._change(consumer.id, before, None)
 
     def renew(self) -> None:

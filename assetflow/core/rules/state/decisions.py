@@ -43,6 +43,11 @@ class Decisions:
         """Let all runs of a consumer count as ended. Contract 4.7."""
         self._busy[consumer] = set()
 
+    def end_run(self, consumer: int, target_key: str | None) -> None:
+        """Let the run of a consumer for one key count as ended. Contract 4.7."""
+        self.load([consumer])
+        self._busy[consumer].discard(target_key)
+
     def renew(self) -> None:
         """Forget which runs are going."""
         self._busy.clear()

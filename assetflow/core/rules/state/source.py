@@ -13,6 +13,7 @@ from uuid import UUID
 from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer, Receipt
 from assetflow.core.events import AssetEvent
+from assetflow.core.freshness.state import FreshnessSource
 from assetflow.core.rules.state.changes import QueueKey
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ class Source:
     Each method answers for many keys at once, and leaves out what does not exist. This base class is an empty source:
     for a state that has it, everything that exists is in the changes.
     """
+
+    def freshness(self) -> FreshnessSource | None:
+        """Return the source of what chapter 8 remembers; None for a state that holds it in memory."""
+        return None
 
     def owners(self, names: Collection[str]) -> Iterable[tuple[str, str]]:
         """Return those of these names that belong to a URI, each with the URI."""

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Decision, Receipt
 from assetflow.core.events import AssetEvent
+from assetflow.core.freshness.state import Book
 from assetflow.core.rules.state.changes import Changes, QueueKey
 from assetflow.core.rules.state.clocks import Clocks
 from assetflow.core.rules.state.consumers import Consumers
@@ -47,6 +49,7 @@ class State:
     """
 
     def __init__(self, source: Source | None = None, limits: Limits | None = None) -> None:
+        in_memory = source is None
         source, limits = source or Source(), limits or Limits()
         self.changes = changes = Changes()
         self.names = Names(source, changes, limits.names)
@@ -56,6 +59,14 @@ class State:
         self.receipts = Receipts(source, changes)
         self.decisions = Decisions(source, changes)
         self.clocks = Clocks(source, changes)
+        self.freshness = Book(
+            source.freshness(), self._uri_of, self.names.tokens_of, self._newest_place, in_memory=in_memory
+        )
+
+    def declare(self, name: str, uri: str) -> None:
+        """Save that a name belongs to a URI."""
+        self.names.declare(name, uri)
+        self.freshness.graph.renamed(name)
 
     def append(self, event: AssetEvent, recording: UUID, now: datetime) -> AssetEvent:
         """Append an event to the ledger, and return it with its sequence."""
@@ -95,6 +106,12 @@ class State:
             for event in self.queues.queued(consumer, key):
                 yield key, event
 
+    def _uri_of(self, token: Token) -> str | None:
+        return token.value if token.kind == "uri" else self.names.owner_of(token.value)
+
+    def _newest_place(self) -> int:
+        return self.changes.next_event - 1
+
     def begin(self, first: int, now: datetime | None = None) -> None:
         """Begin a unit of work.
 
@@ -104,6 +121,7 @@ class State:
         """
         self.changes.begin(first)
         self.clocks.begin(now)
+        self.freshness.changes.begin()
 
     def renew(self) -> None:
         """End a unit of work whose changes are written: remember its results, and forget what exceeds the limits."""

@@ -1,0 +1,99 @@
+"""Which makers are coming: they run, are asked for, wait, or are about to be started (contract 8.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from assetflow.core.freshness.graph import FlowNode
+from assetflow.core.freshness.reads import mapped_keys, reads_key
+from assetflow.core.freshness.records import Moment, Target
+from assetflow.core.freshness.state.book import Book
+from assetflow.core.freshness.verdicts import Verdict
+
+Keys = Collection[str | None]
+
+Verdicts = Mapping[int, Mapping[str | None, Verdict]]
+"""What was said in a pass, by consumer and target key."""
+
+
+class Coming:
+    """The targets that are coming in one pass, worked out once for each consumer. Judge the upper consumers first.
+
+    Parameters:
+        verdicts: what was said in this pass so far; of other targets, what was said last counts.
+    """
+
+    def __init__(self, book: Book, verdicts: Verdicts) -> None:
+        self._book = book
+        self._verdicts = verdicts
+        self._keys: dict[int, Keys] = {}
+
+    def waits_for(self, node: FlowNode, key: str | None, since: Moment) -> Iterator[Target]:
+        """Yield the targets that a target waits for: those that are coming and have not ended a run since a moment."""
+        for uri in node.inputs:
+            for maker in self._book.graph.makers(uri):
+                if maker.id == node.id:
+                    continue
+                for made in self._keys_of(maker):
+                    target = Target(maker.id, made)
+                    if self._reads(node, key, uri, made) and not self._has_ended(target, since):
+                        yield target
+
+    def _reads(self, node: FlowNode, key: str | None, uri: str, made: str | None) -> bool:
+        """Return True if a target would read a key of an input, and not only because every target does."""
+        if node.is_partitioned:
+            return key in (mapped_keys(node, uri, made) or ())
+        return reads_key(self._book, node, None, uri, made)
+
+    def _has_ended(self, target: Target, since: Moment) -> bool:
+        ended = self._book.targets.find(target).ended
+        return ended is not None and ended >= since
+
+    def _keys_of(self, node: FlowNode) -> Keys:
+        """Return the target keys of a consumer that are coming; with a stack of its own, because graphs may be deep."""
+        waiting = [node]
+        entered = {node.id}
+        while waiting:
+            current = waiting[-1]
+            above = [each for each in self._above(current) if each.id not in entered and each.id not in self._keys]
+            if above:
+                entered |= {each.id for each in above}
+                waiting += above
+                continue
+            self._keys[current.id] = dict.fromkeys((*self._active(current), *self._about_to_start(current)))
+            waiting.pop()
+        return self._keys[node.id]
+
+    def _above(self, node: FlowNode) -> Iterator[FlowNode]:
+        """Yield the makers whose coming makes a consumer come."""
+        if self._follows_data(node):
+            for uri in sorted(node.starts):
+                yield from (maker for maker in self._book.graph.makers(uri) if maker.id != node.id)
+
+    def _active(self, node: FlowNode) -> Iterator[str | None]:
+        """Yield the keys that run, are asked for in this pass, or wait."""
+        yield from (run.target.key for run in self._book.runs.of(node.id))
+        if node.keeping is not None:
+            said = self._verdicts.get(node.id, {})
+            yield from (key for key, verdict in said.items() if verdict.name in ("run", "waits"))
+            waiting = self._book.targets.with_verdict("waits", node.id)
+            yield from (target.key for target in waiting if target.key not in said)
+
+    def _about_to_start(self, node: FlowNode) -> Iterator[str | None]:
+        """Yield the keys that an input which is coming will start."""
+        if self._follows_data(node):
+            for uri in sorted(node.starts):
+                for maker in self._book.graph.makers(uri):
+                    for made in self._keys.get(maker.id, ()) if maker.id != node.id else ():
+                        yield from self._started_by(node, uri, made)
+
+    def _follows_data(self, node: FlowNode) -> bool:
+        return node.is_eager and not node.rests and node.keeping is not None and "data" in node.keeping.on
+
+    def _started_by(self, node: FlowNode, uri: str, made: str | None) -> Iterator[str | None]:
+        """Yield the target keys that a key of an input will start."""
+        if node.is_partitioned:
+            belongs = mapped_keys(node, uri, made) or ()
+        else:
+            belongs = (None,) if reads_key(self._book, node, None, uri, made) else ()
+        yield from (key for key in belongs if not self._book.backfills.has(Target(node.id, key)))

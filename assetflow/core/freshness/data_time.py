@@ -1,0 +1,99 @@
+"""The data time of updates and assets: up to when they hold all data (contract 8.12)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from uuid import UUID
+
+from assetflow.core.freshness.moments import CURRENT, DataTime, least
+from assetflow.core.freshness.reads import items_read
+from assetflow.core.freshness.records import Item, Update
+from assetflow.core.freshness.state.book import Book
+
+
+class DataTimes:
+    """The data times at one moment, each worked out once."""
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+        self._known: dict[UUID, DataTime] = {}
+        self._assets: dict[str, DataTime | None] = {}
+
+    def of_asset(self, uri: str, inputs: Collection[str] | None = None) -> DataTime | None:
+        """Return the data time of an asset; None if it was never made.
+
+        Parameters:
+            inputs: only these of its inputs count; None for all (8.11).
+        """
+        if inputs is not None:
+            return self._of_asset(uri, inputs)
+        if uri not in self._assets:
+            self._assets[uri] = self._of_asset(uri, None)
+        return self._assets[uri]
+
+    def _of_asset(self, uri: str, inputs: Collection[str] | None) -> DataTime | None:
+        updates = self._book.updates
+        if self._book.graph.maker(uri) is None:
+            newest = updates.newest_of(uri)
+            return None if newest is None else newest.recorded
+        greatest = updates.greatest_keys(uri, 1)
+        newest = updates.newest(Item(uri, greatest[0] if greatest else None))
+        if newest is None:
+            return None
+        data_time = self._of_update(newest)
+        return data_time if inputs is None else self._least_read(newest, inputs)
+
+    def _of_update(self, update: Update) -> DataTime:
+        """Return the data time of an update; with a stack of its own, because graphs may be deep."""
+        waiting = [update]
+        entered = {update.event}
+        while waiting:
+            current = waiting[-1]
+            rows = {each.event: each for each in self._rows_read(current)}
+            needed = [each for number, each in rows.items() if number not in self._known and number not in entered]
+            if needed:
+                entered |= rows.keys()
+                waiting += needed
+                continue
+            self._known[current.event] = self._least_read(current, None)
+            waiting.pop()
+        return self._known[update.event]
+
+    def _rows_read(self, update: Update) -> Iterator[Update]:
+        """Yield the updates whose data times that of an update follows from."""
+        for item, pin in self._read(update, None):
+            read = self._book.updates.as_of(item, pin)
+            if read is not None and self._book.graph.maker(item.uri) is not None:
+                yield self._book.updates.row(read).last
+
+    def _least_read(self, update: Update, inputs: Collection[str] | None) -> DataTime:
+        if update.pins is None:
+            return update.recorded
+        read = [self._as_read(item, pin) for item, pin in self._read(update, inputs)]
+        return least(read) if read else update.started or update.recorded
+
+    def _read(self, update: Update, inputs: Collection[str] | None) -> Iterator[tuple[Item, int]]:
+        """Yield the items that an update was made from, each with the place in the ledger up to which it was read."""
+        graph = self._book.graph
+        node = (None if update.consumer is None else graph.find(update.consumer)) or graph.maker(update.item.uri)
+        if node is None or update.pins is None:
+            return
+        key = update.item.key if node.is_partitioned else None
+        for uri, pin in update.pins.items():
+            if inputs is None or uri in inputs:
+                yield from ((item, pin) for item in items_read(self._book, node, key, uri))
+
+    def _as_read(self, item: Item, pin: int) -> DataTime:
+        """Return the data time of an item as it was read at a place in the ledger."""
+        updates = self._book.updates
+        read = updates.as_of(item, pin)
+        if read is None:
+            first = updates.first(item)
+            return CURRENT if first is None else first.recorded
+        last, ended = updates.row(read)
+        if self._book.graph.maker(item.uri) is not None:
+            return self._known.get(last.event) or last.started or last.recorded
+        seen = updates.seen(last)
+        if seen is not None:
+            return seen
+        return CURRENT if ended is None else ended.recorded

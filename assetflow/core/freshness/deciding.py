@@ -1,0 +1,180 @@
+"""The pass of chapter 8: what is asked for now, and when to look again (contract 8.16).
+
+Before it come event and time schedules. It looks at what is on the agenda and what is due, never at all consumers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from uuid import UUID, uuid5
+
+from assetflow.core.consumers import Decision, DecisionKind
+from assetflow.core.freshness.backfilling import ready, run_id
+from assetflow.core.freshness.causes import Cause
+from assetflow.core.freshness.data_time import DataTimes
+from assetflow.core.freshness.demands import Demand, Demands, Pull, policy_inputs
+from assetflow.core.freshness.graph import FlowNode
+from assetflow.core.freshness.judging import Judging
+from assetflow.core.freshness.records import Target
+from assetflow.core.freshness.running import begin_run
+from assetflow.core.freshness.state.agenda import Agenda
+from assetflow.core.freshness.state.book import Book
+from assetflow.core.freshness.touching import all_keys
+from assetflow.core.freshness.verdicts import Verdict
+
+_NAMESPACE = UUID("54d5a7c4-7b52-5c1e-9a3f-0d4b6f1e8c21")
+_INSTANT = timedelta(microseconds=1)
+
+
+def decide(book: Book, now: datetime, *, recorded: bool) -> list[Decision]:
+    """Make a pass: ask for what backfills run next, and for the Eager and Lazy targets that are to be run.
+
+    Parameters:
+        recorded: whether all is recorded that counts at this instant; only then what is due now is over (9.6).
+    """
+    made = [*_next_of_backfills(book, now)]
+    until = now if recorded else now - _INSTANT
+    for target in book.targets.take_retries(until):
+        book.agenda.add(target)
+    agenda = book.agenda.take()
+    pulls = _pulls(book, agenda, now, until)
+    judging = Judging(book, pulls, now, recorded=recorded)
+    verdicts = _judge_all(book, judging, _candidates(book, agenda, pulls))
+    for target, verdict in verdicts.items():
+        record = book.targets.find(target)
+        book.targets.save(target, replace(record, verdict="" if verdict is None else verdict.name))
+    for target, verdict in verdicts.items():
+        if verdict is not None and verdict.name == "run":
+            made.append(_ask(book, target, verdict.because, now))
+    return made
+
+
+def judge_states(book: Book, now: datetime) -> None:
+    """Judge the states of the policies that may have changed, by asset: the last part of an instant (8.13)."""
+    data_times = DataTimes(book)
+    for uri in sorted(book.policies.take(now)):
+        record = book.policies.find(uri)
+        if record is None:
+            continue
+        data_time = data_times.of_asset(uri, policy_inputs(book, record))
+        book.policies.tell(uri, record.policy.judge(data_time, record.since, now), now, data_time)
+        following = record.policy.next_change(data_time, record.since, now)
+        told = book.policies.find(uri)
+        assert told is not None
+        book.policies.save(uri, replace(told, next_change=following))
+
+
+def next_look(book: Book) -> datetime | None:
+    """Return the next instant at which something falls due: a retry, a demand, a state."""
+    found = [book.targets.next_retry(), book.policies.next_look()]
+    return min((moment for moment in found if moment is not None), default=None)
+
+
+def plan(book: Book, now: datetime) -> list[Verdict]:
+    """Return what would be done now with every Eager and Lazy target, and what holds it back; start nothing."""
+    demands = Demands(book, DataTimes(book), now)
+    found = [demand for uri in book.policies.all() if (demand := demands.demand(uri)) is not None]
+    judging = Judging(book, demands.pulls(each for each in found if each.due <= now), now, recorded=True)
+    keepers = [node for node in book.graph.all() if node.keeping is not None]
+    targets = {Target(node.id, key): None for node in keepers for key in all_keys(book, node)}
+    judged = _judge_all(book, judging, targets)
+    runs = (run for node in book.graph.all() for run in book.runs.of(node.id))
+    going_on = {run.target: Verdict(run.target, "in_progress") for run in runs}
+    return [verdict for verdict in {**judged, **going_on}.values() if verdict is not None]
+
+
+def _next_of_backfills(book: Book, now: datetime) -> Iterator[Decision]:
+    for backfill in book.backfills.open():
+        targets = ready(book, backfill)
+        if targets:
+            book.backfills.save(backfill.with_states(dict.fromkeys(targets, "asked")))
+        for target in targets:
+            node = book.graph.find(target.consumer)
+            assert node is not None, "a target of a removed flow is taken off its backfills"
+            number = run_id(backfill, node.consumer.deployment_id, target.key)
+            yield _begin(book, node, target, number, "backfill", (Cause("backfill"),), now)
+
+
+def _pulls(book: Book, agenda: Agenda, now: datetime, until: datetime) -> Mapping[int, Pull]:
+    """Return the consumers that policies pull, as far as something happened to what the policies depend on."""
+    uris = dict.fromkeys([*_policies_below(book, agenda), *book.policies.take_due(until)])
+    if not uris:
+        return {}
+    demands = Demands(book, DataTimes(book), now)
+    due: list[Demand] = []
+    for uri in uris:
+        record, demand = book.policies.find(uri), demands.demand(uri)
+        if record is None:
+            continue
+        is_due = demand is not None and (demand.at_once or demand.due <= until)
+        book.policies.save(uri, replace(record, due=None if demand is None or is_due else demand.due))
+        book.policies.touch(uri)
+        if demand is not None and is_due:
+            due.append(demand)
+    return demands.pulls(due)
+
+
+def _policies_below(book: Book, agenda: Agenda) -> Iterator[str]:
+    if not book.policies.all():
+        return
+    yield from (uri for uri in agenda.assets if book.policies.find(uri) is not None)
+    readers = (node.id for uri in agenda.assets for node in book.graph.readers(uri))
+    for number in book.graph.below([*agenda.flows, *readers]):
+        node = book.graph.find(number)
+        if node is not None:
+            yield from (uri for uri in node.outputs if book.policies.find(uri) is not None)
+
+
+def _candidates(book: Book, agenda: Agenda, pulls: Mapping[int, Pull]) -> dict[Target, None]:
+    """Return the targets to judge."""
+    found = dict(agenda.targets)
+    waiting = book.targets.consumers_with("waits")
+    if waiting:
+        below = book.graph.below(agenda.flows)
+        for number in waiting:
+            if number in below:
+                found |= dict.fromkeys(book.targets.with_verdict("waits", number))
+    for number in pulls:
+        node = book.graph.find(number)
+        if node is not None and node.is_lazy:
+            found[Target(number)] = None
+    return found
+
+
+def _judge_all(book: Book, judging: Judging, targets: Iterable[Target]) -> dict[Target, Verdict | None]:
+    by_consumer: dict[int, list[str | None]] = {}
+    for target in targets:
+        by_consumer.setdefault(target.consumer, []).append(target.key)
+    found: dict[Target, Verdict | None] = {}
+    for node in book.graph.parents_first(by_consumer):
+        if node.keeping is not None:
+            for key in sorted(by_consumer[node.id], key=lambda key: key or ""):
+                if (key is not None) == node.is_partitioned:
+                    found[Target(node.id, key)] = judging.judge(node, key)
+    return found
+
+
+def _ask(book: Book, target: Target, because: tuple[Cause, ...], now: datetime) -> Decision:
+    node = book.graph.find(target.consumer)
+    assert node is not None
+    assert node.keeping is not None
+    record = book.targets.find(target)
+    parts = [str(node.consumer.deployment_id), target.key or "", str(record.decision), str(book.place())]
+    number = uuid5(_NAMESPACE, "|".join(parts))
+    book.targets.save(target, replace(record, decision=number, verdict="in_progress"))
+    return _begin(book, node, target, number, node.keeping.kind, because, now)
+
+
+def _begin(
+    book: Book,
+    node: FlowNode,
+    target: Target,
+    number: UUID,
+    kind: DecisionKind,
+    because: tuple[Cause, ...],
+    now: datetime,
+) -> Decision:
+    begin_run(book, node, target.key, number, kind, now)
+    return Decision(number, node.id, node.consumer.deployment_id, target.key, (), now, kind, because=because)

@@ -1,0 +1,166 @@
+"""What freshness policies demand: when they are due, whom they pull, and whether they can be held (8.14, 8.15)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from assetflow.core.freshness.data_time import DataTimes
+from assetflow.core.freshness.graph import FlowNode
+from assetflow.core.freshness.inputs import is_same
+from assetflow.core.freshness.moments import DataTime, is_before
+from assetflow.core.freshness.records import Target
+from assetflow.core.freshness.state.book import Book
+from assetflow.core.freshness.state.policies import PolicyRecord
+
+_SHORTEST_PERIOD = timedelta(seconds=60)
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What a policy demands of the maker of its asset.
+
+    Attributes:
+        due: when the maker has to start.
+        need: the data time that its inputs must have.
+        at_once: it is due from its policy's beginning on, because the asset was never made.
+    """
+
+    uri: str
+    maker: FlowNode
+    due: datetime
+    need: datetime
+    at_once: bool = False
+
+
+@dataclass
+class Pull:
+    """The policies that pull a consumer, and since when the first of them has been due."""
+
+    due: datetime
+    uris: dict[str, None]
+
+
+class Demands:
+    """What the policies demand at one moment."""
+
+    def __init__(self, book: Book, data_times: DataTimes, now: datetime) -> None:
+        self._book = book
+        self._data_times = data_times
+        self._now = now
+        self._chains: dict[int, timedelta] = {}
+
+    def demand(self, uri: str) -> Demand | None:
+        """Return what the policy of an asset demands, now or next; None if nothing is due without other news."""
+        record, maker = self._book.policies.find(uri), self._book.graph.maker(uri)
+        if record is None or maker is None or maker.keeping is None or maker.is_partitioned:
+            return None
+        data_time = self._served(uri, maker, record)
+        lag = record.policy.maximum_lag
+        lead = min(self.chain(maker) + lag / 10, lag)
+        if record.policy.deadline is not None:
+            return self._at_deadline(uri, maker, record, data_time, lead)
+        period = max(lag - lead, _SHORTEST_PERIOD)
+        if data_time is None:
+            return Demand(uri, maker, record.since, record.since - period / 2, at_once=True)
+        if not isinstance(data_time, datetime):
+            return None
+        return Demand(uri, maker, data_time + period, data_time + period / 2)
+
+    def pulls(self, demands: Iterable[Demand]) -> Mapping[int, Pull]:
+        """Return the consumers that the demands pull, the makers and what is above them."""
+        found: dict[int, Pull] = {}
+        for demand in demands:
+            for number in self._pulled(demand):
+                pull = found.setdefault(number, Pull(demand.due, {}))
+                pull.due = min(pull.due, demand.due)
+                pull.uris[demand.uri] = None
+        return found
+
+    def chain(self, node: FlowNode) -> timedelta:
+        """Return how long a consumer and what has to run before it take (8.15)."""
+        graph = self._book.graph
+        if node.id not in self._chains:
+            for each in graph.parents_first(graph.above(node.id)):
+                makers = (maker for uri in each.inputs for maker in graph.keepers(uri))
+                longest = max((self._chains.get(maker.id, timedelta()) for maker in makers), default=timedelta())
+                self._chains[each.id] = self.expected(each) + longest
+        return self._chains[node.id]
+
+    def expected(self, node: FlowNode) -> timedelta:
+        """Return how long a run of a consumer is expected to take (8.15)."""
+        durations = sorted(self._book.runs.durations(node.id))
+        if durations:
+            return durations[-(-len(durations) * 9 // 10) - 1]
+        given = node.keeping.expected_duration if node.keeping is not None else None
+        return given or timedelta()
+
+    def can_be_held(self, uri: str) -> bool:
+        """Return True if the chain of a policy's maker is short enough to hold it (8.15)."""
+        record, maker = self._book.policies.find(uri), self._book.graph.maker(uri)
+        if record is None or maker is None:
+            return True
+        lag = record.policy.maximum_lag
+        return self.chain(maker) <= (lag / 2 if record.policy.deadline is None else lag * 0.9)
+
+    def _at_deadline(
+        self, uri: str, maker: FlowNode, record: PolicyRecord, data_time: DataTime | None, lead: timedelta
+    ) -> Demand | None:
+        policy, lag = record.policy, record.policy.maximum_lag
+        missed = policy.last_deadline(record.since, self._now)
+        if missed is not None and (data_time is None or is_before(data_time, missed - lag)):
+            return Demand(uri, maker, missed, missed - lag)
+        if data_time is not None and not isinstance(data_time, datetime):
+            return None
+        after = self._now if data_time is None else max(self._now, data_time + lag)
+        deadline = policy.next_deadline(after)
+        return None if deadline is None else Demand(uri, maker, max(deadline - lead, deadline - lag), deadline - lag)
+
+    def _served(self, uri: str, maker: FlowNode, record: PolicyRecord) -> DataTime | None:
+        """Return the data time of an asset, where a run that failed for good counts as if its start were that."""
+        data_time = self._data_times.of_asset(uri, policy_inputs(self._book, record))
+        failed = [
+            flow.failed
+            for number in self._book.graph.above(maker.id)
+            if (flow := self._book.flow_record(number)) is not None and flow.failed is not None
+        ]
+        if not failed or (data_time is not None and not isinstance(data_time, datetime)):
+            return data_time
+        return max(failed) if data_time is None else max(data_time, *failed)
+
+    def _pulled(self, demand: Demand) -> Iterable[int]:
+        book = self._book
+        record = book.policies.find(demand.uri)
+        only = None if record is None else policy_inputs(book, record)
+        found = {demand.maker.id: None}
+        waiting = [demand.maker]
+        while waiting:
+            node = waiting.pop()
+            if book.runs.of(node.id):
+                continue
+            pulls_all = self._has_failed_for_good(node)
+            for uri in node.inputs:
+                if node.id == demand.maker.id and only is not None and uri not in only:
+                    continue
+                makers = [maker for maker in book.graph.keepers(uri) if maker.id not in found]
+                if makers and (pulls_all or self._is_older(uri, demand.need)):
+                    found |= dict.fromkeys(maker.id for maker in makers)
+                    waiting += makers
+        return found
+
+    def _is_older(self, uri: str, need: datetime) -> bool:
+        data_time = self._data_times.of_asset(uri)
+        return data_time is None or is_before(data_time, need)
+
+    def _has_failed_for_good(self, node: FlowNode) -> bool:
+        record = self._book.targets.find(Target(node.id))
+        retries = 0 if node.keeping is None else node.keeping.retries
+        failed = record.tried is not None and record.failures > retries
+        return failed and record.tried is not None and is_same(self._book, node, None, record.tried)
+
+
+def policy_inputs(book: Book, record: PolicyRecord) -> frozenset[str] | None:
+    """Return the inputs whose data a policy counts; None for all."""
+    given = record.policy.inputs
+    return None if given is None else frozenset(uri for each in given if (uri := book.resolve(each.token)) is not None)

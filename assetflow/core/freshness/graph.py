@@ -1,0 +1,310 @@
+"""The data graph: who reads what whom makes, over all deployed flows (contract chapter 8, Words)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from uuid import UUID
+
+from assetflow.core.assets import Asset, AssetRef
+from assetflow.core.conditions import Token
+from assetflow.core.consumers import Consumer
+from assetflow.core.freshness.keeping import Keeping
+from assetflow.core.freshness.policy import FreshnessPolicy
+from assetflow.core.partitions import EveryTargetMapper, PartitionMapper, TimeWindowMapper
+from assetflow.core.schedules import Partitioning, Schedule
+from assetflow.core.time.timetables import CronPartitionTimetable, PartitionedAtRuntime
+
+Resolve = Callable[[Token], str | None]
+TokensOf = Callable[[str], frozenset[Token]]
+
+_BY_KEY = Partitioning()
+
+# A flow, and whether there is an Eager or Lazy one on the way to it.
+_Step = tuple[int, bool]
+
+
+@dataclass(frozen=True, eq=False)
+class FlowNode:
+    """A deployed flow in the data graph, with its references resolved.
+
+    Attributes:
+        inputs: what it reads, sorted.
+        outputs: what it makes, each with what it depends on.
+        code_versions: each output with its code version.
+        starts: the inputs whose changes may start it (8.4).
+        mappers: each input with its mapper; inputs that are read whole have none.
+        policies: the freshness policies that it declares.
+    """
+
+    consumer: Consumer
+    inputs: tuple[str, ...]
+    outputs: Mapping[str, frozenset[str]]
+    code_versions: Mapping[str, str | None]
+    starts: frozenset[str]
+    mappers: Mapping[str, PartitionMapper]
+    policies: Mapping[str, FreshnessPolicy]
+
+    @property
+    def id(self) -> int:
+        return self.consumer.id
+
+    @property
+    def keeping(self) -> Keeping | None:
+        return self.consumer.schedule.keeping
+
+    @property
+    def is_eager(self) -> bool:
+        return self.keeping is not None and self.keeping.is_eager
+
+    @property
+    def is_lazy(self) -> bool:
+        return self.keeping is not None and not self.keeping.is_eager
+
+    @cached_property
+    def is_partitioned(self) -> bool:
+        return is_partitioned(self.consumer.schedule)
+
+    @property
+    def rests(self) -> bool:
+        """Whether it is paused, or held back by the deployment's own pause (3.4)."""
+        return self.consumer.paused or self.consumer.held
+
+    def is_read_by_key(self, uri: str) -> bool:
+        """Return True if the items of an input belong to single targets, so that they can start runs (8.4)."""
+        return self.is_partitioned and not isinstance(self.mappers.get(uri), EveryTargetMapper)
+
+
+class DataGraph:
+    """The flows that read or make assets, by input and by output."""
+
+    def __init__(self, flows: Iterable[Consumer], resolve: Resolve, tokens_of: TokensOf) -> None:
+        self._resolve = resolve
+        self._tokens_of = tokens_of
+        self._nodes: dict[int, FlowNode] = {}
+        self._makers: dict[str, dict[int, None]] = {}
+        self._readers: dict[str, dict[int, None]] = {}
+        self._deployments: dict[UUID, int] = {}
+        self._policies: dict[str, dict[int, None]] = {}
+        self._by_name: dict[str, dict[int, None]] = {}
+        self._order: dict[int, int] | None = None
+        for consumer in flows:
+            self.put(consumer)
+
+    def put(self, consumer: Consumer) -> FlowNode | None:
+        """Add a flow, or replace it; one that neither reads nor makes anything leaves the graph."""
+        self.remove(consumer.id)
+        node = self.node_of(consumer)
+        if not (node.inputs or node.outputs or consumer.schedule.keeping):
+            return None
+        self._nodes[consumer.id] = node
+        self._deployments[consumer.deployment_id] = consumer.id
+        for index, values in self._indexes(node):
+            for value in values:
+                index.setdefault(value, {})[node.id] = None
+        return node
+
+    def remove(self, number: int) -> None:
+        """Take a flow out of the graph."""
+        self._order = None
+        node = self._nodes.pop(number, None)
+        if node is not None:
+            self._deployments.pop(node.consumer.deployment_id, None)
+            for index, values in self._indexes(node):
+                for value in values:
+                    index[value].pop(number, None)
+
+    def _indexes(self, node: FlowNode) -> Iterator[tuple[dict[str, dict[int, None]], Iterable[str]]]:
+        """Yield the indexes, each with the values under which a flow is found."""
+        yield self._makers, node.outputs
+        yield self._readers, node.inputs
+        yield self._policies, node.policies
+        yield self._by_name, {token.value for token in node.consumer.data_tokens if token.kind == "name"}
+
+    def renamed(self, name: str) -> None:
+        """Resolve references to a name anew, because it became known."""
+        for number in list(self._by_name.get(name, ())):
+            self.put(self._nodes[number].consumer)
+
+    def find(self, number: int) -> FlowNode | None:
+        """Return a flow; None if it neither reads nor makes anything."""
+        return self._nodes.get(number)
+
+    def of_deployment(self, deployment_id: UUID) -> FlowNode | None:
+        """Return the flow of a deployment."""
+        number = self._deployments.get(deployment_id)
+        return None if number is None else self._nodes.get(number)
+
+    def all(self) -> Collection[FlowNode]:
+        """Return all flows."""
+        return self._nodes.values()
+
+    def policy(self, uri: str) -> FreshnessPolicy | None:
+        """Return the policy of an asset: the maker's declaration, or else that of the newest deployed reader (8.11)."""
+        declared = self._policies.get(uri)
+        if not declared:
+            return None
+        maker = self.maker(uri)
+        makers = [*([] if maker is None else [maker]), *self.makers(uri)]
+        declaring = [node.id for node in makers if node.id in declared] or [*reversed(declared)]
+        return self._nodes[declaring[0]].policies[uri]
+
+    def makers(self, uri: str) -> list[FlowNode]:
+        """Return the makers of an asset, by name; none for a source."""
+        found = [self._nodes[number] for number in self._makers.get(uri, ())]
+        return found if len(found) < 2 else sorted(found, key=_name)
+
+    def maker(self, uri: str) -> FlowNode | None:
+        """Return the maker whose declaration counts: an Eager or Lazy one, or else the first by name."""
+        makers = self.makers(uri)
+        return next((node for node in makers if node.keeping is not None), makers[0] if makers else None)
+
+    def keepers(self, uri: str) -> list[FlowNode]:
+        """Return the Eager and Lazy makers of an asset."""
+        return [node for node in self.makers(uri) if node.keeping is not None]
+
+    def readers(self, uri: str) -> list[FlowNode]:
+        """Return the flows that read an asset."""
+        return [self._nodes[number] for number in self._readers.get(uri, ())]
+
+    def below(self, numbers: Iterable[int]) -> Collection[int]:
+        """Return flows, and all that read what they make, directly or through others."""
+        found = dict.fromkeys(numbers)
+        waiting = list(found)
+        while waiting:
+            node = self._nodes.get(waiting.pop())
+            for uri in node.outputs if node is not None else ():
+                new = [number for number in self._readers.get(uri, ()) if number not in found]
+                found |= dict.fromkeys(new)
+                waiting += new
+        return found
+
+    def above(self, number: int) -> Collection[int]:
+        """Return a flow, and the Eager and Lazy makers of what it reads, directly or through others."""
+        found = {number: None}
+        waiting = [number]
+        while waiting:
+            node = self._nodes.get(waiting.pop())
+            for uri in node.inputs if node is not None else ():
+                new = [maker.id for maker in self.keepers(uri) if maker.id not in found]
+                found |= dict.fromkeys(new)
+                waiting += new
+        return found
+
+    def parents_first(self, numbers: Iterable[int]) -> list[FlowNode]:
+        """Return flows in the order in which a pass looks at them: by name, each after the makers of its inputs."""
+        if self._order is None:
+            self._order = {number: place for place, number in enumerate(self._all_in_order())}
+        order = self._order
+        return [self._nodes[number] for number in sorted((n for n in numbers if n in order), key=order.__getitem__)]
+
+    def way_back(self, node: FlowNode) -> list[FlowNode] | None:
+        """Return a way from a flow through what it makes back to itself, on which there is an Eager or Lazy flow.
+
+        The flow counts as it is given, whether it is in the graph already or not. Contract 8.10.
+        """
+        start: _Step = (node.id, node.keeping is not None)
+        came_from: dict[_Step, _Step] = {}
+        nodes, waiting = {node.id: node}, deque([start])
+        while waiting:
+            step = waiting.popleft()
+            for reader in self._readers_of(nodes[step[0]], node):
+                following = (reader.id, step[1] or reader.keeping is not None)
+                if reader.id == node.id:
+                    if following[1] and not (step[0] == node.id and _reads_earlier_periods(node)):
+                        return [*(nodes[number] for number, _ in _way(step, start, came_from)), node]
+                elif following not in came_from:
+                    nodes[reader.id] = reader
+                    came_from[following] = step
+                    waiting.append(following)
+        return None
+
+    def _readers_of(self, current: FlowNode, start: FlowNode) -> Iterator[FlowNode]:
+        for uri in current.outputs:
+            if uri in start.inputs:
+                yield start
+            yield from (reader for reader in self.readers(uri) if reader.id != start.id)
+
+    def node_of(self, consumer: Consumer) -> FlowNode:
+        """Return a flow with its references resolved."""
+        schedule, data = consumer.schedule, consumer.options.data
+        outputs = {uri: output for output in data.outputs if (uri := self._resolve(output.asset)) is not None}
+        named = self._resolved(_named_tokens(schedule))
+        starts = self._resolved(schedule.keeping.start_tokens if schedule.keeping is not None else ())
+        inlets = self._resolved([*data.inlets, *(token for output in data.outputs for token in output.inlets)])
+        inputs = frozenset(uri for uri in inlets | named if uri not in outputs or uri in named)
+        depends = {
+            uri: (self._resolved(output.inlets) | starts) & inputs if output.inlets else inputs
+            for uri, output in outputs.items()
+        }
+        return FlowNode(
+            consumer,
+            tuple(sorted(inputs)),
+            depends,
+            {uri: output.code_version for uri, output in outputs.items()},
+            starts or inputs,
+            self._mappers(schedule, inputs),
+            {uri: policy for token, policy in data.policies.items() if (uri := self._resolve(token)) is not None},
+        )
+
+    def _mappers(self, schedule: Schedule, inputs: Iterable[str]) -> dict[str, PartitionMapper]:
+        if is_partitioned(schedule):
+            parts = schedule.partitioning or _BY_KEY
+            return {uri: parts.mapper_for(self._tokens_of(uri) | {Token("uri", uri)}) for uri in inputs}
+        pairs = schedule.keeping.mappers if schedule.keeping is not None else ()
+        found = {self._resolve(target.token): mapper for target, mapper in reversed(pairs)}
+        return {uri: found[uri] for uri in inputs if uri in found}
+
+    def _resolved(self, tokens: Iterable[Token]) -> frozenset[str]:
+        found = (self._resolve(token) for token in tokens)
+        return frozenset(uri for uri in found if uri is not None)
+
+    def _all_in_order(self) -> Sequence[int]:
+        """Return all flows, each after the makers of its inputs, with a stack of its own: graphs may be deep."""
+        placed: dict[int, None] = {}
+        entered: set[int] = set()
+        for first in sorted(self._nodes.values(), key=_name):
+            waiting = [first]
+            while waiting:
+                node = waiting[-1]
+                if node.id in entered:
+                    waiting.pop()
+                    placed.setdefault(node.id)
+                    continue
+                entered.add(node.id)
+                makers = [maker for uri in node.inputs for maker in self.makers(uri)]
+                waiting += [maker for maker in reversed(makers) if maker.id not in entered]
+        return list(placed)
+
+
+def is_partitioned(schedule: Schedule) -> bool:
+    """Return True if the runs of a flow have keys."""
+    return schedule.is_partitioned or isinstance(schedule.timetable, PartitionedAtRuntime | CronPartitionTimetable)
+
+
+def _named_tokens(schedule: Schedule) -> Iterator[Token]:
+    leaves = () if schedule.condition is None else schedule.condition.leaves
+    yield from (leaf.token for leaf in leaves if isinstance(leaf, Asset | AssetRef))
+    if schedule.keeping is not None:
+        yield from schedule.keeping.start_tokens
+
+
+def _name(node: FlowNode) -> str:
+    return node.consumer.name
+
+
+def _reads_earlier_periods(node: FlowNode) -> bool:
+    own = [uri for uri in node.inputs if uri in node.outputs]
+    mappers = [node.mappers.get(uri) for uri in own]
+    return node.is_partitioned and all(
+        isinstance(mapper, TimeWindowMapper) and mapper.ends_before_target for mapper in mappers
+    )
+
+
+def _way(last: _Step, start: _Step, came_from: Mapping[_Step, _Step]) -> list[_Step]:
+    way = [last]
+    while way[-1] != start:
+        way.append(came_from[way[-1]])
+    return way[::-1]

@@ -1,0 +1,57 @@
+"""Which inputs a run tries, and whether they are the same as before (contract 8.4, 8.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from assetflow.core.freshness.graph import FlowNode
+from assetflow.core.freshness.reads import items_changed
+from assetflow.core.freshness.records import Inputs, Item
+from assetflow.core.freshness.state.book import Book
+
+
+def inputs_now(book: Book, node: FlowNode) -> Inputs:
+    """Return the inputs that a run tries which begins now."""
+    return Inputs(book.place(), node.code_versions, frozenset(node.inputs))
+
+
+def is_same(book: Book, node: FlowNode, key: str | None, tried: Inputs) -> bool:
+    """Return True if a target would try the same inputs again now.
+
+    Parameters:
+        key: the target key.
+    """
+    return _is_same_flow(node, tried) and next(_changed(book, node, key, tried.sequence, None), None) is None
+
+
+def are_same(book: Book, node: FlowNode, key: str | None, before: Inputs, after: Inputs) -> bool:
+    """Return True if two runs of a target tried the same inputs."""
+    if (before.code_versions, before.reads) != (after.code_versions, after.reads):
+        return False
+    return next(_changed(book, node, key, before.sequence, after.sequence), None) is None
+
+
+def starts_runs(node: FlowNode, item: Item) -> bool:
+    """Return True if a new version of an item of an input may start a run (8.4)."""
+    if item.uri not in node.starts:
+        return False
+    return not node.is_partitioned or (item.key is not None and node.is_read_by_key(item.uri))
+
+
+def _is_same_flow(node: FlowNode, tried: Inputs) -> bool:
+    return tried.code_versions == node.code_versions and tried.reads == frozenset(node.inputs)
+
+
+def _changed(book: Book, node: FlowNode, key: str | None, after: int, until: int | None) -> Iterator[Item]:
+    """Yield the items that start runs and have another version than at an earlier place in the ledger.
+
+    Parameters:
+        until: the later place; None for now.
+    """
+    for uri in sorted(node.starts):
+        for item in items_changed(book, node, key, uri, after):
+            if starts_runs(node, item):
+                before = book.updates.as_of(item, after)
+                now = book.updates.newest(item) if until is None else book.updates.as_of(item, until)
+                if (before and before.data_version) != (now and now.data_version):
+                    yield item

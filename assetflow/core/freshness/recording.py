@@ -1,0 +1,127 @@
+"""Record versions: the data version of an update, confirmations, observations (contract 8.2)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from assetflow.core.events import AssetEvent
+from assetflow.core.freshness.data_flow import check_version
+from assetflow.core.freshness.graph import FlowNode
+from assetflow.core.freshness.reads import items_read
+from assetflow.core.freshness.records import Item, Update
+from assetflow.core.freshness.state.book import Book
+from assetflow.core.freshness.touching import touch_item
+
+
+@dataclass(frozen=True)
+class Made:
+    """How an update was made, as its flow run tells.
+
+    Attributes:
+        consumer: the flow that made it.
+        pins: each input with the place in the ledger up to which it was read.
+        started: when the run began, UTC.
+    """
+
+    consumer: int
+    pins: Mapping[str, int]
+    code_version: str | None
+    started: datetime
+
+
+def made_of(book: Book, event: AssetEvent) -> Made | None:
+    """Return how an event was made; None for an update from outside."""
+    run = event.origin.flow_run
+    node = None if run is None or run.deployment_id is None else book.graph.of_deployment(run.deployment_id)
+    if node is None:
+        return None
+    return Made(node.id, event.inputs, event.code_version, event.started or event.occurred)
+
+
+def with_data_version(book: Book, event: AssetEvent) -> AssetEvent:
+    """Return an event with its data version: the given one, a hash of what it was made from, or a unique one."""
+    if event.data_version is not None:
+        check_version("data version", event.data_version)
+        return event
+    made = made_of(book, event)
+    version = None
+    if made is not None and made.code_version is not None:
+        version = _hash(book, book.graph.find(made.consumer), event, made)
+    return replace(event, data_version=version or str(event.id))
+
+
+def record_update(book: Book, event: AssetEvent) -> None:
+    """Remember an event that was appended to the ledger, and put what it concerns on the agenda."""
+    assert event.sequence is not None
+    assert event.recorded is not None
+    made = made_of(book, event)
+    item = Item(event.uri, event.partition_key)
+    update = Update(item, event.sequence, event.id, event.data_version or str(event.id), event.recorded)
+    if made is not None:
+        update = replace(
+            update, consumer=made.consumer, pins=made.pins, code_version=made.code_version, started=made.started
+        )
+    elif event.inputs:
+        update = replace(update, pins=event.inputs, code_version=event.code_version)
+    touch_item(book, item, is_new=book.updates.add(update))
+
+
+def confirm(book: Book, item: Item, confirmation: UUID, made: Made, now: datetime) -> None:
+    """Confirm that an output is up to date, made from what its task read; what was never made stays missing."""
+    newest = book.updates.newest(item)
+    if newest is not None:
+        book.updates.add(
+            replace(
+                newest,
+                sequence=book.place(),
+                event=confirmation,
+                recorded=now,
+                consumer=made.consumer,
+                pins=made.pins,
+                code_version=made.code_version,
+                started=made.started,
+                confirms=True,
+            )
+        )
+        touch_item(book, item, is_new=False)
+
+
+def is_observed_anew(book: Book, item: Item, version: str, now: datetime) -> bool:
+    """Return True if an observation saw another version than the newest one, so that an event has to be made.
+
+    If it saw the newest one, that is remembered.
+    """
+    newest = book.updates.newest(item)
+    if newest is None or newest.data_version != version:
+        return True
+    book.updates.see(newest, now)
+    book.agenda.assets[item.uri] = None
+    return False
+
+
+def see_newest(book: Book, item: Item, now: datetime) -> None:
+    """Remember that an observation made the newest update of an item."""
+    newest = book.updates.newest(item)
+    assert newest is not None, "it was recorded just now"
+    book.updates.see(newest, now)
+
+
+def _hash(book: Book, node: FlowNode | None, event: AssetEvent, made: Made) -> str | None:
+    """Return a hash of the code version and the versions that were read; None if nothing was."""
+    if node is None:
+        return None
+    key = event.partition_key if node.is_partitioned else None
+    read: list[tuple[str, str, str]] = []
+    for uri, pin in made.pins.items():
+        for item in items_read(book, node, key, uri):
+            update = book.updates.as_of(item, pin)
+            if update is not None:
+                read.append((item.uri, item.key or "", update.data_version))
+    if not read:
+        return None
+    text = "\0".join([made.code_version or "", *(part for row in sorted(read) for part in row)])
+    return hashlib.sha256(text.encode()).hexdigest()

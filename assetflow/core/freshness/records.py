@@ -1,0 +1,158 @@
+"""What is remembered of items, runs and targets (contract chapter 8, Words)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, NamedTuple
+from uuid import UUID
+
+RunKind = Literal["eager", "lazy", "backfill", "asset", "time", "manual"]
+RunState = Literal["completed", "failed", "crashed", "cancelled"]
+
+
+class Item(NamedTuple):
+    """One asset and one partition key, or an asset and no key."""
+
+    uri: str
+    key: str | None = None
+
+
+class Target(NamedTuple):
+    """A target key of a partitioned consumer, or the one target of a plain one."""
+
+    consumer: int
+    key: str | None = None
+
+
+class Moment(NamedTuple):
+    """When something happened, and after which update in the ledger: several things may happen at one instant."""
+
+    at: datetime
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """An update of an item, or the confirmation that it is up to date (8.2).
+
+    Attributes:
+        sequence: the place of the update in the ledger; of a confirmation, that of the newest update before it.
+        event: the id of the event; of a confirmation, an id of its own.
+        recorded: its instant, UTC.
+        consumer: who made it; None for an update from outside.
+        pins: what was read: each input with the sequence of the newest update in the ledger when the attempt started;
+            None if nobody said what was read, as for an update from outside.
+        started: when the run that made it began, UTC.
+        confirms: it is a confirmation.
+    """
+
+    item: Item
+    sequence: int
+    event: UUID
+    data_version: str
+    recorded: datetime
+    consumer: int | None = None
+    pins: Mapping[str, int] | None = None
+    code_version: str | None = None
+    started: datetime | None = None
+    confirms: bool = False
+
+    @property
+    def moment(self) -> Moment:
+        return Moment(self.recorded, self.sequence)
+
+    @property
+    def is_from_outside(self) -> bool:
+        return self.consumer is None and self.pins is None
+
+
+class Row(NamedTuple):
+    """The unbroken row of updates of an item that followed an update with its version.
+
+    Attributes:
+        last: the last update of the row.
+        ended: the first update with another version; None if there was none.
+    """
+
+    last: Update
+    ended: Update | None
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The inputs that a run tried, or that were waived: the versions as of a place in the ledger, and the flow (8.6).
+
+    Attributes:
+        sequence: what was there up to this place was read.
+        code_versions: each output with its code version.
+        reads: the inputs of the flow.
+    """
+
+    sequence: int
+    code_versions: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])
+    reads: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of a flow that reads or makes assets.
+
+    Attributes:
+        id: that of its decision, or its own.
+        asked: when it was asked for, UTC; of a run by hand, when it was created.
+        began: when it began, UTC; when it was asked for, as long as nobody knows better (8.6).
+        tried: the inputs as of its begin.
+        pins: what each output is made from.
+    """
+
+    id: UUID
+    target: Target
+    kind: RunKind
+    asked: datetime
+    began: datetime
+    tried: Inputs
+    pins: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, "Mapping[str, int]"])
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRecord:
+    """What is remembered of a target (8.6 to 8.8).
+
+    Attributes:
+        tried: the inputs of the run that ended last.
+        waived: inputs that are not owed.
+        failures: how often the inputs of `tried` have failed, one after the other.
+        failed: when the last run began, if it failed; None after a good one.
+        ended: when a run ended last.
+        decision: the id of the last decision.
+        verdict: what was said of it last; "" if nothing is to be done.
+        retry_at: when a failed run is repeated, UTC.
+    """
+
+    tried: Inputs | None = None
+    waived: Inputs | None = None
+    failures: int = 0
+    failed: datetime | None = None
+    ended: Moment | None = None
+    decision: UUID | None = None
+    verdict: str = ""
+    retry_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FlowRecord:
+    """Since when a flow is as it is, for what waits for its makers (8.6).
+
+    Attributes:
+        outputs: each output with the deploy that brought it.
+        code: the deploy that brought the code versions.
+        reads: the deploy that brought the inputs.
+        failed: when the last run began that failed for good; None after a good one (8.14).
+    """
+
+    outputs: Mapping[str, Moment]
+    code: Moment
+    reads: Moment
+    failed: datetime | None = None

@@ -1,0 +1,72 @@
+"""Runs begin and end: what they read, what they tried, and when they are tried again (contract 8.2, 8.6, 8.7)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from uuid import UUID
+
+from assetflow.core.freshness.backfilling import note_end
+from assetflow.core.freshness.graph import FlowNode
+from assetflow.core.freshness.inputs import are_same, inputs_now
+from assetflow.core.freshness.records import Run, RunKind, RunState, Target, TargetRecord
+from assetflow.core.freshness.state.book import Book
+from assetflow.core.freshness.touching import all_keys
+
+
+def begin_run(book: Book, node: FlowNode, key: str | None, run_id: UUID, kind: RunKind, now: datetime) -> Run:
+    """Remember a run that was asked for, or was started by hand, and that reads what is there now."""
+    tried = inputs_now(book, node)
+    pins = {output: dict.fromkeys(depends, tried.sequence) for output, depends in node.outputs.items()}
+    run = Run(run_id, Target(node.id, key), kind, now, now, tried, pins)
+    book.runs.begin(run)
+    book.agenda.add(run.target)
+    return run
+
+
+def end_run(book: Book, run: Run, state: RunState, now: datetime) -> None:
+    """Remember that a run ended: what it tried, and when that is repeated if it failed."""
+    book.runs.end(run, state, now)
+    note_end(book, run, state)
+    node = book.graph.find(run.target.consumer)
+    if node is None:
+        return
+    record = book.targets.find(run.target)
+    if state == "completed":
+        after = replace(record, failures=0, failed=None, retry_at=None)
+        _set_failed(book, node, None)
+    else:
+        after = _after_failure(book, node, run, record, now)
+    book.targets.save(run.target, replace(after, tried=run.tried, waived=None, ended=book.moment(now)))
+    book.agenda.add(run.target)
+
+
+def retry(book: Book, node: FlowNode, key: str | None) -> None:
+    """Forget what was tried and waived, of one target or of all (8.7)."""
+    for each in all_keys(book, node) if key is None else [key]:
+        target = Target(node.id, each)
+        record = book.targets.find(target)
+        book.targets.save(target, replace(record, tried=None, waived=None, failures=0, retry_at=None))
+        book.agenda.add(target)
+
+
+def _after_failure(book: Book, node: FlowNode, run: Run, record: TargetRecord, now: datetime) -> TargetRecord:
+    before = record.tried
+    repeats = before is not None and record.failures > 0 and are_same(book, node, run.target.key, before, run.tried)
+    failures = record.failures + 1 if repeats else 1
+    keeping = node.keeping
+    again = keeping is not None and failures <= keeping.retries
+    if not again and keeping is not None:
+        _set_failed(book, node, run.began)
+    return replace(
+        record,
+        failures=failures,
+        failed=run.began,
+        retry_at=now + keeping.retry_delay if again and keeping is not None else None,
+    )
+
+
+def _set_failed(book: Book, node: FlowNode, began: datetime | None) -> None:
+    flow = book.flow_record(node.id)
+    if flow is not None and flow.failed != began:
+        book.save_flow(node.id, replace(flow, failed=began))

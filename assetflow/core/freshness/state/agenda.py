@@ -1,0 +1,33 @@
+"""The agenda: what the next pass has to look at, because something happened to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from assetflow.core.freshness.records import Target
+
+
+@dataclass
+class Agenda:
+    """What has happened since the last pass.
+
+    Attributes:
+        targets: the targets to judge.
+        flows: the flows whose runs, updates or declarations changed: what is below them may not have to wait any more.
+        assets: the assets that were updated or observed.
+    """
+
+    targets: dict[Target, None] = field(default_factory=dict[Target, None])
+    flows: dict[int, None] = field(default_factory=dict[int, None])
+    assets: dict[str, None] = field(default_factory=dict[str, None])
+
+    def add(self, target: Target) -> None:
+        """Add a target."""
+        self.targets[target] = None
+        self.flows[target.consumer] = None
+
+    def take(self) -> Agenda:
+        """Return what is on the agenda, and clear it."""
+        taken = Agenda(self.targets, self.flows, self.assets)
+        self.targets, self.flows, self.assets = {}, {}, {}
+        return taken

@@ -1,0 +1,46 @@
+"""The changes of a unit of work, which a ledger writes when the unit ends."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from assetflow.core.freshness.records import FlowRecord, Run, RunState, Target, TargetRecord, Update
+
+if TYPE_CHECKING:
+    from assetflow.core.freshness.state.backfills import Backfill
+    from assetflow.core.freshness.state.policies import PolicyChange, PolicyRecord
+
+
+class FreshnessChanges:
+    """The changes since a unit of work began.
+
+    Attributes:
+        updates: the new updates and confirmations, in order.
+        seen: the updates that observations saw, each with the last observation.
+        readings: new pairs of a target and a key of an input that it reads.
+        flows: since when flows are as they are; None for one that was removed.
+        targets: what is remembered of targets from now on.
+        begun: the runs that began, or began later than was known.
+        ended: the runs that ended, with their state and the instant.
+        policies: what is remembered of policies; None for one that is gone.
+        told: the changes of state of policies, in order: the outbox of the events in Prefect.
+        backfills: the backfills that were made or went on.
+    """
+
+    def __init__(self) -> None:
+        self.updates: list[Update] = []
+        self.seen: dict[UUID, datetime] = {}
+        self.readings: list[tuple[Target, str, str]] = []
+        self.flows: dict[int, FlowRecord | None] = {}
+        self.targets: dict[Target, TargetRecord] = {}
+        self.begun: dict[UUID, Run] = {}
+        self.ended: dict[UUID, tuple[Run, RunState, datetime]] = {}
+        self.policies: dict[str, PolicyRecord | None] = {}
+        self.told: list[PolicyChange] = []
+        self.backfills: dict[int, Backfill] = {}
+
+    def begin(self) -> None:
+        """Begin the next unit of work and clear the changes of the one before."""
+        self.__init__()

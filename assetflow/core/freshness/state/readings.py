@@ -1,0 +1,65 @@
+"""Which items belong to which target of a partitioned consumer: the index in both directions (contract 8.3)."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Collection, Iterable, Sequence
+
+from assetflow.core.freshness.records import Target
+from assetflow.core.freshness.state.changes import FreshnessChanges
+from assetflow.core.freshness.state.source import FreshnessSource
+
+
+class Readings:
+    """The target keys of partitioned consumers, and the keys of their inputs that map to each."""
+
+    def __init__(self, source: FreshnessSource, changes: FreshnessChanges) -> None:
+        self._source = source
+        self._changes = changes
+        self._keys: dict[tuple[Target, str], dict[str, None]] = {}
+        self._targets: dict[int, dict[str, None]] = {}
+        self._sorted: dict[int, list[str]] = {}
+
+    def add(self, consumer: int, uri: str, key: str, targets: Iterable[str], *, makes_targets: bool = True) -> None:
+        """Remember to which targets a new key of an input maps.
+
+        Parameters:
+            makes_targets: the keys of own outputs that are read do not make targets; but their own keys do.
+        """
+        for target_key in targets:
+            target = Target(consumer, target_key)
+            self._keys.setdefault((target, uri), {})[key] = None
+            self._changes.readings.append((target, uri, key))
+            if makes_targets:
+                self.add_target(target)
+
+    def add_target(self, target: Target) -> None:
+        """Remember that there is a target."""
+        known = self._targets.setdefault(target.consumer, {})
+        if target.key is not None and target.key not in known:
+            known[target.key] = None
+            insort(self._sorted.setdefault(target.consumer, []), target.key)
+
+    def keys(self, target: Target, uri: str) -> Collection[str]:
+        """Return the keys of an input that map to a target."""
+        stored = self._source.readings(target, uri)
+        own = self._keys.get((target, uri), {})
+        return {**dict.fromkeys(stored), **own} if stored else own
+
+    def targets(self, consumer: int) -> Sequence[str]:
+        """Return all target keys of a consumer, sorted."""
+        stored = self._source.target_keys(consumer)
+        own = self._sorted.get(consumer, [])
+        return sorted({*own, *stored}) if stored else own
+
+    def greatest(self, consumer: int, most: int) -> Sequence[str]:
+        """Return the greatest target keys of a consumer, sorted."""
+        found = {*self._sorted.get(consumer, ())[-most:], *self._source.target_keys(consumer, most)}
+        return sorted(found)[-most:]
+
+    def forget(self, consumer: int) -> None:
+        """Forget the targets of a consumer, because its mappers change or it is gone."""
+        self._targets.pop(consumer, None)
+        self._sorted.pop(consumer, None)
+        for place in [place for place in self._keys if place[0].consumer == consumer]:
+            del self._keys[place]

@@ -1,0 +1,79 @@
+"""The runs that go on, and how long those took that completed."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from assetflow.core.freshness.records import Inputs, Run, RunState, Target
+from assetflow.core.freshness.state.changes import FreshnessChanges
+from assetflow.core.freshness.state.source import FreshnessSource
+
+REMEMBERED = 20
+
+
+class Runs:
+    """The runs that go on, by consumer, in the order in which they began."""
+
+    def __init__(self, source: FreshnessSource, changes: FreshnessChanges) -> None:
+        self._source = source
+        self._changes = changes
+        self._open: dict[int, dict[UUID, Run]] = {}
+        self._busy: Counter[Target] = Counter()
+        self._durations: dict[int, deque[timedelta]] = {}
+
+    def of(self, consumer: int) -> Collection[Run]:
+        """Return the runs of a consumer that go on."""
+        return self._of(consumer).values()
+
+    def of_target(self, target: Target) -> Sequence[Run]:
+        """Return the runs of a target that go on."""
+        return [run for run in self._of(target.consumer).values() if run.target == target]
+
+    def is_busy(self, target: Target) -> bool:
+        """Return True while a run of a target goes on (8.6)."""
+        self._of(target.consumer)
+        return self._busy[target] > 0
+
+    def begin(self, run: Run) -> None:
+        """Remember a run that was asked for or started by hand."""
+        known = self._of(run.target.consumer)
+        if run.id not in known:
+            self._busy[run.target] += 1
+        known[run.id] = self._changes.begun[run.id] = run
+
+    def began(self, run: Run, at: datetime, tried: Inputs) -> Run:
+        """Remember that a run began later than it was asked for, and read what is there then."""
+        pins = {output: dict.fromkeys(reads, tried.sequence) for output, reads in run.pins.items()}
+        begun = replace(run, began=at, tried=tried, pins=pins)
+        self.begin(begun)
+        return begun
+
+    def end(self, run: Run, state: RunState, at: datetime) -> None:
+        """Remember that a run ended, and how long it took if it completed."""
+        if self._of(run.target.consumer).pop(run.id, None) is not None:
+            self._busy[run.target] -= 1
+        self._changes.ended[run.id] = (run, state, at)
+        if state == "completed" and run.kind != "manual":
+            self.durations(run.target.consumer).append(at - run.asked)
+
+    def durations(self, consumer: int) -> deque[timedelta]:
+        """Return how long the last completed runs of a consumer took, the oldest first (8.15)."""
+        if consumer not in self._durations:
+            self._durations[consumer] = deque(self._source.durations(consumer), REMEMBERED)
+        return self._durations[consumer]
+
+    def forget(self, consumer: int) -> None:
+        """Forget the runs of a consumer that was removed."""
+        for run in self._open.pop(consumer, {}).values():
+            del self._busy[run.target]
+        self._durations.pop(consumer, None)
+
+    def _of(self, consumer: int) -> dict[UUID, Run]:
+        if consumer not in self._open:
+            self._open[consumer] = {run.id: run for run in self._source.runs(consumer)}
+            self._busy.update(run.target for run in self._open[consumer].values())
+        return self._open[consumer]

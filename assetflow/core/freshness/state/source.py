@@ -1,0 +1,117 @@
+"""The source: the port through which the book reads what it does not remember. The ledger answers from its tables."""
+
+# The methods here answer for an empty source.
+# ruff: noqa: ARG002
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from assetflow.core.freshness.records import FlowRecord, Item, Row, Run, Target, TargetRecord, Update
+
+if TYPE_CHECKING:
+    from assetflow.core.consumers import Consumer
+    from assetflow.core.freshness.state.backfills import Backfill
+    from assetflow.core.freshness.state.policies import PolicyRecord
+
+
+class FreshnessSource:
+    """What was committed before the unit of work began. This base class is an empty source.
+
+    Each method is one query by index, whose cost does not grow with what it leaves out.
+    """
+
+    def flows(self) -> Iterable[Consumer]:
+        """Return all consumers that read or make assets; asked once, and again after a deploy of another process."""
+        return ()
+
+    def flow_record(self, consumer: int) -> FlowRecord | None:
+        """Return since when a flow is as it is."""
+        return None
+
+    def newest(self, items: Collection[Item]) -> Iterable[Update]:
+        """Return the newest update of each of these items."""
+        return ()
+
+    def newest_of(self, uri: str) -> Update | None:
+        """Return the newest update of an asset, whatever its key."""
+        return None
+
+    def first(self, item: Item) -> Update | None:
+        """Return the first update of an item."""
+        return None
+
+    def as_of(self, item: Item, sequence: int) -> Update | None:
+        """Return the newest update of an item up to a place in the ledger."""
+        return None
+
+    def row(self, update: Update) -> Row:
+        """Return the row of an update."""
+        return Row(update, None)
+
+    def history(self, item: Item) -> Iterator[Update]:
+        """Yield the updates of an item, the newest first, read in pages."""
+        return iter(())
+
+    def keys(self, uri: str, most: int | None = None) -> Collection[str]:
+        """Return the keys of an asset, the greatest first; with `most`, only that many."""
+        return ()
+
+    def has_items(self, uri: str) -> bool:
+        """Return True if an asset was ever updated."""
+        return False
+
+    def changed(self, uri: str, after: int) -> Iterable[Item]:
+        """Return the items of an asset whose newest update came after a place in the ledger."""
+        return ()
+
+    def readings(self, target: Target, uri: str) -> Collection[str]:
+        """Return the keys of an input that map to a target."""
+        return ()
+
+    def target_keys(self, consumer: int, most: int | None = None) -> Collection[str]:
+        """Return the target keys of a partitioned consumer, the greatest first; with `most`, only that many."""
+        return ()
+
+    def records(self, targets: Collection[Target]) -> Iterable[tuple[Target, TargetRecord]]:
+        """Return what is remembered of these targets."""
+        return ()
+
+    def with_verdict(self, verdict: str, consumer: int) -> Iterable[Target]:
+        """Return the targets of a consumer of which this was said last."""
+        return ()
+
+    def consumers_with(self, verdict: str) -> Iterable[int]:
+        """Return the consumers that have targets of which this was said last."""
+        return ()
+
+    def retries(self, until: datetime) -> Iterable[Target]:
+        """Return the targets whose failed runs are repeated up to a moment."""
+        return ()
+
+    def next_retry(self) -> datetime | None:
+        """Return when the next failed run is repeated."""
+        return None
+
+    def runs(self, consumer: int) -> Iterable[Run]:
+        """Return the runs of a consumer that go on, in the order in which they began."""
+        return ()
+
+    def durations(self, consumer: int) -> Iterable[timedelta]:
+        """Return how long the last 20 completed runs of a consumer took, the oldest first."""
+        return ()
+
+    def policies(self) -> Iterable[tuple[str, PolicyRecord]]:
+        """Return what is remembered of the policies, by URI; asked once, as `flows`."""
+        return ()
+
+    def backfills(self) -> Iterable[Backfill]:
+        """Return the backfills that go on, in order."""
+        return ()
+
+    def seen(self, event: UUID) -> datetime | None:
+        """Return when an observation saw an update last."""
+        return None

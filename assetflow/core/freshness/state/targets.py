@@ -1,0 +1,70 @@
+"""What is remembered of targets: what they tried, what is waived, and what was said of them last."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+
+from assetflow.core.freshness.records import Target, TargetRecord
+from assetflow.core.freshness.state.alarms import Alarms
+from assetflow.core.freshness.state.changes import FreshnessChanges
+from assetflow.core.freshness.state.source import FreshnessSource
+
+_NEW = TargetRecord()
+
+
+class Targets:
+    """The records of targets, and an index by verdict."""
+
+    def __init__(self, source: FreshnessSource, changes: FreshnessChanges) -> None:
+        self._source = source
+        self._changes = changes
+        self._records: dict[Target, TargetRecord] = {}
+        self._retries = Alarms[Target]()
+        self._by_verdict: dict[str, dict[int, dict[Target, None]]] = {}
+
+    def load(self, targets: Iterable[Target]) -> None:
+        """Read what is remembered of these targets, as far as it is not known."""
+        missing = [target for target in dict.fromkeys(targets) if target not in self._records]
+        if missing:
+            self._records |= dict.fromkeys(missing, _NEW)
+            self._records |= dict(self._source.records(missing))
+
+    def find(self, target: Target) -> TargetRecord:
+        """Return what is remembered of a target."""
+        if target not in self._records:
+            self.load([target])
+        return self._records[target]
+
+    def save(self, target: Target, record: TargetRecord) -> None:
+        """Write what is remembered of a target from now on."""
+        before = self.find(target)
+        if before == record:
+            return
+        self._records[target] = self._changes.targets[target] = record
+        if before.retry_at != record.retry_at:
+            self._retries.set(target, record.retry_at)
+        if before.verdict != record.verdict:
+            self._by_verdict.get(before.verdict, {}).get(target.consumer, {}).pop(target, None)
+            if record.verdict:
+                self._by_verdict.setdefault(record.verdict, {}).setdefault(target.consumer, {})[target] = None
+
+    def with_verdict(self, verdict: str, consumer: int) -> Collection[Target]:
+        """Return the targets of a consumer of which this was said last."""
+        own = self._by_verdict.get(verdict, {}).get(consumer, {})
+        stored = (each for each in self._source.with_verdict(verdict, consumer) if each not in self._changes.targets)
+        return dict.fromkeys([*own, *stored])
+
+    def consumers_with(self, verdict: str) -> Collection[int]:
+        """Return the consumers that have targets of which this was said last."""
+        own = (number for number, targets in self._by_verdict.get(verdict, {}).items() if targets)
+        return dict.fromkeys([*own, *self._source.consumers_with(verdict)])
+
+    def take_retries(self, until: datetime) -> list[Target]:
+        """Return the targets whose failed runs are repeated up to a moment, each once."""
+        return [*dict.fromkeys([*self._retries.take(until), *self._source.retries(until)])]
+
+    def next_retry(self) -> datetime | None:
+        """Return when the next failed run is repeated."""
+        found = (self._retries.next(), self._source.next_retry())
+        return min((moment for moment in found if moment is not None), default=None)

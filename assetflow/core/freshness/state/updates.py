@@ -1,0 +1,140 @@
+"""The updates of items: the newest ones, and what an item was at an earlier place in the ledger."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from assetflow.core.freshness.records import Item, Row, Update
+from assetflow.core.freshness.state.changes import FreshnessChanges
+from assetflow.core.freshness.state.source import FreshnessSource
+
+
+class Updates:
+    """The updates of all items: those of the source, followed by those of this unit of work."""
+
+    def __init__(self, source: FreshnessSource, changes: FreshnessChanges) -> None:
+        self._source = source
+        self._changes = changes
+        self._own: dict[Item, list[Update]] = {}
+        self._newest: dict[Item, Update | None] = {}
+        self._first: dict[Item, Update] = {}
+        self._seen: dict[UUID, datetime | None] = {}
+        # The keys of each asset, sorted, and its items in the order of their newest updates.
+        self._keys: dict[str, list[str]] = {}
+        self._recent: dict[str, dict[Item, None]] = {}
+
+    def load(self, items: Iterable[Item]) -> None:
+        """Read the newest updates of these items, as far as they are not known."""
+        missing = [item for item in dict.fromkeys(items) if item not in self._newest]
+        if missing:
+            self._newest |= dict.fromkeys(missing)
+            self._newest |= {update.item: update for update in self._source.newest(missing)}
+
+    def add(self, update: Update) -> bool:
+        """Add an update or a confirmation; return True if the item is new."""
+        item = update.item
+        is_new = self.newest(item) is None
+        self._own.setdefault(item, []).append(update)
+        self._newest[item] = update
+        self._changes.updates.append(update)
+        if is_new:
+            self._first[item] = update
+            if item.key is not None:
+                insort(self._keys.setdefault(item.uri, []), item.key)
+        recent = self._recent.setdefault(item.uri, {})
+        recent.pop(item, None)
+        recent[item] = None
+        return is_new
+
+    def newest(self, item: Item) -> Update | None:
+        """Return the newest update of an item; None if it was never made."""
+        if item not in self._newest:
+            self.load([item])
+        return self._newest[item]
+
+    def first(self, item: Item) -> Update | None:
+        """Return the first update of an item."""
+        return self._first.get(item) or self._source.first(item)
+
+    def as_of(self, item: Item, sequence: int) -> Update | None:
+        """Return the newest update of an item up to a place in the ledger; None if there was none."""
+        newest = self.newest(item)
+        if newest is None or newest.sequence <= sequence:
+            return newest
+        own = self._own.get(item, ())
+        place = _place_after(own, sequence)
+        return own[place - 1] if place else self._source.as_of(item, sequence)
+
+    def row(self, update: Update) -> Row:
+        """Return the row of updates with the same version that followed an update."""
+        own = self._own.get(update.item, ())
+        place = _index(own, update)
+        last, ended = self._source.row(update) if place is None else Row(update, None)
+        if ended is not None:
+            return Row(last, ended)
+        for each in own[0 if place is None else place + 1 :]:
+            if each.data_version != update.data_version:
+                return Row(last, each)
+            last = each
+        return Row(last, None)
+
+    def history(self, item: Item) -> Iterator[Update]:
+        """Yield the updates and confirmations of an item, the newest first."""
+        yield from reversed(self._own.get(item, ()))
+        yield from self._source.history(item)
+
+    def greatest_keys(self, uri: str, most: int) -> Sequence[str]:
+        """Return the greatest keys of an asset, sorted."""
+        found = {*self._keys.get(uri, ())[-most:], *self._source.keys(uri, most)}
+        return sorted(found)[-most:]
+
+    def keys(self, uri: str) -> Sequence[str]:
+        """Return all keys of an asset, sorted."""
+        stored = self._source.keys(uri)
+        own = self._keys.get(uri, [])
+        return sorted({*own, *stored}) if stored else own
+
+    def has_items(self, uri: str) -> bool:
+        """Return True if an asset was ever updated."""
+        return uri in self._recent or self._source.has_items(uri)
+
+    def newest_of(self, uri: str) -> Update | None:
+        """Return the newest update of an asset, whatever its key."""
+        recent = self._recent.get(uri)
+        return self.newest(next(reversed(recent))) if recent else self._source.newest_of(uri)
+
+    def changed(self, uri: str, after: int) -> Collection[Item]:
+        """Return the items of an asset whose newest update came after a place in the ledger."""
+        found: dict[Item, None] = {}
+        for item in reversed(self._recent.get(uri, {})):
+            newest = self._newest[item]
+            if newest is None or newest.sequence <= after:
+                break
+            found[item] = None
+        found |= dict.fromkeys(item for item in self._source.changed(uri, after))
+        return found
+
+    def see(self, update: Update, now: datetime) -> None:
+        """Remember that an observation saw an update."""
+        self._seen[update.event] = self._changes.seen[update.event] = now
+
+    def seen(self, update: Update) -> datetime | None:
+        """Return when an observation saw an update last; None if none did."""
+        if update.event not in self._seen:
+            self._seen[update.event] = self._source.seen(update.event)
+        return self._seen[update.event]
+
+
+def _place_after(updates: Sequence[Update], sequence: int) -> int:
+    """Return how many updates there are up to a place in the ledger."""
+    return bisect_left(updates, sequence + 1, key=lambda update: update.sequence)
+
+
+def _index(updates: Sequence[Update], update: Update) -> int | None:
+    for number in range(_place_after(updates, update.sequence - 1), len(updates)):
+        if updates[number].event == update.event:
+            return number
+    return None

@@ -1,0 +1,140 @@
+"""Carry out the steps about versions, runs that last, and freshness."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from assetflow.core.events import AssetEvent, Origin
+from assetflow.core.freshness import backfilling
+from assetflow.core.freshness.data_flow import check_version
+from assetflow.core.freshness.graph import FlowNode
+from assetflow.core.freshness.recording import is_observed_anew, see_newest
+from assetflow.core.freshness.records import Item, Run, Target
+from assetflow.core.freshness.running import retry
+from assetflow.core.partitions import check_key
+from assetflow.core.rules import registry
+from assetflow.core.rules.fold import Touched
+from assetflow.core.simulation import lasting
+from assetflow.core.simulation.actions import carry_out, record_events
+from assetflow.core.simulation.freshness_answers import freshness_answer, plan_answer, status_answer, target_to_answer
+from assetflow.core.simulation.freshness_steps import (
+    BackfillStep,
+    BeginStep,
+    FinishStep,
+    FreshnessStep,
+    ObserveStep,
+    PlanStep,
+    RetryStep,
+    RunStep,
+    StatusStep,
+    TriggerStep,
+)
+from assetflow.core.simulation.reading import is_object
+from assetflow.core.simulation.world import World
+from assetflow.errors import InvalidSchedule
+
+
+@carry_out.register
+def _(action: ObserveStep, world: World) -> Touched:
+    asset, book = action.asset(), world.state.freshness
+    if book.graph.maker(asset.uri) is not None:
+        raise InvalidSchedule(f"{asset.uri} is made by a flow", rule="8.2", fix="Observe sources only")
+    by_key = cast("dict[str | None, object]", action.version if is_object(action.version) else {None: action.version})
+    found: list[AssetEvent] = []
+    for key, version in by_key.items():
+        item = Item(asset.uri, None if key is None else check_key(key))
+        if version is not None:
+            text = check_version("data version", str(version))
+            if is_observed_anew(book, item, text, world.now):
+                number = world.new_id("observation", world.step, key or "")
+                found.append(AssetEvent(number, asset, world.now, Origin("api"), partition_key=key, data_version=text))
+    touched = record_events(world, found)
+    for event in found:
+        see_newest(book, Item(event.uri, event.partition_key), world.now)
+    return touched
+
+
+@carry_out.register
+def _(action: TriggerStep, world: World) -> Touched:
+    consumer = world.consumer(action.consumer)
+    if lasting.lasts(world, consumer.id):
+        lasting.trigger(world, Target(consumer.id, action.partition_key))
+    return {}
+
+
+@carry_out.register
+def _(action: BeginStep, world: World) -> Touched:
+    for run in _runs(world, action.consumer, action.partition_key):
+        lasting.begin_later(world, run)
+    return {}
+
+
+@carry_out.register
+def _(action: FinishStep, world: World) -> Touched:
+    consumer = world.consumer(action.consumer)
+    touched: Touched = {}
+    for run in _runs(world, action.consumer, action.partition_key):
+        touched |= lasting.end(world, run, action.ending)
+    if not lasting.lasts(world, consumer.id):
+        world.state.decisions.end_runs(consumer.id)
+    return touched | registry.touched_by(world.state, consumer)
+
+
+@carry_out.register
+def _(action: RunStep, world: World) -> Touched:
+    consumer = world.consumer(action.consumer)
+    if not lasting.lasts(world, consumer.id):
+        return {}
+    run = lasting.trigger(world, Target(consumer.id, action.partition_key))
+    return lasting.end(world, run, action.ending)
+
+
+@carry_out.register
+def _(action: RetryStep, world: World) -> Touched:
+    retry(world.state.freshness, _node(world, action.consumer), action.partition_key)
+    return {}
+
+
+@carry_out.register
+def _(action: BackfillStep, world: World) -> Touched:
+    book = world.state.freshness
+    above = backfilling.targets_of(book, action.asset().uri, action.keys, down=action.down)
+    if action.dry_run:
+        waves = [[target_to_answer(world, target) for target in wave] for wave in backfilling.waves_of(book, above)]
+        world.answers.append({"step": world.step, "waves": waves})
+    else:
+        world.backfills += 1
+        backfilling.begin_backfill(book, above, world.backfills, world.now)
+    return {}
+
+
+@carry_out.register
+def _(action: StatusStep, world: World) -> Touched:
+    items = None if action.items is None else [(asset().uri, key) for asset, key in action.items]
+    world.answers.append({"step": world.step, "status": status_answer(world, items)})
+    return {}
+
+
+@carry_out.register
+def _(action: FreshnessStep, world: World) -> Touched:
+    uris = None if action.assets is None else [asset().uri for asset in action.assets]
+    world.answers.append({"step": world.step, "freshness": freshness_answer(world, uris)})
+    return {}
+
+
+@carry_out.register
+def _(action: PlanStep, world: World) -> Touched:  # noqa: ARG001
+    world.answers.append({"step": world.step, "plan": plan_answer(world)})
+    return {}
+
+
+def _node(world: World, name: str) -> FlowNode:
+    node = world.state.freshness.graph.find(world.consumer(name).id)
+    assert node is not None, "a consumer with outputs is in the data graph"
+    return node
+
+
+def _runs(world: World, name: str, key: str | None) -> list[Run]:
+    """Return the runs of a consumer that go on: those of one key, or all."""
+    runs = world.state.freshness.runs.of(world.consumer(name).id)
+    return [run for run in runs if key is None or run.target.key == key]

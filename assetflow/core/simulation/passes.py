@@ -1,0 +1,64 @@
+"""The passes of a simulation: those that follow steps and ends of runs, and what becomes due at an instant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from assetflow.core.consumers import Decision
+from assetflow.core.freshness.deciding import decide, judge_states
+from assetflow.core.rules.fold import Touched, pass_over
+from assetflow.core.simulation import lasting
+from assetflow.core.simulation.world import World
+
+
+def pass_after(world: World, touched: Touched) -> None:
+    """Make the pass that follows a step or the end of a run."""
+    follow(world, pass_over(world.state, touched, world.now))
+    keep_up_to_date(world, recorded=False)
+
+
+def full_pass(world: World, touched: Touched) -> None:
+    """Make the pass of a tick: everything that is due, and the states of policies last."""
+    run_times(world)
+    follow(world, pass_over(world.state, touched, world.now))
+    keep_up_to_date(world, recorded=True)
+    tell_states(world)
+
+
+def run_times(world: World) -> bool:
+    """Run the times of timetables that have come; return True if there are any."""
+    runs = world.run_times()
+    lasting.follow_times(world, runs)
+    return bool(runs)
+
+
+def follow(world: World, decisions: Iterable[Decision]) -> None:
+    """Note decisions, and let their runs begin."""
+    made = list(decisions)
+    world.note_decisions(made)
+    lasting.follow_decisions(world, made)
+
+
+def keep_up_to_date(world: World, *, recorded: bool) -> bool:
+    """Make the pass over what Eager and Lazy consumers and backfills ask for; return True if anything was asked for."""
+    made = decide(world.state.freshness, world.now, recorded=recorded)
+    for decision in made:
+        world.state.decide(decision)
+    follow(world, made)
+    return bool(made)
+
+
+def end_runs(world: World, until: datetime) -> bool:
+    """End the runs that end by themselves up to a moment, each with its pass; return True if there were any."""
+    ended = False
+    while (touched := lasting.end_next(world, until)) is not None:
+        pass_after(world, touched)
+        ended = True
+    return ended
+
+
+def tell_states(world: World) -> None:
+    """Judge the states of policies, and note those that are told."""
+    judge_states(world.state.freshness, world.now)
+    world.note_told()
