@@ -16,12 +16,25 @@ def differences(expected: Answer, actual: Answer, *, receipts: bool) -> list[str
 
 def _comparable(answer: Answer, receipts: bool) -> dict[str, Any]:
     part: dict[str, Any] = {key: answer.get(key) for key in ("name", "runs", "queued", "pending_partitions")}
-    part["answers"] = answer.get("answers", [])
-    part["missed"] = answer.get("missed", [])
+    for key in ("answers", "missed", "freshness_events", "backfills"):
+        part[key] = answer.get(key, [])
     part["errors"] = [{key: e[key] for key in ("step", "consumer") if key in e} for e in answer.get("errors", [])]
     if receipts:
         part["receipts"] = [{k: v for k, v in r.items() if k != "error"} for r in answer.get("receipts", [])]
-    return part
+    return {key: _without_order(value, key) for key, value in part.items()}
+
+
+# Lists whose order means nothing.
+_SETS = ("because", "missing", "waits_for", "causes")
+
+
+def _without_order(value: Any, key: str) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_order(inner, name) for name, inner in value.items()}
+    if isinstance(value, list):
+        rows = [_without_order(inner, "") for inner in value]
+        return sorted(rows, key=lambda row: json.dumps(row, sort_keys=True)) if key in _SETS else rows
+    return value
 
 
 def _differ(path: str, expected: Any, actual: Any) -> Iterator[str]:

@@ -1,0 +1,162 @@
+"""Chapter 8 by example: what runs, what is said of a target, and when nobody is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from assetflow.core.simulation import simulate
+
+Json = dict[str, Any]
+
+EAGER: Json = {"schedule": {"eager": {}}, "makes": ["a"], "reads": ["s"]}
+
+
+def answer(consumers: Json, *steps: Json, passes: str = "tick") -> Json:
+    return simulate({"name": "x", "passes": passes, "consumers": consumers, "steps": list(steps)})
+
+
+def runs(found: Json) -> list[tuple[int, str]]:
+    return [(run["step"], run["consumer"]) for run in found["runs"]]
+
+
+def verdicts(found: Json) -> list[tuple[str, str]]:
+    return [(row["consumer"], row["verdict"]) for row in found["answers"][-1]["plan"]]
+
+
+def eager(**options: Any) -> Json:
+    return EAGER | {"schedule": {"eager": options}}
+
+
+def test_8_2_a_confirmation_is_up_to_date_without_an_event() -> None:
+    steps = [{"event": "s"}, {"tick": True}, {"finish": "a"}, {"event": "s"}, {"tick": True}]
+    found = answer({"a": EAGER}, *steps, {"finish": "a", "skips": ["a"]}, {"tick": True}, {"status": ["a"]})
+
+    assert runs(found) == [(1, "a"), (4, "a")]
+    assert found["answers"][0]["status"]["a"]["state"] == "fresh"
+
+
+def test_8_2_only_a_source_may_be_observed() -> None:
+    found = answer({"a": EAGER}, {"observe": "a", "version": "1"})
+
+    assert [error["rule"] for error in found["errors"]] == ["8.2"]
+
+
+def test_8_3_an_item_without_a_key_stands_for_all_until_keys_are_known() -> None:
+    by_table = eager(partitioned={"mappers": [["s", {"static": {"de": "eu", "fr": "eu"}}]]}) | {"reads": ["s", "r"]}
+    found = answer({"a": by_table}, {"event": "s"}, {"event": "r", "partition_key": "eu"}, {"tick": True})
+
+    assert runs(found) == [(2, "a")]
+
+
+def test_8_5_an_update_during_a_run_leads_to_another_one() -> None:
+    steps = [{"event": "s"}, {"tick": True}, {"event": "s"}, {"tick": True}, {"finish": "a"}, {"tick": True}]
+
+    assert runs(answer({"a": EAGER}, *steps)) == [(1, "a"), (5, "a")]
+
+
+@pytest.mark.parametrize("state", ["failed", "crashed", "cancelled"])
+def test_8_6_the_same_inputs_are_not_tried_again(state: str) -> None:
+    steps = [{"event": "s"}, {"tick": True}, {"finish": "a", "state": state}, {"tick": True}, {"plan": True}]
+    found = answer({"a": EAGER}, *steps)
+
+    assert runs(found) == [(1, "a")]
+    assert verdicts(found) == [("a", "tried")]
+
+
+def test_8_6_a_child_waits_for_a_maker_that_is_coming() -> None:
+    chain = {"a": EAGER | {"takes": 60}, "b": EAGER | {"makes": ["b"], "reads": ["s", "a"], "takes": 10}}
+    built = [{"event": "s"}, {"advance": 600}, {"event": "s"}]
+    found = answer(chain, *built, {"plan": True, "at": "2026-01-01T00:12:30Z"}, {"advance": 600}, passes="live")
+
+    assert verdicts(found) == [("a", "in_progress"), ("b", "waits")]
+    assert runs(found)[2:] == [(2, "a"), (4, "b")]
+
+
+def test_8_7_retry_forgets_what_was_tried() -> None:
+    failed = [{"event": "s"}, {"tick": True}, {"finish": "a", "state": "failed"}]
+
+    assert runs(answer({"a": EAGER}, *failed, {"retry": "a"}, {"tick": True})) == [(1, "a"), (4, "a")]
+
+
+@pytest.mark.parametrize(("catchup", "keys"), [("none", []), ("latest", ["d2"]), ("all", ["d1", "d2"])])
+def test_8_8_catchup_says_what_is_owed_after_a_pause(catchup: str, keys: list[str]) -> None:
+    keyed = eager(catchup=catchup, partitioned={})
+    steps = [{"pause": "a"}, *({"event": "s", "partition_key": key} for key in ("d1", "d2")), {"resume": "a"}]
+    found = answer({"a": keyed}, *steps, {"tick": True})
+
+    assert [run["partition_key"] for run in found["runs"]] == keys
+
+
+def test_8_8_what_was_waived_stays_waived_over_another_deploy() -> None:
+    keyed = eager(catchup="none", partitioned={}) | {"code_version": "1"}
+    steps = [{"event": "s", "partition_key": "d"}, {"tick": True}, {"finish": "a"}]
+    again = [{"redeploy": {"a": keyed | {"code_version": version}}} for version in ("2", "3")]
+    found = answer({"a": keyed}, *steps, *again, {"tick": True}, {"plan": True})
+
+    assert runs(found) == [(1, "a")]
+    assert verdicts(found) == [("a", "waived")]
+
+
+def test_8_10_an_own_output_of_earlier_periods_is_no_circle() -> None:
+    yesterday = {"time_window": {"upstream": "day", "downstream": "day", "start_offset": -1, "end_offset": -1}}
+    own = eager(triggers=["s", "a"], partitioned={"mappers": [["a", yesterday]]})
+
+    assert "errors" not in answer({"a": own})
+    assert answer({"a": eager(triggers=["a"])})["errors"][0]["rule"] == "8.10"
+
+
+def test_8_1_a_refused_flow_is_looked_at_again() -> None:
+    other = {"b": EAGER}
+    found = answer({"a": EAGER, **other}, {"remove": "a"}, {"event": "s"}, {"tick": True})
+
+    assert [(error["consumer"], error["rule"]) for error in found["errors"]] == [("b", "8.1")]
+    assert runs(found) == [(2, "b")]
+
+
+def test_8_13_the_same_state_is_told_once() -> None:
+    policy = {"a": {"maximum_lag": 600}}
+    found = answer(
+        {"a": {"schedule": None, "makes": ["a"], "freshness": policy}},
+        *({"run": "a"}, {"advance": 2000}, {"advance": 2000}, {"run": "a"}, {"run": "a"}),
+        passes="live",
+    )
+
+    assert [each["state"] for each in found["freshness_events"]] == ["fail", "pass"]
+
+
+def test_8_14_lazy_without_a_policy_below_never_runs() -> None:
+    lazy = {"schedule": {"lazy": {}}, "makes": ["a"], "reads": ["s"], "takes": 1}
+
+    assert runs(answer({"a": lazy}, {"event": "s"}, {"advance": 100_000}, passes="live")) == []
+
+
+def test_8_18_a_failure_takes_off_what_is_below() -> None:
+    chain = {
+        "a": {"schedule": None, "makes": ["a"], "reads": ["s"]},
+        "b": {"schedule": None, "makes": ["b"], "reads": ["a"]},
+    }
+    steps = [{"backfill": {"asset": "a", "down": True}}, {"tick": True}, {"finish": "a", "state": "failed"}]
+    found = answer(chain, *steps, {"tick": True})
+
+    assert found["backfills"] == [{"failed": [{"consumer": "a"}], "removed": [{"consumer": "b"}]}]
+
+
+def test_chapters_8_and_9_share_one_clock() -> None:
+    """At 06:00 the schedule opens and the deadline of a policy passes: the run of the opening comes first."""
+    report = {
+        "schedule": {"asset_and_time": {"cron": "0 6 * * *", "assets": "s"}},
+        "makes": ["r"],
+        "takes": 0,
+        "freshness": {"r": {"maximum_lag": 7 * 3600, "deadline": "0 6 * * *"}},
+    }
+    keeps = {"schedule": {"eager": {}}, "makes": ["k"], "reads": ["r"], "takes": 0}
+    steps = [{"event": "s"}, {"advance": 0, "at": "2026-01-01T07:00:00Z"}]
+    found = answer({"report": report, "keeps": keeps}, *steps, passes="timed")
+
+    assert {(run["consumer"], run["at"]) for run in found["runs"]} == {
+        ("report", "2026-01-01T06:00:00Z"),
+        ("keeps", "2026-01-01T06:00:00Z"),
+    }
+    assert "freshness_events" not in found
