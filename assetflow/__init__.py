@@ -10,9 +10,9 @@ A task names the assets that it updates, a flow names the assets that it runs on
 ... def report(triggering_asset_events: TriggeringAssetEvents = triggering_asset_events): ...
 
 This module has what most projects import. The rest is in `assetflow.partitions`, `assetflow.timetables`,
-`assetflow.types`, `assetflow.listeners`, `assetflow.testing` and `assetflow.errors`; `docs/reference.md` lists it all.
-Python loads the code behind a name when somebody first uses the name, so `import assetflow` alone loads neither Prefect
-nor Spark.
+`assetflow.watchers`, `assetflow.types`, `assetflow.listeners`, `assetflow.testing` and `assetflow.errors`;
+`docs/reference.md` lists it all. Python loads the code behind a name when somebody first uses the name, so
+`import assetflow` alone loads neither Prefect nor Spark.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from assetflow.core.schedule_values import AssetAndTimeSchedule, AssetOrTimeSchedule, PartitionedAssetTimetable
     from assetflow.core.simulation.run import simulate
     from assetflow.core.uri import register_scheme
+    from assetflow.core.watchers.declaration import AssetWatcher
     from assetflow.errors import AssetflowError
     from assetflow.prefect_io.triggers import deployment_triggers
     from assetflow.spark.publish import publish
@@ -56,6 +57,7 @@ __all__ = [
     "AssetEvent",
     "AssetOrTimeSchedule",
     "AssetRef",
+    "AssetWatcher",
     "AssetflowError",
     "AtLeast",
     "InletEvents",
@@ -98,6 +100,7 @@ _PLACES = {
     "assetflow.core.schedule_values": ("AssetAndTimeSchedule", "AssetOrTimeSchedule", "PartitionedAssetTimetable"),
     "assetflow.core.simulation.run": ("simulate",),
     "assetflow.core.uri": ("register_scheme",),
+    "assetflow.core.watchers.declaration": ("AssetWatcher",),
     "assetflow.errors": ("AssetflowError",),
     "assetflow.prefect_io.triggers": ("deployment_triggers",),
     "assetflow.spark.publish": ("publish",),
@@ -124,8 +127,6 @@ _MOVED_TO = {name: place for place, names in _MOVED.items() for name in names}
 
 # Names of Airflow that are not here, and what to use instead.
 _INSTEAD = {
-    "AssetWatcher": "is not built yet: post an update when something happens outside, with `assetflow.emit`, "
-    "`assetflow emit` or the API",
     "Dataset": "is called Asset, as in Airflow 3: from assetflow import Asset",
     "DatasetAlias": "is called AssetAlias, as in Airflow 3: from assetflow import AssetAlias",
     "DatasetAll": "is called AssetAll: from assetflow import AssetAll, or combine assets with `&`",

@@ -18,7 +18,10 @@ EvaluatorPoint = Literal[
     "between-mark-and-announcement",
     "between-note-and-mark",
 ]
-CrashPoint = PublishPoint | TaskPoint | EvaluatorPoint
+WatcherPoint = Literal[
+    "between-message-and-ledger", "between-ledger-and-acknowledgement", "between-acknowledgement-and-note"
+]
+CrashPoint = PublishPoint | TaskPoint | EvaluatorPoint | WatcherPoint
 
 VARIABLE = "ASSETFLOW_CRASH_AT"
 

@@ -110,6 +110,18 @@ class InvalidTimetable(InvalidSchedule):
     code = "invalid-timetable"
 
 
+class InvalidWatcher(AssetflowError, ValueError):
+    """A watcher or its trigger that cannot work (contract chapter 10)."""
+
+    code = "invalid-watcher"
+
+
+class WatchingFailed(AssetflowError):
+    """A watcher cannot watch now; the process that watches tries again."""
+
+    code = "watching-failed"
+
+
 class InvalidPartition(AssetflowError, ValueError):
     """A mapper, a window or a wait policy that cannot work (contract chapter 5)."""
 
@@ -180,6 +192,12 @@ class UnknownConsumer(AssetflowError, LookupError):
     """No consumer has this name."""
 
     code = "unknown-consumer"
+
+
+class UnknownWatcher(AssetflowError, LookupError):
+    """No deployed asset has a watcher of this name."""
+
+    code = "unknown-watcher"
 
 
 class UnknownAsset(AssetflowError, LookupError):

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, cast
 
 from prefect import Flow, Task
 
-from assetflow.core.assets import Outlet
+from assetflow.core.assets import Outlet, distinct
 
 _LARGEST_CONTAINER = 200
 
@@ -23,8 +23,8 @@ _LARGEST_CONTAINER = 200
 class Found:
     """The outlets and inlets that were found: each once, in the order in which the code mentions them."""
 
-    produces: dict[Outlet, None] = field(default_factory=dict[Outlet, None])
-    reads: dict[Outlet, None] = field(default_factory=dict[Outlet, None])
+    produces: tuple[Outlet, ...] = ()
+    reads: tuple[Outlet, ...] = ()
 
 
 def discover(fn: Callable[..., object]) -> Found:
@@ -44,8 +44,8 @@ def discover(fn: Callable[..., object]) -> Found:
             made = cast("Task[..., Any] | Flow[..., Any]", item)
             # Read a flow's `reads`, not its `inlets`: computing those calls this function.
             names = ("outlets", "inlets") if isinstance(item, Task) else ("produces", "reads")
-            found.produces.update(dict.fromkeys(_declared(made, names[0])))
-            found.reads.update(dict.fromkeys(_declared(made, names[1])))
+            found.produces = distinct((*found.produces, *_declared(made, names[0])))
+            found.reads = distinct((*found.reads, *_declared(made, names[1])))
             waiting.append(inspect.unwrap(made.fn))
         elif isinstance(item, FunctionType) and (item.__module__ or "").partition(".")[0] == package:
             waiting.extend(reversed(list(_named(item))))

@@ -28,7 +28,7 @@ from assetflow.authoring.timing_options import (
     split_options,
 )
 from assetflow.authoring.triggering import TriggeringAssetEvents
-from assetflow.core.assets import Outlet
+from assetflow.core.assets import Outlet, distinct
 from assetflow.core.codec.schedules import FlowDeclaration, declaration_to_text
 from assetflow.core.schedule_checks import never_runs
 from assetflow.core.schedules import ConsumerOptions, Schedule, WhilePaused
@@ -93,8 +93,8 @@ class AssetFlow(Flow[P, R]):
         found = discover(self._function)
         return FlowDeclaration(
             self._flow_options.consumer,
-            produces=tuple(dict.fromkeys((*self._flow_options.produces, *found.produces))),
-            reads=tuple(dict.fromkeys((*self._flow_options.reads, *found.reads))),
+            produces=distinct((*self._flow_options.produces, *found.produces)),
+            reads=distinct((*self._flow_options.reads, *found.reads)),
         )
 
     @property

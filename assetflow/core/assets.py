@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast, overload
 
 from assetflow.core.condition_tree import Token
 from assetflow.core.conditions import Leaf
 from assetflow.core.json_data import check_json, is_plain_text
 from assetflow.core.uri import RESERVED_NAMES, check_alias, check_name, normalize
+from assetflow.core.watchers.declaration import AssetWatcher, check_watchers
 from assetflow.errors import InvalidAsset, InvalidEvent
 
 
@@ -32,15 +33,18 @@ class Asset(Leaf):
         name: a readable name; by default the normalised URI.
         group: a label by which pages and lists group assets.
         extra: static facts about the asset, a JSON object.
+        watchers: what updates the asset from outside, such as the messages of a queue (contract 10.1).
 
     Raises:
         InvalidAsset: the URI or the name breaks contract 1.4 or 1.5, or `extra` is not a JSON object (contract 2.7).
+        InvalidWatcher: a value of `watchers` is not a watcher, or two triggers have one name.
     """
 
     uri: str
     name: str
     group: str
     extra: Mapping[str, object]
+    watchers: tuple[AssetWatcher, ...]
 
     def __init__(
         self,
@@ -50,6 +54,7 @@ class Asset(Leaf):
         name: str | None = None,
         group: str = "",
         extra: Mapping[str, object] | None = None,
+        watchers: Sequence[AssetWatcher] = (),
     ) -> None:
         given_name, given_uri = _name_and_uri(name_or_uri, uri, name)
         normalized = normalize(given_uri)
@@ -57,16 +62,25 @@ class Asset(Leaf):
         if called in RESERVED_NAMES:
             check_name(called)
         checked_group, checked_extra = _checked_group(group, normalized), _checked_extra(extra, normalized)
+        checked_watchers = check_watchers(watchers, normalized) if watchers != () else ()
         self.__dict__.update(uri=normalized, name=called, group=checked_group, extra=checked_extra)
+        self.__dict__.update(watchers=checked_watchers)
 
     @classmethod
-    def known(cls, uri: str, name: str, group: str = "", extra: Mapping[str, object] | None = None) -> Asset:
+    def known(
+        cls,
+        uri: str,
+        name: str,
+        group: str = "",
+        extra: Mapping[str, object] | None = None,
+        watchers: tuple[AssetWatcher, ...] = (),
+    ) -> Asset:
         """Return an asset that was recorded or declared before, without checking or normalising its parts.
 
         This process may have registered other scheme rules (contract 1.4) than the one that made the asset.
         """
         asset = cls.__new__(cls)
-        asset.__dict__.update(uri=uri, name=name, group=group, extra={} if extra is None else extra)
+        asset.__dict__.update(uri=uri, name=name, group=group, extra={} if extra is None else extra, watchers=watchers)
         return asset
 
     @overload
@@ -203,6 +217,17 @@ class AssetAlias(Leaf):
 
 
 Outlet = Asset | AssetRef | AssetAlias
+
+
+def distinct(outlets: Iterable[Outlet]) -> tuple[Outlet, ...]:
+    """Return outlets once each, in order. Of declarations of one asset, the first counts, with the watchers of all."""
+    found: dict[Outlet, Outlet] = {}
+    for each in outlets:
+        first = found.setdefault(each, each)
+        if isinstance(first, Asset) and isinstance(each, Asset) and not {*each.watchers} <= {*first.watchers}:
+            watchers = tuple(dict.fromkeys((*first.watchers, *each.watchers)))
+            found[each] = Asset.known(first.uri, first.name, first.group, first.extra, watchers)
+    return tuple(found.values())
 
 
 def _checked_group(group: object, uri: str) -> str:

@@ -8,10 +8,12 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
+from assetflow.core.assets import Asset
 from assetflow.core.consumers import Consumer, Decision, DecisionKind, MissedDeadline, Receipt
 from assetflow.core.events import AssetEvent
 from assetflow.core.redaction import redact
 from assetflow.core.time.timers import Timer
+from assetflow.core.watchers.triggers import Trigger
 from assetflow.core.words import iso
 
 # The columns to sort by, each with whether it descends.
@@ -274,6 +276,61 @@ class DeclaredEdge:
     kind: Literal["uri", "name", "alias"]
     value: str
     label: str | None
+
+
+WatcherState = Literal["new", "watching", "failing"]
+
+
+@dataclass(frozen=True)
+class WatcherRecord:
+    """A watcher that deployments declare.
+
+    Attributes:
+        assets: the assets that it updates.
+        begun: False if a watcher with a cursor has not looked yet.
+        state: whether it watches or fails, as the process that watches says; "new" until it has been started once.
+        error: why it fails.
+        since: since when it is in this state.
+        last_update: when it recorded its last update; `None` if there was none.
+        updates, filtered, refused: how many messages or files became updates, were not wanted by its filter, or were
+            refused.
+        lag: how much waits at its source; `None` if the source does not tell.
+    """
+
+    name: str
+    trigger: Trigger
+    assets: tuple[Asset, ...]
+    begun: bool
+    paused: bool
+    state: WatcherState
+    error: str
+    since: datetime
+    last_update: datetime | None
+    updates: int
+    filtered: int
+    refused: int
+    lag: int | None
+
+    @property
+    def shown_state(self) -> str:
+        """The state for people: "paused" if it is."""
+        return "paused" if self.paused else self.state
+
+    def as_json(self) -> dict[str, object]:
+        """Return the record as `--json` shows it."""
+        return {
+            "name": self.name,
+            "watches": self.trigger.describe(),
+            "assets": [asset.uri for asset in self.assets],
+            "state": self.shown_state,
+            "error": self.error,
+            "since": iso(self.since),
+            "last_update": iso(self.last_update),
+            "updates": self.updates,
+            "filtered": self.filtered,
+            "refused": self.refused,
+            "lag": self.lag,
+        }
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from assetflow.ledger.version import VERSION
 
 VERSION_TABLE = "ledger_version"
 _LOCK = 6_170_215
-_UPGRADE = "Stop its evaluators, then run `assetflow database upgrade`"
+_UPGRADE = "Stop its evaluators and watchers, then run `assetflow database upgrade`"
 
 
 def current_version(connection: Connection) -> str | None:
@@ -114,13 +114,14 @@ def _refuse_newer(version: str | None, place: str) -> None:
 
 
 def _refuse_while_evaluated(connection: Connection, place: str) -> None:
-    held = lease.read_lease(connection)
-    if held is not None and lease.is_held(connection, held, lease.clock(connection), gethostname()):
-        raise EvaluatorRunning(
-            f"the ledger cannot be upgraded while an evaluator is running on it: {lease.told(held)}",
-            where=place,
-            fix=_UPGRADE,
-        )
+    for role, who in ((lease.Role.EVALUATOR, "an evaluator"), (lease.Role.WATCHERS, "`assetflow watcher`")):
+        held = lease.read_lease(connection, role)
+        if held is not None and lease.is_held(connection, held, lease.clock(connection), gethostname()):
+            raise EvaluatorRunning(
+                f"the ledger cannot be upgraded while {who} is running on it: {lease.told(held)}",
+                where=place,
+                fix=_UPGRADE,
+            )
 
 
 def _migrate(connection: Connection) -> None:

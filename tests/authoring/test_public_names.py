@@ -83,7 +83,6 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         ("DatasetAll", "`&`"),
         ("DatasetAny", "`|`"),
         ("DatasetOrTimeSchedule", "import AssetOrTimeSchedule"),
-        ("AssetWatcher", "assetflow.emit"),
         ("DAG", "@flow(schedule=...)"),
         ("dag", "@flow(schedule=...)"),
     ],

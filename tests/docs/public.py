@@ -16,6 +16,7 @@ MODULES = (
     "assetflow.partitions",
     "assetflow.timetables",
     "assetflow.types",
+    "assetflow.watchers",
     "assetflow.listeners",
     "assetflow.testing",
     "assetflow.errors",

@@ -11,8 +11,10 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import select
 
+from assetflow import Asset, AssetWatcher
 from assetflow.core.time.timers import Timer
 from assetflow.core.time.timetables import DeltaTriggerTimetable
+from assetflow.core.watchers.intake import CursorStep, Note, WatcherIntake
 from assetflow.ledger import Ledger
 from assetflow.ledger.lease.lease import Holder
 from assetflow.ledger.records import TimerRecord
@@ -28,8 +30,10 @@ from assetflow.ledger.sql.tables import (
     RECEIPT,
 )
 from assetflow.ledger.write.writer import Writer
+from assetflow.watchers import FileTrigger
 from tests.ledger.making import NOW, A, B, C, declared, deploy, update
 
+WATCHED = Asset("s3://lake/watched", watchers=[AssetWatcher("w", FileTrigger("/in/*"))])
 CONSUMER_ID, DEPLOYMENT, HOLDER = 1, UUID(int=1), Holder(UUID(int=2), "here", 1)
 LATER = NOW + timedelta(days=400)
 
@@ -79,6 +83,17 @@ OPERATIONS: dict[str, Callable[[Writer, UUID, UUID], Any]] = {
     "clock.run": lambda writer, *_: writer.clock.run(LATER, LATER),
     "clock.to_announce": lambda writer, *_: writer.clock.to_announce(10),
     "clock.announced": lambda writer, *_: writer.clock.announced([1], NOW),
+    "watchers.record": lambda writer, *_: writer.watchers.record(
+        WatcherIntake("amqp://mq orders", [update(A)], notes=[Note(uuid4(), "d")], cursor=CursorStep("w", {"a": 1})),
+        NOW,
+    ),
+    "watchers.acknowledged": lambda writer, *_: writer.watchers.acknowledged([uuid4()]),
+    "watchers.set_state": lambda writer, *_: writer.watchers.set_state(["w"], "failing", "no answer", NOW),
+    "watchers.set_lag": lambda writer, *_: writer.watchers.set_lag({"w": 3}),
+    "watchers.switch": lambda writer, *_: (
+        writer.lineage.declare(uuid4(), "f/watched", declared(WATCHED), NOW),
+        writer.watchers.switch("w", paused=True, now=NOW),
+    ),
     "prune": lambda writer, *_: writer.prune(LATER),
     "lease.acquire": lambda writer, *_: writer.lease.acquire(HOLDER, NOW),
     "lease.renew": lambda writer, *_: (writer.lease.acquire(HOLDER, NOW), writer.lease.renew(HOLDER, NOW)),

@@ -11,6 +11,7 @@ from assetflow.core.condition_tree import Gate, GateArgument, GateKind
 from assetflow.core.conditions import Leaf
 from assetflow.core.time.reading import timetable_from_json
 from assetflow.core.time.timetables import Timetable
+from assetflow.core.watchers.declaration import watcher_from_json
 from assetflow.errors import InvalidSchedule
 
 
@@ -29,6 +30,7 @@ def node_to_json(node: Leaf | Gate) -> object:
         **({"name": asset.name} if asset.name != asset.uri else {}),
         **({"group": asset.group} if asset.group else {}),
         **({"extra": dict(asset.extra)} if asset.extra else {}),
+        **({"watchers": [each.as_json() for each in asset.watchers]} if asset.watchers else {}),
     }
 
 
@@ -46,7 +48,8 @@ def node_from_json(data: object) -> Leaf | Gate:
             asset = Asset(uri=cast(str, node["asset"]), name=cast("str | None", node.get("name")))
             # What stands in JSON is JSON: an extra that this version would refuse must not make a schedule unreadable.
             extra = dict(cast("Mapping[str, object]", node.get("extra", {})))
-            return Asset.known(asset.uri, asset.name, cast(str, node.get("group", "")), extra)
+            watchers = tuple(map(watcher_from_json, cast("list[object]", node.get("watchers", []))))
+            return Asset.known(asset.uri, asset.name, cast(str, node.get("group", "")), extra, watchers)
         if "alias" in node:
             return AssetAlias(cast(str, node["alias"]), group=cast(str, node.get("group", "")))
         if "ref" in node:

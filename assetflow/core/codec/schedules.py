@@ -26,7 +26,8 @@ from assetflow.errors import AssetflowError, InvalidSchedule
 FIRST_VERSION = 1
 SECOND_VERSION = 2
 TIME = "time"
-KNOWN_NEEDS = frozenset({TIME})
+WATCHERS = "watchers"
+KNOWN_NEEDS = frozenset({TIME, WATCHERS})
 # Measured on Prefect 3.8 with SQLite: 5 MB are deployed and shown in seconds, 20 MB make the server time out.
 LARGEST_TEXT = 5_000_000
 
@@ -41,6 +42,12 @@ class FlowDeclaration:
     produces: tuple[Outlet, ...] = ()
     reads: tuple[Outlet, ...] = ()
 
+    @property
+    def assets(self) -> tuple[Asset, ...]:
+        """All assets that the declaration names, in order; one asset may stand there several times."""
+        outlets = (each for each in (*self.produces, *self.reads) if isinstance(each, Asset))
+        return (*self.options.schedule.named_assets, *outlets)
+
 
 def declaration_to_text(declaration: FlowDeclaration) -> str:
     """Return the text that a deployment stores.
@@ -49,7 +56,7 @@ def declaration_to_text(declaration: FlowDeclaration) -> str:
         InvalidSchedule: the text is too large for Prefect.
     """
     schedule = declaration.options.schedule
-    needs = _needs(declaration.options)
+    needs = _needs(declaration)
     data: dict[str, object] = {"version": SECOND_VERSION, "needs": needs} if needs else {"version": FIRST_VERSION}
     if schedule.condition is not None:
         data["nodes"] = [node_to_json(node) for node in schedule.condition.postfix]
@@ -95,11 +102,13 @@ def declaration_from_text(text: str, *, where: str = "") -> FlowDeclaration:
         raise InvalidSchedule(f"a stored schedule is damaged: {error!r}", where=where, fix="Deploy it again") from error
 
 
-def _needs(options: ConsumerOptions) -> list[str]:
+def _needs(declaration: FlowDeclaration) -> list[str]:
     """Return what a reader has to know to read a declaration rightly."""
-    condition = options.schedule.condition
+    condition = declaration.options.schedule.condition
     gates = [] if condition is None else [node.kind for node in condition.postfix if isinstance(node, Gate)]
-    return [TIME] if options.is_timed or not {"all", "any"}.issuperset(gates) else []
+    has_times = declaration.options.is_timed or not {"all", "any"}.issuperset(gates)
+    has_watchers = any(asset.watchers for asset in declaration.assets)
+    return [need for need, is_needed in ((TIME, has_times), (WATCHERS, has_watchers)) if is_needed]
 
 
 def _check_version(data: Json) -> None:

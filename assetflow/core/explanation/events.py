@@ -149,6 +149,8 @@ _PLACES = {
 def source_of(origin: Origin) -> str:
     """Return who made an event: `task load of flow run calm-fox (ingest/nightly)`, `the command line`."""
     task, run = origin.task_run, origin.flow_run
+    if origin.kind == "watcher" and origin.by:
+        return origin.by
     if task is None and run is None:
         return _PLACES[origin.kind] + (f" ({origin.by})" if origin.by else "")
     parts = [] if task is None else [f"task {task.name or task.id}"]

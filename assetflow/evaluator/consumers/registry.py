@@ -14,7 +14,15 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from assetflow.errors import AssetflowError, InvalidSchedule, LedgerError, PrefectUnreachable, StatementRefused
+from assetflow.core.watchers.declaration import AssetWatcher
+from assetflow.errors import (
+    AssetflowError,
+    InvalidSchedule,
+    LedgerError,
+    NameTaken,
+    PrefectUnreachable,
+    StatementRefused,
+)
 from assetflow.evaluator.consumers.consumer_ledger import ConsumerLedger, KnownConsumer
 from assetflow.evaluator.consumers.cycles import find_cycles
 from assetflow.evaluator.consumers.reconcile import Reconciler, SyncReport
@@ -61,6 +69,8 @@ class Registry:
         self._shown: dict[UUID, Shown] = {}
         # The deployments to reconcile, in the order in which their changes were seen.
         self._waiting: dict[UUID, None] = {}
+        # The deployments whose watchers are in conflict with those of others.
+        self._conflicts: set[UUID] = set()
         self._knows_ledger = False
         self._seen: datetime | None = None
         self._declarations_changed = False
@@ -209,6 +219,9 @@ class Registry:
     async def _look_at_deployments(self) -> None:
         deployments = await self._deployments.changes()
         self._declarations_changed |= bool(deployments)
+        if deployments:
+            # What was in conflict with another deployment may not be any more.
+            self._waiting.update(dict.fromkeys(self._conflicts))
         for deployed in deployments.changed:
             self._deployed[deployed.id] = deployed
             self._waiting[deployed.id] = None
@@ -238,7 +251,7 @@ class Registry:
                 await self._ledger.drop_edges(deployment_id)
             return
         try:
-            if problem := _problem(deployed, known):
+            if problem := _problem(deployed, known) or self._conflict(deployed):
                 raise problem
             if not deployed.is_scheduled:
                 await self._reconciler.remove(deployment_id, known, shown)
@@ -252,6 +265,27 @@ class Registry:
             self._note_problem(deployment_id, error if deployed.name in error.where else error.at(deployed.where))
         else:
             self.report.problems.pop(deployment_id, None)
+
+    def _conflict(self, deployed: Deployed) -> AssetflowError | None:
+        """Return the error if another deployment gives the name of a watcher to another trigger. Contract 10.1."""
+        mine = {each.name: each.trigger for each in _watchers_of(deployed)}
+        self._conflicts.discard(deployed.id)
+        if not mine:
+            return None
+        for other in self._deployed.values():
+            if other.id == deployed.id or other.id in self._conflicts:
+                continue
+            for each in _watchers_of(other):
+                if mine.get(each.name, each.trigger) != each.trigger:
+                    self._conflicts.add(deployed.id)
+                    return NameTaken(
+                        f"the watcher {each.name!r} is {each.trigger.describe()} in {other.where}, and "
+                        f"{mine[each.name].describe()} here",
+                        where=deployed.where,
+                        fix="Give one of them another name, or deploy both with the same trigger",
+                        rule="10.1",
+                    )
+        return None
 
     def _note_problem(self, deployment_id: UUID, error: AssetflowError) -> None:
         """Keep the reason why a deployment is not in step, and log it once."""
@@ -274,6 +308,11 @@ def _by_deployment(shown: Iterable[Shown]) -> Mapping[UUID, Sequence[Shown]]:
         if each.deployment_id is not None:
             found.setdefault(each.deployment_id, []).append(each)
     return found
+
+
+def _watchers_of(deployed: Deployed) -> Iterable[AssetWatcher]:
+    assets = () if deployed.declaration is None else deployed.declaration.assets
+    return (watcher for asset in assets for watcher in asset.watchers)
 
 
 def _problem(deployed: Deployed, known: KnownConsumer | None) -> AssetflowError | None:

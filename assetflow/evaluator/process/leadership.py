@@ -13,7 +13,7 @@ from typing import Any
 from assetflow.errors import EvaluatorRunning, LedgerError, LedgerVersion
 from assetflow.evaluator.health import Health, logger
 from assetflow.ledger import Holder, Ledger
-from assetflow.ledger.lease.lease import LEASE_SECONDS
+from assetflow.ledger.lease.lease import LEASE_SECONDS, Role
 
 LOOK_EVERY = 0.25
 SHOW_EVERY = 2.0
@@ -107,7 +107,8 @@ class Leadership:
 
     async def _show(self) -> None:
         """Let `assetflow status` show that this evaluator stands by."""
-        if self._stands_by and time.monotonic() - self._shown >= SHOW_EVERY:
+        shows = self._stands_by and self._holder.role is Role.EVALUATOR
+        if shows and time.monotonic() - self._shown >= SHOW_EVERY:
             self._shown = time.monotonic()
             with suppress(LedgerError):
                 await self._call(self._ledger.writer.lease.stand_by, self._holder)

@@ -26,6 +26,7 @@ from assetflow.evaluator.ports import Json, Launch, Refused, RunWithoutNote, Tim
 from assetflow.evaluator.process.held_up import CURSOR as HELD_UP
 from assetflow.evaluator.process.leadership import Leadership
 from assetflow.ledger import Holder, Ledger
+from assetflow.ledger.lease.lease import Role
 from assetflow.ledger.read.explanations import decision_explanation
 from assetflow.ledger.records import ConsumerRecord, DecisionRecord, MissedDeadlineRecord, TimerRecord
 from assetflow.ledger.sql.commits import CommitListener
@@ -47,20 +48,26 @@ class LedgerThread:
         place: the ledger's file or URL; `None` for the one in the settings.
         stand_by: True to wait while another evaluator is running on the ledger, if the ledger allows several.
         now: returns the time that is written.
+        role: which lease of the ledger it holds.
 
     Attributes:
         ledger: the ledger. Use it only in functions that `call` runs.
     """
 
     def __init__(
-        self, place: str | Path | None = None, *, stand_by: bool = False, now: Callable[[], datetime] | None = None
+        self,
+        place: str | Path | None = None,
+        *,
+        stand_by: bool = False,
+        now: Callable[[], datetime] | None = None,
+        role: Role = Role.EVALUATOR,
     ) -> None:
         self.ledger: Ledger
         self.now = now or (lambda: datetime.now(UTC))
         self._place = place
         self._stand_by = stand_by
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="assetflow-ledger")
-        self._holder = Holder.this_process(uuid4())
+        self._holder = Holder.this_process(uuid4(), role)
         self._leadership: Leadership
         self._decider: list[str | None] = []
         # Whether instants are decided: before, what the evaluator finds has happened while none was running.

@@ -1,7 +1,7 @@
-"""The lease: one evaluator at a time runs on a ledger.
+"""The leases: one evaluator at a time runs on a ledger, and one process runs its watchers.
 
-Each transaction of the evaluator confirms the lease and locks it until the commit (`confirm`). So an evaluator that
-stood still, and wakes after another one has taken over, writes nothing.
+Each transaction of the holder confirms the lease and locks it until the commit (`confirm`). So a process that stood
+still, and wakes after another one has taken over, writes nothing.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from enum import IntEnum
 from pathlib import Path
 from socket import gethostname
 from uuid import UUID
@@ -29,22 +30,30 @@ _END_SESSIONS = text(
 )
 
 
+class Role(IntEnum):
+    """What a lease is for; the number is that of its row."""
+
+    EVALUATOR = 1
+    WATCHERS = 2
+
+
 @dataclass(frozen=True)
 class Holder:
-    """A process that has the lease, or waits for it."""
+    """A process that has a lease, or waits for it."""
 
     id: UUID
     host: str
     pid: int
+    role: Role = Role.EVALUATOR
 
     @classmethod
-    def this_process(cls, number: UUID) -> Holder:
-        return cls(number, gethostname(), os.getpid())
+    def this_process(cls, number: UUID, role: Role = Role.EVALUATOR) -> Holder:
+        return cls(number, gethostname(), os.getpid(), role)
 
 
 @dataclass(frozen=True)
 class Lease:
-    """The evaluator that is running, since when, and when its lease ends unless it is renewed."""
+    """The process that is running, since when, and when its lease ends unless it is renewed."""
 
     holder: Holder
     since: datetime
@@ -72,14 +81,14 @@ def _is_left_over(pid: int) -> bool:
     return state == "Z"
 
 
-def read_lease(connection: Connection) -> Lease | None:
-    """Return the stored lease, expired or not."""
+def read_lease(connection: Connection, role: Role = Role.EVALUATOR) -> Lease | None:
+    """Return the stored lease for a role, expired or not."""
     columns = (LEASE.c.holder, LEASE.c.host, LEASE.c.pid, LEASE.c.since, LEASE.c.renewed, LEASE.c.expires)
-    row = connection.execute(select(*columns)).one_or_none()
+    row = connection.execute(select(*columns).where(LEASE.c.number == role)).one_or_none()
     if row is None:
         return None
     number, host, pid, since, renewed, expires = row
-    return Lease(Holder(number, host, pid), since, renewed, expires)
+    return Lease(Holder(number, host, pid, role), since, renewed, expires)
 
 
 def clock(connection: Connection) -> datetime:
@@ -105,39 +114,40 @@ def is_held(
 def acquire(
     connection: Connection, holder: Holder, now: datetime, seconds: float, is_alive: Callable[[int], bool]
 ) -> Lease:
-    """Take the lease for some seconds, or raise `EvaluatorRunning` if another evaluator holds it."""
-    current = read_lease(connection)
+    """Take the lease for some seconds, or raise `EvaluatorRunning` if another process holds it."""
+    current = read_lease(connection, holder.role)
     _refuse_held(connection, current, holder, now, is_alive)
     if current is not None and current.holder.id != holder.id:
         _end_sessions(connection, current.holder.id)
     # On Postgres, candidates wait here for the holder and for each other, first for the lease, as `confirm` does. On
     # SQLite, they have waited when the transaction began.
-    connection.execute(select(LEASE.c.number).with_for_update())
+    of_role = LEASE.c.number == holder.role
+    connection.execute(select(LEASE.c.number).where(of_role).with_for_update())
     connection.execute(select(LEDGER.c.number).with_for_update())
-    _refuse_held(connection, read_lease(connection), holder, now, is_alive)
+    _refuse_held(connection, read_lease(connection, holder.role), holder, now, is_alive)
     lease = Lease(holder, now, now, now + timedelta(seconds=seconds))
-    connection.execute(delete(LEASE))
-    row = {"number": 1, "holder": holder.id, "host": holder.host, "pid": holder.pid}
+    connection.execute(delete(LEASE).where(of_role))
+    row = {"number": holder.role, "holder": holder.id, "host": holder.host, "pid": holder.pid}
     times = {"since": lease.since, "renewed": lease.renewed, "expires": lease.expires}
     connection.execute(insert(LEASE), [row | times])
     return lease
 
 
-def renew(connection: Connection, holder: UUID, now: datetime, seconds: float) -> None:
+def renew(connection: Connection, holder: Holder, now: datetime, seconds: float) -> None:
     """Extend the lease by some seconds, or raise `LeaseLost`."""
     times = {"renewed": now, "expires": now + timedelta(seconds=seconds)}
-    if not connection.execute(update(LEASE).where(LEASE.c.holder == holder).values(times)).rowcount:
-        raise lost(read_lease(connection))
+    if not connection.execute(update(LEASE).where(LEASE.c.holder == holder.id).values(times)).rowcount:
+        raise lost(holder.role, read_lease(connection, holder.role))
 
 
-def confirm(connection: Connection, holder: UUID) -> None:
+def confirm(connection: Connection, holder: Holder) -> None:
     """Lock the lease until the end of the transaction.
 
     Raises:
-        LeaseLost: another evaluator has the lease, or nobody has it.
+        LeaseLost: another process has the lease, or nobody has it.
     """
-    if connection.scalar(_HELD, {"holder": holder}) is None:
-        raise lost(read_lease(connection))
+    if connection.scalar(_HELD, {"holder": holder.id}) is None:
+        raise lost(holder.role, read_lease(connection, holder.role))
 
 
 def release(connection: Connection, holder: UUID) -> None:
@@ -146,19 +156,21 @@ def release(connection: Connection, holder: UUID) -> None:
 
 
 def taken(current: Lease) -> EvaluatorRunning:
-    """Return the error that says which evaluator is running."""
+    """Return the error that says which process is running."""
+    runs = "evaluator is running on" if current.holder.role is Role.EVALUATOR else "process runs the watchers of"
     return EvaluatorRunning(
-        f"another evaluator is running on this ledger: {told(current)}",
+        f"another {runs} this ledger: {told(current)}",
         fix="Stop it first; if its machine is gone, its lease ends by itself within seconds",
     )
 
 
-def lost(current: Lease | None) -> LeaseLost:
-    """Return the error that says which evaluator has taken over."""
-    successor = "nobody evaluates now" if current is None else f"{told(current)}, evaluates now"
+def lost(role: Role, current: Lease | None) -> LeaseLost:
+    """Return the error that says which process has taken over."""
+    who, does = ("evaluator", "evaluates") if role is Role.EVALUATOR else ("process", "runs the watchers")
+    successor = f"nobody {does} now" if current is None else f"{told(current)}, {does} now"
     return LeaseLost(
-        f"this evaluator stood still for too long and lost its lease: {successor}",
-        fix="Nothing was written; start it again if no other one is to evaluate",
+        f"this {who} stood still for too long and lost its lease: {successor}",
+        fix="Nothing was written; start it again if no other one is to take its place",
     )
 
 

@@ -29,6 +29,7 @@ from assetflow.ledger.read.partitions import PartitionReader
 from assetflow.ledger.read.pruning import PruningReader
 from assetflow.ledger.read.queues import QueueReader
 from assetflow.ledger.read.receipts import ReceiptReader
+from assetflow.ledger.read.watchers import WatcherReader
 from assetflow.ledger.records import Status
 from assetflow.ledger.sql.engine import default_place, ledger_url, open_engine, place_of
 from assetflow.ledger.sql.failures import explained
@@ -42,8 +43,8 @@ class Reader:
 
     Attributes:
         place: the file or the address of the ledger, for people to read.
-        events, receipts, assets, partitions, consumers, queues, decisions, deadlines, lineage: the reads about each of
-            these.
+        events, receipts, assets, partitions, consumers, queues, decisions, deadlines, lineage, watchers: the reads
+            about each of these.
         feed: new assets, events, decisions and missed deadlines from a position on.
         pruning: what is old and no longer needed.
     """
@@ -61,6 +62,7 @@ class Reader:
         self.deadlines = DeadlineReader(self._connect)
         self.lineage = LineageReader(self._connect)
         self.feed = FeedReader(self._connect)
+        self.watchers = WatcherReader(self._connect)
         self.pruning = PruningReader(self._connect)
 
     @classmethod

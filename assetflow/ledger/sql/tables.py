@@ -309,7 +309,7 @@ class EdgeRow(Base, table=True):
 
 
 class LeaseRow(Base, table=True):
-    """The lease of the evaluator: at most one row."""
+    """A lease: at most one row for each role, which `number` tells."""
 
     number: int = Field(primary_key=True)
     holder: UUID
@@ -328,6 +328,55 @@ class StandbyRow(Base, table=True):
     pid: int
     since: datetime = Field(sa_type=Moment)
     renewed: datetime = Field(sa_type=Moment)
+
+
+class WatcherRow(Base, table=True):
+    """A watcher of a deployed asset; `changed` is when it was last declared anew, paused or resumed.
+
+    `begun` tells that a watcher with a cursor has looked for the first time. Contract 10.1, 10.4.
+    """
+
+    name: str = Field(primary_key=True)
+    trigger: dict[str, Any] = Field(sa_type=JsonText)
+    changed: datetime = Field(sa_type=Moment)
+    paused: bool = False
+    begun: bool = False
+    state: str = "new"
+    error: str = Field(default="", sa_type=Text)
+    since: datetime = Field(sa_type=Moment)
+    last_update: datetime | None = Field(default=None, sa_type=Moment)
+    updates: int = Field(default=0, sa_type=Number)
+    filtered: int = Field(default=0, sa_type=Number)
+    refused: int = Field(default=0, sa_type=Number)
+    lag: int | None = Field(default=None, sa_type=Number)
+
+
+class WatchedAssetRow(Base, table=True):
+    """A deployment's declaration that a watcher updates an asset."""
+
+    __table_args__ = (Index(None, "watcher"), Index(None, "uri"), _CLUSTERED)
+    deployment_id: UUID = Field(primary_key=True)
+    watcher: str = Field(primary_key=True)
+    uri: str = Field(primary_key=True)
+    asset: dict[str, Any] = Field(sa_type=JsonText)
+
+
+class WatcherItemRow(Base, table=True):
+    """A part of a watcher's cursor: a file that it knows, with its size and time. Contract 10.4, 10.7."""
+
+    __table_args__ = _CLUSTERED
+    watcher: str = Field(primary_key=True)
+    item: str = Field(primary_key=True)
+    value: Any = Field(sa_type=JsonText)
+
+
+class NotedMessageRow(Base, table=True):
+    """A message without an id that is recorded and may not be acknowledged yet. Contract 10.3."""
+
+    __table_args__ = (Index(None, "source"),)
+    token: UUID = Field(primary_key=True)
+    source: str
+    digest: str
 
 
 class CursorRow(Base, table=True):
@@ -368,5 +417,9 @@ TIMER = _table(TimerRow)
 EDGE = _table(EdgeRow)
 LEASE = _table(LeaseRow)
 STANDBY = _table(StandbyRow)
+WATCHER = _table(WatcherRow)
+WATCHED_ASSET = _table(WatchedAssetRow)
+WATCHER_ITEM = _table(WatcherItemRow)
+NOTED_MESSAGE = _table(NotedMessageRow)
 CURSOR = _table(CursorRow)
 ENDED_SESSION = _table(EndedSessionRow)

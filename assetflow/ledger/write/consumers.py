@@ -18,6 +18,7 @@ from assetflow.ledger.records import TimerRecord
 from assetflow.ledger.sql.bulk import upsert_rows
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.tables import CONSUMER, TIMER
+from assetflow.ledger.write.declared_watchers import drop_watchers, replace_watchers
 from assetflow.ledger.write.lineage import drop_edges, replace_edges
 from assetflow.ledger.write.store import Store
 
@@ -69,6 +70,7 @@ class ConsumerWriter:
             registry.deploy(unit.state, consumer)
             opening_hours.follow(unit.state, None, consumer, now)
             replace_edges(unit, deployment_id, name, declaration)
+            replace_watchers(unit.connection, deployment_id, declaration.assets, now)
             return consumer, registry.pass_over_consumer(unit.state, consumer, now, self._store.passing)
 
     def change(
@@ -153,6 +155,7 @@ class ConsumerWriter:
         changed = registry.change(unit.state, replace(consumer, deployed=now), declaration.options)
         opening_hours.follow(unit.state, consumer, changed, now)
         replace_edges(unit, consumer.deployment_id, consumer.name, declaration)
+        replace_watchers(unit.connection, consumer.deployment_id, declaration.assets, now)
         touched = registry.touched_by(unit.state, changed)
         if at_start and changed.is_timed:
             clock.look_at(unit.state, changed, now)
@@ -180,3 +183,4 @@ def _live(unit: UnitOfWork, condition: ColumnElement[bool]) -> Consumer | None:
 def _remove(unit: UnitOfWork, consumer: Consumer) -> None:
     registry.remove(unit.state, consumer)
     drop_edges(unit.connection, consumer.deployment_id)
+    drop_watchers(unit.connection, consumer.deployment_id)

@@ -42,7 +42,7 @@ class LeaseWriter:
             acquired = lease.acquire(connection, holder, now or lease.clock(connection), seconds, is_alive)
             schema.check(connection, place=self._store.place)
             standby.step_aside(connection, holder.id)
-        self._store.fence = holder.id
+        self._store.fence = holder
         return acquired
 
     def renew(self, holder: Holder, now: datetime | None = None, *, seconds: float = LEASE_SECONDS) -> None:
@@ -55,7 +55,7 @@ class LeaseWriter:
             LeaseLost: another evaluator has the lease, or nobody has it.
         """
         with self._store.beside() as connection:
-            lease.renew(connection, holder.id, now or lease.clock(connection), seconds)
+            lease.renew(connection, holder, now or lease.clock(connection), seconds)
 
     def release(self, holder: Holder) -> None:
         """Let another evaluator take over at once, and stop standing by."""

@@ -6,14 +6,13 @@ from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from threading import Lock
-from uuid import UUID
 
 from sqlalchemy import Connection, Engine
 
 from assetflow.core.rules.adoption import Adoption
 from assetflow.core.rules.fold import Passing, pass_over
 from assetflow.ledger.fold.unit_of_work import Memory, UnitOfWork
-from assetflow.ledger.lease.lease import confirm
+from assetflow.ledger.lease.lease import Holder, confirm
 from assetflow.ledger.sql.commits import notify
 from assetflow.ledger.sql.engine import writing
 from assetflow.ledger.sql.failures import explained
@@ -25,15 +24,15 @@ class Store:
     Attributes:
         place: the file or the address of the ledger, for people to read.
         is_shared: whether the database can be used by several machines.
-        fence: the evaluator that uses this store: no transaction is committed unless it holds the lease. `None` for
-            a process that writes without evaluating.
+        fence: the process that uses this store under a lease: no transaction is committed unless it holds the lease.
+            `None` for a process that writes without one.
         adoption: the earlier decisions that a rebuilt ledger takes over; `None` except during a rebuild.
     """
 
     def __init__(self, engine: Engine, place: str) -> None:
         self.place = place
         self.is_shared = engine.dialect.name != "sqlite"
-        self.fence: UUID | None = None
+        self.fence: Holder | None = None
         self.adoption: Adoption | None = None
         self._engine = engine
         self._writing = writing(engine)

@@ -18,6 +18,7 @@ from assetflow.ledger.write.lineage import LineageWriter
 from assetflow.ledger.write.prune import Step, prune_chunk
 from assetflow.ledger.write.queues import QueueWriter
 from assetflow.ledger.write.store import Store
+from assetflow.ledger.write.watchers import WatcherWriter
 
 _SET_CURSOR = upsert_rows((CURSOR.c.name,), (CURSOR.c.value,))
 _END_SESSION = upsert_rows((ENDED_SESSION.c.session,), (ENDED_SESSION.c.expires,))
@@ -32,6 +33,7 @@ class Writer:
         events, consumers, queues, decisions, lineage: the operations on each of these.
         lease: the operations of an evaluator.
         clock: lets time act on timed consumers.
+        watchers: what watchers found, and how they are.
     """
 
     def __init__(self, store: Store) -> None:
@@ -43,6 +45,7 @@ class Writer:
         self.lineage = LineageWriter(store)
         self.lease = LeaseWriter(store)
         self.clock = ClockWriter(store)
+        self.watchers = WatcherWriter(store)
 
     def prune(self, before: datetime, after: int = 0) -> Step:
         """Remove what is old and no longer needed, from one chunk of events.

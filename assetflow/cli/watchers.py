@@ -1,0 +1,80 @@
+"""`assetflow watchers`: list, pause and resume what updates assets from outside."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import cyclopts
+from rich.text import Text
+
+from assetflow.cli.output import print_json, rows, show, table, text, time_cell
+from assetflow.ledger import Ledger
+from assetflow.ledger.read.reader import Reader
+from assetflow.ledger.records import WatcherRecord
+
+app = cyclopts.App(name="watchers", help="Watchers: queues and files that update assets.")
+
+
+@app.command
+def ls(*, json: bool = False) -> None:
+    """List the watchers: what each watches and updates, whether it works, its last update, and what waits.
+
+    Parameters
+    ----------
+    json
+        Print one JSON document.
+    """
+    with Reader.open() as reader:
+        listed = reader.watchers.all()
+    if json:
+        print_json([each.as_json() for each in listed])
+        return
+    now = datetime.now(UTC)
+    made = table("watcher", "watches", "updates", "state", "updates made", "last", "waiting")
+    empty = "No watchers yet: deploy a flow that names an asset with watchers=[...]."
+    show(rows(made, (_cells(each, now) for each in listed), empty=empty))
+
+
+@app.command
+def pause(name: str) -> None:
+    """Pause a watcher: what is outside stays there until it is resumed.
+
+    Parameters
+    ----------
+    name
+        The watcher.
+    """
+    _switch(name, paused=True)
+    show(Text.assemble("paused ", text(name)))
+
+
+@app.command
+def resume(name: str) -> None:
+    """Resume a paused watcher.
+
+    Parameters
+    ----------
+    name
+        The watcher.
+    """
+    _switch(name, paused=False)
+    show(Text.assemble("resumed ", text(name)))
+
+
+def _cells(record: WatcherRecord, now: datetime) -> tuple[Text | str, ...]:
+    state = record.shown_state
+    told = f"{state}: {record.error}" if record.error and state == "failing" else state
+    return (
+        text(record.name),
+        text(record.trigger.describe()),
+        text(", ".join(asset.uri for asset in record.assets)),
+        text(told, "red" if state == "failing" else ""),
+        str(record.updates),
+        time_cell(record.last_update, now),
+        "" if record.lag is None else str(record.lag),
+    )
+
+
+def _switch(name: str, *, paused: bool) -> None:
+    with Ledger.open() as ledger:
+        ledger.writer.watchers.switch(name, paused=paused, now=datetime.now(UTC))

@@ -1,0 +1,164 @@
+"""The address of something outside: a URL, an environment variable in it, or a block of Prefect.
+
+A declaration travels through Prefect's API and is shown on pages, so it never holds a password. Contract 10.1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import cast
+from urllib.parse import urlsplit, urlunsplit
+
+from assetflow.errors import InvalidWatcher
+
+RULE = "10.1"
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_BLOCK = re.compile(r"[a-z0-9-]+/[a-z0-9-]+")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of Prefect that holds a URL.
+
+    Attributes:
+        name: its type and its name, such as `secret/orders-queue`.
+    """
+
+    name: str
+
+    def __str__(self) -> str:
+        return f'block("{self.name}")'
+
+
+Address = str | Block
+
+
+def block(name: str) -> Block:
+    """Return the URL that a block of Prefect holds; the watching process reads it when it connects.
+
+    >>> from assetflow.watchers import MessageQueueTrigger, block
+    >>> MessageQueueTrigger(block("secret/orders-queue"), queue="orders").describe()
+    'queue orders of block("secret/orders-queue")'
+
+    Parameters:
+        name: the slug of the block's type and the block's name, such as `secret/orders-queue`.
+
+    Raises:
+        InvalidWatcher: the name does not consist of a type and a name.
+    """
+    if not isinstance(cast(object, name), str) or not _BLOCK.fullmatch(name):
+        raise InvalidWatcher(
+            f"{name!r} does not name a block of Prefect", fix='Write block("secret/orders-queue")', rule=RULE
+        )
+    return Block(name)
+
+
+def check_address(url: object, schemes: Collection[str], *, known: str) -> Address:
+    """Return the address that a trigger was given.
+
+    Parameters:
+        schemes: the schemes that the trigger knows.
+        known: the schemes in words, with the extra that each needs.
+
+    Raises:
+        InvalidWatcher: it has a password, a scheme that the trigger does not know, or no scheme.
+    """
+    if isinstance(url, Block):
+        return url
+    if not isinstance(url, str) or not url.strip():
+        raise InvalidWatcher(
+            f"the address is {url!r}", fix='Write a URL, "${VARIABLE}" or block("secret/name")', rule=RULE
+        )
+    refuse_password(url)
+    if _VARIABLE.fullmatch(url):
+        return url
+    check_scheme(url, schemes, known=known)
+    return url
+
+
+def check_scheme(url: str, schemes: Collection[str], *, known: str) -> str:
+    """Return the scheme of a URL, in lower case.
+
+    Raises:
+        InvalidWatcher: it is none of `schemes`.
+    """
+    found = _SCHEME.match(url)
+    scheme = found[1].lower() if found else ""
+    if scheme not in schemes:
+        said = f"the scheme {scheme!r} is not known" if scheme else f"{without_user(url)!r} has no scheme"
+        raise InvalidWatcher(said, fix=f"Known are {known}", rule=RULE)
+    return scheme
+
+
+def refuse_password(url: str) -> None:
+    """Refuse a URL with a password in it; a variable may stand in its place. Contract 10.1.
+
+    Raises:
+        InvalidWatcher
+    """
+    user = _user_of(url)
+    password = user.partition(":")[2]
+    if password and not _VARIABLE.fullmatch(password):
+        raise InvalidWatcher(
+            f"the address {without_user(url)} has a password, which everybody could read who sees the deployment",
+            fix='Write the password as a variable, "amqp://me:${PASSWORD}@mq.internal", or all of it as '
+            '"${ORDERS_QUEUE_URL}" or block("secret/orders-queue")',
+            rule=RULE,
+        )
+
+
+def variables_of(url: str) -> list[str]:
+    """Return the names of the environment variables in a URL."""
+    return _VARIABLE.findall(url)
+
+
+def with_variables(url: str, environment: Mapping[str, str]) -> str:
+    """Return a URL with the values of its environment variables.
+
+    Raises:
+        InvalidWatcher: a variable is not set.
+    """
+    for name in variables_of(url):
+        if not environment.get(name):
+            raise InvalidWatcher(
+                f"the environment variable {name} is not set",
+                where=without_user(url),
+                fix="Set it for the process that watches, or write a block of Prefect: block(...)",
+                rule=RULE,
+            )
+    return _VARIABLE.sub(lambda found: environment[found[1]], url)
+
+
+def without_user(url: str) -> str:
+    """Return a URL without user and password, for ids and for people."""
+    user = _user_of(url)
+    return url.replace(f"{user}@", "", 1) if user else url
+
+
+def source_of_url(url: str, default_ports: Mapping[str, int]) -> str:
+    """Return the address of a server as it is written in ids: lower case, with its port, without user and options."""
+    parts = urlsplit(url)
+    scheme = parts.scheme.lower()
+    port = parts.port or default_ports.get(scheme)
+    place = f"{(parts.hostname or '').lower()}:{port}" if port else (parts.hostname or "").lower()
+    return urlunsplit((scheme, place, parts.path.rstrip("/"), "", ""))
+
+
+def address_to_json(address: Address) -> object:
+    """Return an address as JSON: a text, or an object that names the block."""
+    return {"block": address.name} if isinstance(address, Block) else address
+
+
+def address_from_json(data: object) -> Address:
+    """Return the address that `address_to_json` wrote."""
+    if isinstance(data, Mapping):
+        return Block(str(cast("Mapping[str, object]", data)["block"]))
+    return str(data)
+
+
+def _user_of(url: str) -> str:
+    authority = re.match(r"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)@", url)
+    return authority[1] if authority else ""

@@ -1,0 +1,178 @@
+"""Messages of queues as updates. Contract 10.2, 10.3, 10.5."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from typing import cast
+from uuid import UUID, uuid5
+
+from assetflow.core.assets import Asset
+from assetflow.core.by_hand import check_size, event_by_hand
+from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.json_data import fit_text
+from assetflow.core.visible import shown
+from assetflow.core.watchers.intake import Note, RefusedChange, Watched, WatcherIntake
+from assetflow.core.watchers.paths import MISSING, last_name, value_at
+from assetflow.core.watchers.triggers import MessageQueueTrigger
+from assetflow.errors import AssetflowError, InvalidEvent, TooLarge
+
+MOST_BYTES = 1_000_000
+_NAMESPACE = UUID("3f6c6b52-93a7-5a1e-8a2f-7d0c7f1f4f10")
+_SHOWN = 2_000
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message as a broker delivers it.
+
+    Attributes:
+        id: the broker's or the producer's id; `None` if it has none.
+        redelivered: True if it may have been delivered before.
+        sent: when it was sent, if the broker says so, UTC.
+    """
+
+    body: bytes
+    id: str | None = None
+    redelivered: bool = False
+    sent: datetime | None = None
+
+    @property
+    def digest(self) -> str:
+        """The fingerprint of the content."""
+        return sha256(self.body).hexdigest()
+
+
+class Notes:
+    """The messages without ids that are recorded and may come again. Contract 10.3.
+
+    Parameters:
+        noted: what the ledger has noted for the source.
+    """
+
+    def __init__(self, noted: Sequence[Note] = ()) -> None:
+        self._tokens: dict[str, list[UUID]] = {}
+        for each in noted:
+            self._tokens.setdefault(each.digest, []).append(each.token)
+
+    def take(self, message: Message) -> UUID | None:
+        """Return the token of an equal message that is noted, if this one may be that one; each note once."""
+        tokens = self._tokens.get(message.digest) if message.redelivered else None
+        return tokens.pop() if tokens else None
+
+    @property
+    def left(self) -> list[UUID]:
+        """The tokens that no message has taken."""
+        return [token for tokens in self._tokens.values() for token in tokens]
+
+
+def intake_of(
+    messages: Sequence[tuple[Message, str]], watched: Sequence[Watched], source: str, label: str, now: datetime
+) -> WatcherIntake:
+    """Return what becomes of messages: one recording for each, with the updates of all watchers of the queue.
+
+    Parameters:
+        messages: each with its id, or with the token that stands for it.
+        source: where they come from, without user and password; ids follow from it (contract 10.2).
+        label: the queue as people call it: "RabbitMQ orders".
+    """
+    intake = WatcherIntake(source)
+    for place, (message, number) in enumerate(messages):
+        by = f"{label}, message {message.id}" if message.id is not None else label
+        origin = Origin("watcher", by=fit_text(by))
+        found: dict[UUID, AssetEvent] = {}
+        problems: dict[str, list[tuple[str, AssetflowError]]] = {}
+        for each in watched:
+            try:
+                events = _events(message, number, each, source, origin, now)
+            except AssetflowError as error:
+                problems.setdefault(str(error), []).append((each.name, error))
+                continue
+            if events is None:
+                intake.filtered[each.name] = intake.filtered.get(each.name, 0) + 1
+            for event in events or ():
+                found.setdefault(event.id, event)
+                intake.makers[event.id] = (*intake.makers.get(event.id, ()), each.name)
+        if found:
+            intake.recordings.append(Recording(_id("message", source, number), tuple(found.values())))
+        elif problems:
+            intake.poison.append(place)
+        intake.refused += [_refused(message, number, source, by, each) for each in problems.values()]
+    return intake
+
+
+def _events(
+    message: Message, number: str, watched: Watched, source: str, origin: Origin, now: datetime
+) -> list[AssetEvent] | None:
+    """Return the updates that a message is for a watcher; `None` if its filter does not want it."""
+    trigger = cast(MessageQueueTrigger, watched.trigger)
+    data = _content(message, trigger)
+    if not all(_equal(value_at(data, path), wanted) for path, wanted in trigger.filter.items()):
+        return None
+    key = None if trigger.partition_key is None else _at(data, trigger.partition_key)
+    key = str(key) if isinstance(key, int) and not isinstance(key, bool) else key
+    aliases = () if trigger.alias is None else (cast(str, _at(data, trigger.alias)),)
+    extra = {"payload": data} if trigger.extra is None else {last_name(trigger.extra): _at(data, trigger.extra)}
+    assets = watched.assets if trigger.asset is None else (Asset(cast(str, _at(data, trigger.asset))),)
+    check_size(extra)
+    return [
+        event_by_hand(
+            asset,
+            id=_id("update", source, number, asset.uri, str(key or "")),
+            occurred=message.sent or now,
+            origin=origin,
+            extra=extra,
+            partition_key=key,
+            aliases=aliases,
+        )
+        for asset in assets
+    ]
+
+
+def _content(message: Message, trigger: MessageQueueTrigger) -> object:
+    if len(message.body) > MOST_BYTES:
+        raise TooLarge(f"the message has {len(message.body):,} bytes, the limit is {MOST_BYTES:,}")
+    if trigger.format == "bytes":
+        return _text(message.body)
+    try:
+        return json.loads(message.body)
+    except (ValueError, RecursionError) as error:
+        raise InvalidEvent(
+            f"the message is not JSON: {error}", rule="10.2", fix='Or watch it with format="bytes"'
+        ) from (error)
+
+
+def _text(body: bytes) -> object:
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(body).decode()}
+
+
+def _at(data: object, path: str) -> object:
+    value = value_at(data, path)
+    if value is MISSING:
+        raise InvalidEvent(f"the message has no {path}", rule="10.2")
+    return value
+
+
+def _equal(value: object, wanted: object) -> bool:
+    # For Python, True is 1; for JSON, it is not.
+    return value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
+
+
+def _id(*parts: str) -> UUID:
+    return uuid5(_NAMESPACE, "|".join(parts))
+
+
+def _refused(
+    message: Message, number: str, source: str, by: str, problem: Sequence[tuple[str, AssetflowError]]
+) -> RefusedChange:
+    names = tuple(name for name, _ in problem)
+    error = problem[0][1]
+    payload = {"message": by, "content": fit_text(message.body[:_SHOWN].decode(errors="replace"))}
+    return RefusedChange(_id("refused", source, number, str(error)), payload, shown(error), names, error.rule)

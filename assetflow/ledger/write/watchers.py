@@ -1,0 +1,130 @@
+"""Record what watchers found, and how they are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import Connection, insert, select, update
+
+from assetflow.core.consumers import Decision
+from assetflow.core.json_data import fit_text
+from assetflow.core.redaction import without_passwords
+from assetflow.core.refused import kept_payload
+from assetflow.core.rules.fold import Recorded, record_and_pass
+from assetflow.core.rules.state.prefetch import prefetch
+from assetflow.core.watchers.intake import CursorStep, RefusedChange, WatcherIntake
+from assetflow.errors import UnknownWatcher
+from assetflow.ledger.sql.bulk import delete_rows, insert_rows, upsert_rows
+from assetflow.ledger.sql.tables import NOTED_MESSAGE, REFUSED, WATCHER, WATCHER_ITEM
+from assetflow.ledger.write.store import Store
+
+_KNOW = upsert_rows((WATCHER_ITEM.c.watcher, WATCHER_ITEM.c.item), (WATCHER_ITEM.c.value,))
+_FORGET_ITEMS = delete_rows((WATCHER_ITEM.c.watcher, WATCHER_ITEM.c.item))
+_NOTE = insert_rows((NOTED_MESSAGE.c.token, NOTED_MESSAGE.c.source, NOTED_MESSAGE.c.digest))
+_FORGET_NOTES = delete_rows((NOTED_MESSAGE.c.token,))
+
+
+class WatcherWriter:
+    """Writes watchers. All methods raise `LedgerLocked` and `LedgerError` if the ledger cannot be written."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def record(self, intake: WatcherIntake, now: datetime) -> list[tuple[Recorded, list[Decision]]]:
+        """Record what a watcher found, decide, and store its cursor, in one transaction. Contract 10.2 to 10.5.
+
+        What is recorded already is left out, so the same messages may come any number of times.
+
+        Returns:
+            For each recording what became of it, and the decisions of its pass.
+        """
+        with self._store.transaction(now) as unit:
+            prefetch(unit.state, intake.recordings)
+            done = [record_and_pass(unit.state, recording, now) for recording in intake.recordings]
+            refused = _refuse(unit.connection, intake, now)
+            _count(unit.connection, intake, done, refused, now)
+            _NOTE.run(unit.connection, [(each.token, intake.source, each.digest) for each in intake.notes])
+            _FORGET_NOTES.run(unit.connection, [(each,) for each in intake.forget])
+            if intake.cursor is not None:
+                _step(unit.connection, intake.cursor)
+        return done
+
+    def acknowledged(self, tokens: Collection[UUID]) -> None:
+        """Forget noted messages: the source has heard that they are recorded. Contract 10.3."""
+        with self._store.writes() as connection:
+            _FORGET_NOTES.run(connection, [(each,) for each in tokens])
+
+    def set_state(self, names: Iterable[str], state: str, error: str, now: datetime) -> None:
+        """Store whether watchers watch or fail, and why. The time of a change of the state is kept."""
+        reason = without_passwords(fit_text(error))
+        with self._store.writes() as connection:
+            for name in names:
+                of_name = update(WATCHER).where(WATCHER.c.name == name)
+                connection.execute(of_name.where(WATCHER.c.state != state).values(state=state, since=now))
+                connection.execute(of_name.values(error=reason))
+
+    def set_lag(self, lags: Mapping[str, int | None]) -> None:
+        """Store how much waits at the sources of watchers."""
+        with self._store.writes() as connection:
+            for name, lag in lags.items():
+                connection.execute(update(WATCHER).where(WATCHER.c.name == name).values(lag=lag))
+
+    def switch(self, name: str, *, paused: bool, now: datetime) -> None:
+        """Pause or resume a watcher.
+
+        Raises:
+            UnknownWatcher: no deployed asset has a watcher of this name.
+        """
+        with self._store.writes() as connection:
+            changed = update(WATCHER).where(WATCHER.c.name == name).values(paused=paused, changed=now)
+            if not connection.execute(changed).rowcount:
+                raise UnknownWatcher(f"there is no watcher {name!r}", fix="`assetflow watchers ls` lists them")
+
+
+def _refuse(connection: Connection, intake: WatcherIntake, now: datetime) -> list[RefusedChange]:
+    """Keep what is refused, once for each id. Return what is new."""
+    given = {each.id: each for each in intake.refused}
+    if not given:
+        return []
+    known = set(connection.execute(select(REFUSED.c.id).where(REFUSED.c.id.in_(given))).scalars())
+    new = [each for each in given.values() if each.id not in known]
+    if new:
+        connection.execute(insert(REFUSED), [_refused_row(each, intake.source, now) for each in new])
+    return new
+
+
+def _refused_row(refused: RefusedChange, source: str, now: datetime) -> dict[str, object]:
+    reason, payload = fit_text(refused.reason), kept_payload(refused.payload)
+    return {"id": refused.id, "payload": payload, "reason": reason, "rule": refused.rule, "source": source, "at": now}
+
+
+def _count(
+    connection: Connection,
+    intake: WatcherIntake,
+    done: Iterable[tuple[Recorded, object]],
+    refusals: Iterable[RefusedChange],
+    now: datetime,
+) -> None:
+    """Add to the counts of the watchers what is new."""
+    new = (event.id for recorded, _ in done for event in recorded.events)
+    updates = Counter(name for number in new for name in intake.makers.get(number, ()))
+    refused = Counter(name for each in refusals for name in each.watchers)
+    for name in {*updates, *intake.filtered, *refused}:
+        changed: dict[str, object] = {
+            "updates": WATCHER.c.updates + updates[name],
+            "filtered": WATCHER.c.filtered + intake.filtered.get(name, 0),
+            "refused": WATCHER.c.refused + refused[name],
+        }
+        if updates[name]:
+            changed["last_update"] = now
+        connection.execute(update(WATCHER).where(WATCHER.c.name == name).values(changed))
+
+
+def _step(connection: Connection, step: CursorStep) -> None:
+    _KNOW.run(connection, [(step.watcher, item, value) for item, value in step.known.items()])
+    _FORGET_ITEMS.run(connection, [(step.watcher, item) for item in step.gone])
+    not_begun = (WATCHER.c.name == step.watcher, WATCHER.c.begun.is_(False))
+    connection.execute(update(WATCHER).where(*not_begun).values(begun=True))

@@ -1,0 +1,111 @@
+"""Files as a source: what appears or changes becomes an update. Contract 10.4, 10.7."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Protocol, cast
+from uuid import UUID
+
+from assetflow.core.watchers.files import Look, SeenFile, intake_of, look
+from assetflow.core.watchers.intake import Watched, WatcherIntake
+from assetflow.core.watchers.triggers import FileTrigger
+
+# How long a file on a disk has to stand still.
+SECONDS_TO_SETTLE = 1.0
+AT_ONCE = 1_000
+
+Wait = Callable[[float], Awaitable[None]]
+
+
+class Files(Protocol):
+    """A folder or a bucket.
+
+    Attributes:
+        source: where it is, without user and password.
+        is_store: True for an object store.
+    """
+
+    source: str
+    is_store: bool
+
+    async def list(self) -> dict[str, SeenFile]:
+        """Return the files now, by path."""
+        ...
+
+
+class FileSource:
+    """The files of one watcher.
+
+    Parameters:
+        known: the cursor that the ledger has.
+        wait: waits for so many seconds, or until somebody says that files have changed.
+    """
+
+    def __init__(
+        self, files: Files, watched: Watched, known: Mapping[str, object], now: Callable[[], datetime], wait: Wait
+    ) -> None:
+        self._files = files
+        self._watched = watched
+        self._known = {path: SeenFile.from_json(data) for path, data in known.items()}
+        self._now = now
+        self._wait = wait
+        self._unsettled: Mapping[str, SeenFile] = {}
+        self._look = Look({}, (), {})
+        self._pause = 0.0
+
+    async def step(self) -> WatcherIntake:
+        """Look until something has changed, and return what is to be recorded."""
+        while True:
+            if self._pause:
+                await self._wait(self._pause)
+            found = await self._find()
+            self._pause = self._seconds(found)
+            if found.changed or found.gone or self._takes_all:
+                self._look = found
+                return intake_of(found, self._watched, self._files.source, self._now())
+
+    async def recorded(self) -> Sequence[UUID]:
+        """Take the files of the last look as known."""
+        self._known.update(self._look.changed)
+        for path in self._look.gone:
+            self._known.pop(path, None)
+        self._watched = replace(self._watched, begun=True)
+        return ()
+
+    async def lag(self) -> int | None:
+        """Return how many files have changed and do not stand still yet."""
+        return len(self._unsettled)
+
+    async def _find(self) -> Look:
+        is_whole = self._files.is_store or self._takes_all
+        found = look(self._known, self._unsettled, await self._files.list(), is_store=is_whole)
+        self._unsettled = found.unsettled
+        if self._takes_all or len(found.changed) <= AT_ONCE:
+            return found
+        # The next look finds the others.
+        self._unsettled = {**found.unsettled, **found.changed}
+        return replace(found, changed={path: found.changed[path] for path in sorted(found.changed)[:AT_ONCE]})
+
+    def _seconds(self, found: Look) -> float:
+        every = cast(FileTrigger, self._watched.trigger).every.total_seconds()
+        if len(found.changed) == AT_ONCE:
+            return 0.0
+        return min(every, SECONDS_TO_SETTLE) if self._unsettled else every
+
+    @property
+    def _takes_all(self) -> bool:
+        """True if all files that are there become known now."""
+        return not self._watched.begun and cast(FileTrigger, self._watched.trigger).start == "known"
+
+
+async def wait_for(seconds: float, changed: asyncio.Event) -> None:
+    """Wait for so many seconds, or until the event is set; then reset it."""
+    try:
+        async with asyncio.timeout(seconds):
+            await changed.wait()
+    except TimeoutError:
+        return
+    changed.clear()

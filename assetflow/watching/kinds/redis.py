@@ -1,0 +1,176 @@
+"""Streams and lists of Redis, by redis-py.
+
+A stream is read by a consumer group, which remembers what is not acknowledged. From a list, messages are moved to a
+second list beside it, whose elements stay until they are recorded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Awaitable, Collection, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from assetflow.core.watchers.addresses import source_of_url, without_user
+from assetflow.core.watchers.messages import Message
+from assetflow.core.watchers.triggers import MessageQueueTrigger
+from assetflow.errors import WatchingFailed
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+PORTS = {"redis": 6379, "rediss": 6379}
+CONSUMER = "assetflow"
+SECONDS_TO_CONNECT = 10.0
+SECONDS_TO_BLOCK = 5
+
+# An entry of a stream: its id and its fields; `None` if it was deleted.
+Entry = tuple[bytes, "dict[bytes, bytes] | None"]
+
+
+class RedisStream:
+    """An open stream of Redis, read by a consumer group; see `Queue`."""
+
+    def __init__(self, redis: Redis, trigger: MessageQueueTrigger, source: str) -> None:
+        self._stream, self._group, self._batch = trigger.stream or "", trigger.group, trigger.batch
+        self.source = f"{source} stream {self._stream}"
+        self.label = f"Redis {self._stream}"
+        self._redis = redis
+        self._has_pending = True
+        self._ids: list[str] = []
+
+    async def begin(self) -> None:
+        """Make the consumer group, from the first entry on; Redis makes the stream if there is none. Contract 10.4."""
+        from redis.exceptions import ResponseError
+
+        try:
+            await self._redis.xgroup_create(self._stream, self._group, id="0", mkstream=True)
+        except ResponseError as error:
+            if "BUSYGROUP" not in str(error):
+                raise
+
+    async def take(self) -> Sequence[Message]:
+        """Return the next entries, at first those that were delivered before and not acknowledged."""
+        found = await self._read("0") if self._has_pending else []
+        self._has_pending = bool(found)
+        while not found:
+            found = await self._read(">")
+        self._ids = [number.decode() for number, _ in found]
+        return [Message(_document(fields or {}), number.decode()) for number, fields in found]
+
+    async def _read(self, after: str) -> list[Entry]:
+        streams, block = cast(Any, {self._stream: after}), SECONDS_TO_BLOCK * 1000
+        return _entries(await self._redis.xreadgroup(self._group, CONSUMER, streams, count=self._batch, block=block))
+
+    async def left(self) -> Sequence[Message]:
+        """Return no messages: those of a stream have ids, and nothing is noted."""
+        return []
+
+    async def acknowledge(self, refused: Collection[int]) -> None:  # noqa: ARG002  (Redis has no dead letters)
+        """Acknowledge the entries."""
+        await self._redis.xack(self._stream, self._group, *self._ids)
+
+    async def depth(self) -> int:
+        """Return how many entries the group has not acknowledged yet."""
+        groups: Any = await self._redis.xinfo_groups(self._stream)
+        mine = (each for each in groups if each["name"] == self._group.encode())
+        return sum(int(each.get("lag") or 0) + int(each["pending"]) for each in mine)
+
+
+class RedisList:
+    """An open list of Redis; see `Queue`. Messages are taken from its right end, where LPUSH's oldest stand."""
+
+    def __init__(self, redis: Redis, trigger: MessageQueueTrigger, source: str) -> None:
+        self._list, self._batch = trigger.queue or "", trigger.batch
+        self._taken = f"{self._list}:assetflow"
+        self.source = f"{source} list {self._list}"
+        self.label = f"Redis {self._list}"
+        self._redis = redis
+
+    async def take(self) -> Sequence[Message]:
+        """Return the messages that are moved to the second list, and those that were left there."""
+        while not (found := await self.left()):
+            move = self._redis.blmove(self._list, self._taken, SECONDS_TO_BLOCK, "RIGHT", "LEFT")
+            if await cast("Awaitable[Any]", move) is not None:
+                await self._move_more()
+        return found
+
+    async def left(self) -> Sequence[Message]:
+        """Return the messages in the second list."""
+        return [Message(body, None, redelivered=True) for body in await self._bodies()]
+
+    async def acknowledge(self, refused: Collection[int]) -> None:  # noqa: ARG002  (Redis has no dead letters)
+        """Delete the second list."""
+        await self._redis.delete(self._taken)
+
+    async def depth(self) -> int:
+        """Return how many messages wait in the list."""
+        return await self._redis.llen(self._list)
+
+    async def _move_more(self) -> None:
+        async with self._redis.pipeline(transaction=False) as pipeline:
+            for _ in range(self._batch - 1):
+                pipeline.lmove(self._list, self._taken, "RIGHT", "LEFT")
+            await pipeline.execute()
+
+    async def _bodies(self) -> list[bytes]:
+        return (await cast("Awaitable[list[bytes]]", self._redis.lrange(self._taken, 0, -1)))[::-1]
+
+
+def _entries(answer: object) -> list[Entry]:
+    """Return the entries that Redis answers for one stream."""
+    streams = cast("list[tuple[bytes, list[Entry]]]", answer or [])
+    return [entry for _, entries in streams for entry in entries]
+
+
+def _document(fields: dict[bytes, bytes]) -> bytes:
+    """Return the fields of an entry as one JSON object. A field that holds a JSON object or list is read as that."""
+    return json.dumps({_text(name): _value(value) for name, value in fields.items()}).encode()
+
+
+def _value(value: bytes) -> object:
+    if value[:1] in (b"{", b"["):
+        try:
+            return json.loads(value)
+        except ValueError:
+            pass
+    return _text(value)
+
+
+def _text(value: bytes) -> str:
+    return value.decode(errors="replace")
+
+
+@asynccontextmanager
+async def open_redis(trigger: MessageQueueTrigger, url: str) -> AsyncGenerator[RedisStream | RedisList]:
+    """Open a stream or a list of Redis.
+
+    Raises:
+        WatchingFailed: the server does not answer, or refuses the password; the key is of another type; redis-py is
+            missing.
+    """
+    try:
+        from redis import asyncio as redis
+        from redis import exceptions
+    except ImportError as error:
+        raise WatchingFailed(
+            "redis-py is not installed", where=without_user(url), fix='pip install "assetflow[redis]"'
+        ) from error
+    where, source = without_user(url), source_of_url(url, PORTS)
+    timeouts = {"socket_connect_timeout": SECONDS_TO_CONNECT, "socket_timeout": 4 * SECONDS_TO_BLOCK}
+    client = redis.from_url(url, protocol=2, **timeouts)
+    try:
+        if trigger.stream is None:
+            yield RedisList(client, trigger, source)
+            return
+        stream = RedisStream(client, trigger, source)
+        await stream.begin()
+        yield stream
+    except exceptions.AuthenticationError as error:
+        raise WatchingFailed(
+            "Redis refuses the user or the password", where=where, fix="Correct the address"
+        ) from error
+    except exceptions.RedisError as error:
+        raise WatchingFailed(f"Redis fails: {error}", where=where) from error
+    finally:
+        await client.aclose()

@@ -1,0 +1,96 @@
+"""What a watcher's loop needs of the outside: a queue, or files, and how they are opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from assetflow.core.watchers.intake import Note, Watched, WatcherIntake
+from assetflow.core.watchers.messages import Message
+from assetflow.core.watchers.triggers import MessageQueueTrigger
+
+
+class Queue(Protocol):
+    """An open queue of a broker. Whatever its methods raise, the connection is closed and opened anew.
+
+    Attributes:
+        source: the server and the queue, without user and password; ids follow from it (contract 10.2).
+        label: the queue as people call it: "RabbitMQ orders".
+    """
+
+    source: str
+    label: str
+
+    async def take(self) -> Sequence[Message]:
+        """Wait for messages, and return all that the broker has delivered, at least one.
+
+        Those of the last call have been acknowledged.
+        """
+        ...
+
+    async def left(self) -> Sequence[Message]:
+        """Return messages that were delivered before and not acknowledged; none if there are no more. Contract 10.3.
+
+        Those of the last call have been acknowledged.
+        """
+        ...
+
+    async def acknowledge(self, refused: Collection[int]) -> None:
+        """Tell the broker that the messages of the last `take` are recorded, and return when it has heard.
+
+        Parameters:
+            refused: the places of messages to refuse instead, if the broker offers that.
+        """
+        ...
+
+    async def depth(self) -> int:
+        """Return how many messages wait."""
+        ...
+
+
+OpenQueue = Callable[[MessageQueueTrigger, str], AbstractAsyncContextManager[Queue]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one task watches: watchers of the same place.
+
+    Attributes:
+        key: the same for the same place.
+    """
+
+    key: str
+    watched: tuple[Watched, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self.watched)
+
+
+class Source(Protocol):
+    """What a watcher's loop reads."""
+
+    async def step(self) -> WatcherIntake:
+        """Wait for something new, and return what is to be recorded."""
+        ...
+
+    async def recorded(self) -> Sequence[UUID]:
+        """Go on after the last intake: it is in the ledger. Return the notes that are not needed any more."""
+        ...
+
+    async def lag(self) -> int | None:
+        """Return how much waits; `None` if the source does not tell."""
+        ...
+
+
+class Cursors(Protocol):
+    """What the ledger knows of sources, when one is opened."""
+
+    async def items(self, watcher: str) -> dict[str, object]: ...
+    async def notes(self, source: str) -> Sequence[Note]: ...
+
+
+OpenSource = Callable[[Plan, Cursors], AbstractAsyncContextManager[Source]]

@@ -1,0 +1,134 @@
+"""Run the watchers of a ledger from start to stop, in a process that exists for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID
+
+from assetflow.core.watchers.intake import Note, WatcherIntake
+from assetflow.errors import LeaseLost, LedgerForeign, WatchingFailed
+from assetflow.evaluator.health import logger
+from assetflow.evaluator.process.ledger_thread import LedgerThread
+from assetflow.ledger.lease.lease import LEASE_SECONDS, Role
+from assetflow.ledger.records import WatcherRecord
+from assetflow.operations.deciding_ledger import ASK_EVERY, Decider
+from assetflow.prefect_io.blocks import read_url_block
+from assetflow.prefect_io.rest import prefect_api
+from assetflow.watching.folders import Folders
+from assetflow.watching.sources import Sources
+from assetflow.watching.watching import Watching
+
+
+async def watch(
+    *, place: str | Path | None = None, stop: asyncio.Event | None = None, ready: Callable[[], None] = lambda: None
+) -> None:
+    """Run the watchers until `stop` is set. On Postgres it stands by while another process runs them.
+
+    Parameters:
+        place: the ledger's file or URL; `None` for the one in the settings.
+        stop: ends it; `None` to run for ever.
+        ready: called when the watchers are known.
+
+    Raises:
+        EvaluatorRunning: another process runs the watchers of this ledger, and this one cannot stand by.
+        LedgerForeign: this Prefect belongs to another ledger.
+        LedgerError: the ledger cannot be opened.
+    """
+    working = asyncio.create_task(_work(place, ready))
+    stopping = asyncio.create_task((stop or asyncio.Event()).wait())
+    try:
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+    finally:
+        stopping.cancel()
+        working.cancel()
+        with suppress(asyncio.CancelledError):
+            await working
+
+
+async def _work(place: str | Path | None, ready: Callable[[], None]) -> None:
+    while True:
+        try:
+            async with LedgerThread(place, stand_by=True, role=Role.WATCHERS) as thread:
+                await _run(thread, ready)
+        except LeaseLost as error:
+            logger.warning("%s", error.message)
+
+
+async def _run(thread: LedgerThread, ready: Callable[[], None]) -> None:
+    folders = Folders()
+    sources = Sources(folders, _read_block, lambda: datetime.now(UTC))
+    watching = Watching(ThreadedLedger(thread), sources.open, ready)
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_keep_lease(thread))
+            group.create_task(_check_decider(thread))
+            group.create_task(folders.run())
+            group.create_task(watching.run())
+    except* (LeaseLost, LedgerForeign) as errors:
+        raise errors.exceptions[0] from None
+
+
+async def _keep_lease(thread: LedgerThread) -> None:
+    while True:
+        await asyncio.sleep(LEASE_SECONDS / 4)
+        await thread.renew_lease()
+
+
+async def _check_decider(thread: LedgerThread) -> None:
+    """Stop when another ledger decides for this Prefect: updates would start nothing here."""
+    decider = Decider(thread.ledger.reader)
+    while True:
+        other = await asyncio.to_thread(decider.other)
+        if other is not None:
+            raise LedgerForeign(
+                f"this Prefect belongs to the ledger {other}, which has its own watchers",
+                fix="Start `assetflow watcher` with that ledger (ASSETFLOW_HOME, ASSETFLOW_DATABASE_URL)",
+            )
+        await asyncio.sleep(ASK_EVERY)
+
+
+async def _read_block(name: str) -> str:
+    async with prefect_api() as api:
+        url = await read_url_block(api, name)
+    if url is None:
+        raise WatchingFailed(f"Prefect has no block {name} that holds a URL", fix="Create a Secret block of this name")
+    return url
+
+
+class ThreadedLedger:
+    """The ledger of a `LedgerThread`; see `WatcherLedger`."""
+
+    def __init__(self, thread: LedgerThread) -> None:
+        self._thread = thread
+        self._reader, self._writer = thread.ledger.reader.watchers, thread.ledger.writer.watchers
+
+    async def latest_change(self) -> object:
+        return await self._thread.call(self._reader.latest_change)
+
+    async def watchers(self) -> Sequence[WatcherRecord]:
+        return await self._thread.call(self._reader.all)
+
+    async def items(self, watcher: str) -> dict[str, object]:
+        return await self._thread.call(self._reader.items, watcher)
+
+    async def notes(self, source: str) -> Sequence[Note]:
+        return await self._thread.call(self._reader.notes, source)
+
+    async def record(self, intake: WatcherIntake) -> int:
+        done = await self._thread.call(self._writer.record, intake, self._thread.now())
+        return sum(len(recorded.events) for recorded, _ in done)
+
+    async def acknowledged(self, tokens: Sequence[UUID]) -> None:
+        await self._thread.call(self._writer.acknowledged, tokens)
+
+    async def set_state(self, names: Sequence[str], state: str, error: str) -> None:
+        await self._thread.call(self._writer.set_state, names, state, error, self._thread.now())
+
+    async def set_lag(self, lags: dict[str, int | None]) -> None:
+        await self._thread.call(self._writer.set_lag, lags)

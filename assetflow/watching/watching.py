@@ -1,0 +1,196 @@
+"""Run watchers: a task for each source, each with its own backoff, as the ledger says which there are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from typing import Any, Protocol
+from uuid import UUID
+
+from assetflow.core.visible import shown
+from assetflow.core.watchers.intake import Note, WatcherIntake
+from assetflow.crash_points import reach
+from assetflow.errors import AssetflowError, LedgerError
+from assetflow.evaluator.health import ENDS_ALL, Backoff, Health, heard, logger
+from assetflow.ledger.records import WatcherRecord
+from assetflow.watching.plans import plans_of
+from assetflow.watching.ports import OpenSource, Plan, Source
+
+SECONDS_BETWEEN_LOOKS = 1.0
+SECONDS_BETWEEN_LAGS = 15.0
+SECONDS_TO_FINISH = 5.0
+# A source that works for that long starts again with the shortest pause.
+SECONDS_OF_HEALTH = 30.0
+
+
+class WatcherLedger(Protocol):
+    """The ledger, as the process that watches calls it."""
+
+    async def latest_change(self) -> object: ...
+    async def watchers(self) -> Sequence[WatcherRecord]: ...
+    async def items(self, watcher: str) -> dict[str, object]: ...
+    async def notes(self, source: str) -> Sequence[Note]: ...
+    async def record(self, intake: WatcherIntake) -> int:
+        """Record what a watcher found, and return how many updates are new."""
+        ...
+
+    async def acknowledged(self, tokens: Sequence[UUID]) -> None: ...
+    async def set_state(self, names: Sequence[str], state: str, error: str) -> None: ...
+    async def set_lag(self, lags: dict[str, int | None]) -> None: ...
+
+
+class Watching:
+    """The watchers of a ledger.
+
+    Parameters:
+        open_source: opens what a plan watches.
+        ready: called when the watchers are known for the first time.
+    """
+
+    def __init__(
+        self, ledger: WatcherLedger, open_source: OpenSource, ready: Callable[[], None] = lambda: None
+    ) -> None:
+        self._ledger = ledger
+        self._open_source = open_source
+        self._ready = ready
+        self._running: dict[str, tuple[Plan, asyncio.Task[None]]] = {}
+        self._seen: object = None
+        self._lags: dict[str, int | None] = {}
+
+    async def run(self) -> None:
+        """Run the watchers that the ledger has, until cancelled.
+
+        Raises:
+            LeaseLost, LedgerForeign: another process has taken over.
+        """
+        health = Health()
+        try:
+            while True:
+                try:
+                    await self._look()
+                    self._ready()
+                    health.up("ledger")
+                except ENDS_ALL:
+                    raise
+                except LedgerError as error:
+                    health.down("ledger", error)
+                self._check_tasks()
+                await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
+        finally:
+            await self._stop(list(self._running))
+
+    async def _look(self) -> None:
+        """Start, stop and start anew what has changed since the last look."""
+        latest = await self._ledger.latest_change()
+        if latest == self._seen:
+            return
+        records = await self._ledger.watchers()
+        wanted = plans_of(records)
+        changed = [key for key, (plan, _) in self._running.items() if not _same(plan, wanted.get(key))]
+        await self._stop(changed)
+        for key, plan in wanted.items():
+            if key not in self._running:
+                self._running[key] = plan, asyncio.create_task(self._watch(plan), name=key)
+        self._seen = latest
+
+    async def _stop(self, keys: Sequence[str]) -> None:
+        await _cancelled([self._running.pop(key)[1] for key in keys])
+
+    def _check_tasks(self) -> None:
+        """Raise the error of a task that ended: another process has taken over."""
+        for _, task in self._running.values():
+            if task.done():
+                task.result()
+
+    async def _watch(self, plan: Plan) -> None:
+        """Watch one source, and open it again whenever it fails."""
+        backoff = Backoff()
+        while True:
+            began = asyncio.get_running_loop().time()
+            try:
+                async with self._open_source(plan, self._ledger) as source:
+                    await self._ledger.set_state(plan.names, "watching", "")
+                    logger.info("watching %s: %s", plan.watched[0].trigger.describe(), ", ".join(plan.names))
+                    await self._read(plan, source)
+            except ENDS_ALL:
+                raise
+            except Exception as error:
+                if asyncio.get_running_loop().time() - began > SECONDS_OF_HEALTH:
+                    backoff.reset()
+                await self._failed(plan, error)
+            await asyncio.sleep(backoff.next())
+
+    async def _read(self, plan: Plan, source: Source) -> None:
+        over = asyncio.Event()
+        measuring = asyncio.create_task(self._measure(plan, source, over))
+        try:
+            while True:
+                intake = await source.step()
+                await _to_its_end(self._record(plan, source, intake))
+        finally:
+            over.set()
+            await _cancelled([measuring])
+
+    async def _record(self, plan: Plan, source: Source, intake: WatcherIntake) -> None:
+        """Record what was found, and only then tell the source. Contract 10.2."""
+        reach("between-message-and-ledger")
+        new = await self._ledger.record(intake)
+        reach("between-ledger-and-acknowledgement")
+        if tokens := await source.recorded():
+            reach("between-acknowledgement-and-note")
+            await self._ledger.acknowledged(tokens)
+        if new or intake.refused:
+            logger.info("%s: %d updates, %d refused", ", ".join(plan.names), new, len(intake.refused))
+
+    async def _measure(self, plan: Plan, source: Source, over: asyncio.Event) -> None:
+        """Store how much waits, now and then, whenever that has changed."""
+        while not over.is_set():
+            with suppress(Exception):
+                lag = await source.lag()
+                changed = {name: lag for name in plan.names if self._lags.get(name, -1) != lag}
+                if changed:
+                    await self._ledger.set_lag(changed)
+                    self._lags |= changed
+            await heard(over, SECONDS_BETWEEN_LAGS)
+
+    async def _failed(self, plan: Plan, error: Exception) -> None:
+        expected = isinstance(error, AssetflowError)
+        reason = shown(error) if expected else f"{type(error).__name__}: {shown(error)}"
+        logger.warning(
+            "%s fails, trying again: %s", ", ".join(plan.names), reason, exc_info=None if expected else error
+        )
+        with suppress(LedgerError):
+            await self._ledger.set_state(plan.names, "failing", reason)
+
+
+async def _to_its_end(step: Coroutine[Any, Any, None]) -> None:
+    """Run a step to its end even if the task is cancelled meanwhile: else the source would deliver again."""
+    running = asyncio.ensure_future(step)
+    try:
+        await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait({running}, timeout=SECONDS_TO_FINISH)
+        raise
+
+
+async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancel tasks and wait until they have ended. A client may swallow a cancellation, so it may need another one."""
+    waiting = set(tasks)
+    while waiting:
+        for task in waiting:
+            task.cancel()
+        _, waiting = await asyncio.wait(waiting, timeout=2 * SECONDS_TO_FINISH)
+
+
+def _same(running: Plan, wanted: Plan | None) -> bool:
+    """Return True if a task can go on. Whether its watchers have begun changes while it runs."""
+
+    def shape(plan: Plan) -> list[Any]:
+        return [(each.name, each.trigger, [_facts(asset) for asset in each.assets]) for each in plan.watched]
+
+    return wanted is not None and shape(running) == shape(wanted)
+
+
+def _facts(asset: Any) -> tuple[object, ...]:
+    return asset.uri, asset.name, asset.group, dict(asset.extra)

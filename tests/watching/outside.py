@@ -1,0 +1,121 @@
+"""What watchers watch, for tests: queues of the brokers of this machine, and a process that watches them here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from assetflow import Asset, AssetWatcher
+from assetflow.core.codec import FlowDeclaration, declaration_to_text
+from assetflow.core.events import AssetEvent
+from assetflow.core.schedule_values import to_schedule
+from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.watchers.intake import Note, WatcherIntake
+from assetflow.core.watchers.triggers import Trigger
+from assetflow.ledger import Ledger
+from assetflow.ledger.records import EventFilter, WatcherRecord
+from assetflow.watching.folders import Folders
+from assetflow.watching.sources import Sources
+from assetflow.watching.watching import Watching
+
+ORDERS = "s3://shop/orders"
+RABBIT, REDIS = "amqp://127.0.0.1:5672/", "redis://127.0.0.1:6379/15"
+# aiormq gives a message without an id one of its own; a blank id is none.
+NO_ID = " "
+SECONDS = 20.0
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def deploy(ledger: Ledger, *watchers: AssetWatcher, uri: str = ORDERS, name: str = "report/test") -> Any:
+    """Deploy a flow that is scheduled on a watched asset, and return the deployment's id."""
+    declaration = FlowDeclaration(ConsumerOptions(to_schedule(Asset(uri, watchers=watchers))))
+    deployment = uuid4()
+    ledger.writer.consumers.deploy(name, deployment, None, declaration_to_text(declaration), False, False, now())
+    return deployment
+
+
+def watch(ledger: Ledger, trigger: Trigger, name: str = "w", uri: str = ORDERS) -> Any:
+    return deploy(ledger, AssetWatcher(name, trigger), uri=uri, name=f"{name}/test")
+
+
+def updates(ledger: Ledger) -> list[AssetEvent]:
+    """Return all updates in the ledger, oldest first."""
+    return sorted(ledger.reader.events.find(EventFilter(), limit=10_000), key=lambda each: each.sequence or 0)
+
+
+class Direct:
+    """A ledger as the process that watches calls it, without a thread.
+
+    Attributes:
+        fails: the steps that fail once, as if the process ended there: "record", "recorded", "acknowledged".
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.fails: set[str] = set()
+
+    async def latest_change(self) -> object:
+        return self.ledger.reader.watchers.latest_change()
+
+    async def watchers(self) -> Sequence[WatcherRecord]:
+        return self.ledger.reader.watchers.all()
+
+    async def items(self, watcher: str) -> dict[str, object]:
+        return self.ledger.reader.watchers.items(watcher)
+
+    async def notes(self, source: str) -> Sequence[Note]:
+        return self.ledger.reader.watchers.notes(source)
+
+    async def record(self, intake: WatcherIntake) -> int:
+        self._check("record")
+        done = self.ledger.writer.watchers.record(intake, now())
+        self._check("recorded")
+        return sum(len(recorded.events) for recorded, _ in done)
+
+    async def acknowledged(self, tokens: Sequence[Any]) -> None:
+        self._check("acknowledged")
+        self.ledger.writer.watchers.acknowledged(tokens)
+
+    async def set_state(self, names: Sequence[str], state: str, error: str) -> None:
+        self.ledger.writer.watchers.set_state(names, state, error, now())
+
+    async def set_lag(self, lags: dict[str, int | None]) -> None:
+        self.ledger.writer.watchers.set_lag(lags)
+
+    def _check(self, step: str) -> None:
+        if step in self.fails:
+            self.fails.discard(step)
+            raise OSError(f"the process ends here: {step}")
+
+
+async def no_block(name: str) -> str:
+    raise AssertionError(name)
+
+
+@asynccontextmanager
+async def watching(ledger: Direct) -> AsyncIterator[None]:
+    """Run the watchers of a ledger in this process."""
+    folders = Folders()
+    watching = Watching(ledger, Sources(folders, no_block, now).open)
+    tasks = [asyncio.create_task(folders.run()), asyncio.create_task(watching.run())]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def until(holds: Callable[[], Any]) -> Any:
+    """Return the first true value of a function that looks at what another task does."""
+    async with asyncio.timeout(SECONDS):
+        while not (found := holds()):  # noqa: ASYNC110 (what it waits for sets no event)
+            await asyncio.sleep(0.02)
+        return found

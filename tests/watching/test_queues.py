@@ -1,0 +1,181 @@
+"""Queues of RabbitMQ, streams and lists of Redis: each message is one update, whatever fails (10.2, 10.3, 10.5)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import aio_pika
+import pytest
+from aio_pika.abc import AbstractChannel
+from redis.asyncio import Redis
+
+from assetflow.watchers import MessageQueueTrigger
+from tests.watching.outside import NO_ID, ORDERS, RABBIT, REDIS, Direct, until, updates, watch, watching
+
+RABBITMQ, ON_REDIS = pytest.mark.rabbitmq, pytest.mark.redis
+Send = Callable[..., Awaitable[None]]
+
+
+@pytest.fixture(
+    params=[
+        pytest.param("ids", marks=RABBITMQ),
+        pytest.param("no ids", marks=RABBITMQ),
+        pytest.param("stream", marks=ON_REDIS),
+        pytest.param("list", marks=ON_REDIS),
+    ]
+)
+def kind(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def trigger(kind: str, name: str) -> Callable[..., MessageQueueTrigger]:
+    def make(**options: Any) -> MessageQueueTrigger:
+        if kind in ("ids", "no ids"):
+            return MessageQueueTrigger(RABBIT, queue=name, **options)
+        return MessageQueueTrigger(REDIS, **{"stream" if kind == "stream" else "queue": name}, **options)
+
+    return make
+
+
+@pytest.fixture
+def send(kind: str, name: str, request: pytest.FixtureRequest) -> Send:
+    rabbit = cast(AbstractChannel, request.getfixturevalue("rabbit")) if kind in ("ids", "no ids") else None
+    redis = cast(Redis, request.getfixturevalue("redis")) if rabbit is None else None
+
+    async def of_rabbit(data: object, number: str) -> None:
+        assert rabbit is not None
+        body = data if isinstance(data, bytes) else json.dumps(data).encode()
+        message = aio_pika.Message(body, message_id=number if kind == "ids" else NO_ID)
+        await rabbit.default_exchange.publish(message, routing_key=name)
+
+    async def of_redis(data: object, number: str) -> None:  # noqa: ARG001  Redis gives the ids
+        assert redis is not None
+        if kind == "list":
+            await cast(Any, redis.lpush(name, data if isinstance(data, bytes) else json.dumps(data)))
+        else:
+            fields = cast("dict[str, object]", data) if isinstance(data, dict) else {"text": data}
+            written = {k: v if isinstance(v, str | bytes) else json.dumps(v) for k, v in fields.items()}
+            await redis.xadd(name, cast(Any, written))
+
+    return of_rabbit if rabbit is not None else of_redis
+
+
+async def test_rule_10_2_each_message_is_one_update(direct: Direct, trigger: Any, send: Send, kind: str) -> None:
+    watch(direct.ledger, trigger(extra="order.items", partition_key="day"))
+    for number in range(3):
+        await send({"order": {"items": [number]}, "day": f"2026-01-0{number + 1}"}, f"m{number}")
+    async with watching(direct):
+        await until(lambda: len(updates(direct.ledger)) == 3)
+        await send({"order": {"items": []}, "day": "2026-01-09"}, "m9")
+        found = await until(lambda: len(made := updates(direct.ledger)) == 4 and made)
+    assert [event.extra for event in found] == [{"items": [0]}, {"items": [1]}, {"items": [2]}, {"items": []}]
+    assert [event.partition_key for event in found] == ["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-09"]
+    assert {event.uri for event in found} == {ORDERS}
+    assert found[0].origin.kind == "watcher"
+    assert found[0].origin.by.startswith("RabbitMQ" if kind in ("ids", "no ids") else "Redis")
+    assert kind != "ids" or found[0].origin.by.endswith(", message m0")
+    (shown,) = direct.ledger.reader.watchers.all()
+    assert (shown.state, shown.updates, shown.refused) == ("watching", 4, 0)
+
+
+@pytest.mark.parametrize("step", ["record", "recorded", "acknowledged"])
+async def test_rule_10_3_a_crash_neither_loses_nor_doubles(direct: Direct, trigger: Any, send: Send, step: str) -> None:
+    watch(direct.ledger, trigger())
+    direct.fails.add(step)
+    # Equal messages are several updates.
+    for number in range(5):
+        await send({"order": "1" if number % 2 else "2"}, f"m{number}")
+    async with watching(direct):
+        await until(lambda: len(updates(direct.ledger)) == 5)
+        await send({"order": "1"}, "last")
+        await until(lambda: len(updates(direct.ledger)) == 6)
+    assert [event.extra["payload"] for event in updates(direct.ledger)].count({"order": "1"}) == 3
+    async with watching(direct):
+        await send({"order": "1"}, "after")
+        await until(lambda: len(updates(direct.ledger)) == 7)
+
+
+async def test_rule_10_5_what_no_filter_wants_is_acknowledged_and_counted(
+    direct: Direct, trigger: Any, send: Send
+) -> None:
+    watch(direct.ledger, trigger(filter={"kind": "order"}))
+    for number, kind in enumerate(("refund", "order", "refund")):
+        await send({"kind": kind}, f"m{number}")
+    async with watching(direct):
+        await until(lambda: direct.ledger.reader.watchers.all()[0].filtered == 2)
+        await until(lambda: len(updates(direct.ledger)) == 1)
+    async with watching(direct):
+        await send({"kind": "order"}, "last")
+        await until(lambda: len(updates(direct.ledger)) == 2)
+    assert direct.ledger.reader.watchers.all()[0].filtered == 2
+
+
+async def test_a_poison_message_is_kept_as_refused_and_holds_nothing_up(
+    direct: Direct, trigger: Any, send: Send, kind: str
+) -> None:
+    watch(direct.ledger, trigger(partition_key="day"))
+    await send(b"{" if kind != "stream" else {"other": "x"}, "bad")
+    await send({"day": " "}, "blank")
+    await send({"day": "2026-01-01"}, "good")
+    async with watching(direct):
+        await until(lambda: len(updates(direct.ledger)) == 1)
+    reasons = {each.reason for each in direct.ledger.reader.events.refused()}
+    assert len(reasons) == 2
+    assert direct.ledger.reader.watchers.all()[0].refused == 2
+
+
+@RABBITMQ
+async def test_two_watchers_of_a_queue_share_each_message(direct: Direct, rabbit: AbstractChannel, name: str) -> None:
+    for number in range(2):
+        trigger = MessageQueueTrigger(RABBIT, queue=name, filter={"kind": "order"} if number else {})
+        watch(direct.ledger, trigger, f"w{number}", f"s3://shop/{number}")
+    async with watching(direct):
+        for kind in ("order", "refund"):
+            body = json.dumps({"kind": kind}).encode()
+            await rabbit.default_exchange.publish(aio_pika.Message(body), routing_key=name)
+        await until(lambda: len(updates(direct.ledger)) == 3)
+    recordings = direct.ledger.reader.events.recordings()
+    assert [len(each.events) for each in recordings] == [2, 1]
+
+
+@RABBITMQ
+async def test_a_failing_watcher_is_shown_and_the_others_go_on(
+    direct: Direct, rabbit: AbstractChannel, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WRONG_PASSWORD", "hunter2")
+    watch(direct.ledger, MessageQueueTrigger(RABBIT, queue="assetflow-test-none"), "none", "a")
+    watch(direct.ledger, MessageQueueTrigger("amqp://guest:${WRONG_PASSWORD}@127.0.0.1", queue=name), "password", "b")
+    watch(direct.ledger, MessageQueueTrigger("amqp://127.0.0.1:1", queue=name), "nobody", "c")
+    watch(direct.ledger, MessageQueueTrigger(RABBIT, queue=name), "good", "d")
+    async with watching(direct):
+        await rabbit.default_exchange.publish(aio_pika.Message(b"{}"), routing_key=name)
+        await until(lambda: len(updates(direct.ledger)) == 1)
+        await until(lambda: sum(each.state == "failing" for each in direct.ledger.reader.watchers.all()) == 3)
+    errors = {each.name: each.error for each in direct.ledger.reader.watchers.all()}
+    assert "no queue 'assetflow-test-none'" in errors["none"]
+    assert "refuses the user or the password" in errors["password"]
+    assert "cannot be reached" in errors["nobody"]
+    assert "hunter2" not in str(errors)
+
+
+@RABBITMQ
+async def test_a_paused_watcher_leaves_its_messages_in_the_queue(
+    direct: Direct, rabbit: AbstractChannel, name: str
+) -> None:
+    watch(direct.ledger, MessageQueueTrigger(RABBIT, queue=name))
+    async with watching(direct):
+        await until(lambda: direct.ledger.reader.watchers.all()[0].state == "watching")
+        direct.ledger.writer.watchers.switch("w", paused=True, now=datetime.now(UTC))
+        queue = await rabbit.get_queue(name)
+        async with asyncio.timeout(30):
+            while (await rabbit.declare_queue(name, passive=True)).declaration_result.consumer_count:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        await rabbit.default_exchange.publish(aio_pika.Message(b"{}"), routing_key=queue.name)
+        assert updates(direct.ledger) == []
+        direct.ledger.writer.watchers.switch("w", paused=False, now=datetime.now(UTC))
+        await until(lambda: len(updates(direct.ledger)) == 1)
