@@ -15,6 +15,7 @@ from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer, Decision, Receipt
 from assetflow.core.events import AssetEvent, Recording
 from assetflow.core.rules.evaluation import Pending
+from assetflow.core.rules.state import State
 from assetflow.core.rules.state.events import only_new
 from assetflow.core.rules.state.names import all_tokens
 
@@ -30,6 +31,8 @@ class Model:
         self.written: dict[tuple[int, int | None, str | None], Receipt] = {}
         self.made: list[Decision] = []
         self.running: dict[QueueKey, set[UUID]] = defaultdict(set)
+        # Without flows that keep outputs up to date, it has nothing to say.
+        self.freshness = State().freshness
         self._owners: dict[str, str] = {}
         self._names: dict[str, dict[str, None]] = defaultdict(dict)
         self._aliases: dict[str, dict[str, None]] = defaultdict(dict)

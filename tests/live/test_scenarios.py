@@ -12,13 +12,13 @@ import pytest
 
 from assetflow.core.simulation import simulate
 from assetflow.core.simulation.consumers import ConsumerSpec
+from assetflow.core.simulation.freshness_steps import FinishStep, TriggerStep
 from assetflow.core.simulation.scenario import Step, read_scenario
 from assetflow.core.simulation.steps import (
     Action,
     AdvanceStep,
     DeleteQueuedStep,
     EventStep,
-    FinishStep,
     GetQueuedStep,
     PauseStep,
     RedeployStep,
@@ -26,7 +26,6 @@ from assetflow.core.simulation.steps import (
     ResumeStep,
     TaskStep,
     TickStep,
-    TriggerStep,
 )
 from assetflow.errors import AssetflowError
 from tests.environment.postgres import chosen_database
