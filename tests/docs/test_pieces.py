@@ -267,6 +267,12 @@ def test_time_inside_conditions(piece: Piece) -> None:
     assert page.one_by_one.declaration.options.coalesce
 
 
+def test_watchers(piece: Piece) -> None:
+    (watched,) = piece("docs/watchers.md").report.schedule.named_assets
+    assert [str(each.trigger.describe()) for each in watched.watchers] == ["queue orders of amqp://mq.internal"]
+    assert piece("docs/watchers.md", 1).landing.describe() == "files s3://shop/landing/date=*/*.json"
+
+
 def test_a_query_over_the_data_interval(piece: Piece) -> None:
     page = piece("docs/times.md", 1)
     start = datetime(2026, 1, 1, 6, tzinfo=UTC)

@@ -44,9 +44,17 @@ class Trigger(Protocol):
     kind: ClassVar[str]
 
     @property
-    def place(self) -> str: ...
-    def as_json(self) -> dict[str, object]: ...
-    def describe(self) -> str: ...
+    def place(self) -> str:
+        """What it watches, in one text."""
+        ...
+
+    def as_json(self) -> dict[str, object]:
+        """Return the trigger as JSON, without what is as by default."""
+        ...
+
+    def describe(self) -> str:
+        """Return the trigger in words: "queue orders of amqp://mq.internal"."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -103,6 +111,7 @@ class MessageQueueTrigger:
 
     @property
     def place(self) -> str:
+        """The server with the queue, or with the stream and its group: watchers of one place share a connection."""
         group = f" {self.group}" if self.stream is not None else ""
         return f"{self.url} {'queue' if self.stream is None else 'stream'} {self.queue or self.stream}{group}"
 
@@ -197,6 +206,7 @@ class FileTrigger:
 
     @property
     def place(self) -> str:
+        """The path of the files."""
         return self.path
 
     def as_json(self) -> dict[str, object]:

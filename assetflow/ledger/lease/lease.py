@@ -166,12 +166,12 @@ def taken(current: Lease) -> EvaluatorRunning:
 
 def lost(role: Role, current: Lease | None) -> LeaseLost:
     """Return the error that says which process has taken over."""
-    who, does = ("evaluator", "evaluates") if role is Role.EVALUATOR else ("process", "runs the watchers")
+    does = "evaluates" if role is Role.EVALUATOR else "runs the watchers"
     successor = f"nobody {does} now" if current is None else f"{told(current)}, {does} now"
-    return LeaseLost(
-        f"this {who} stood still for too long and lost its lease: {successor}",
-        fix="Nothing was written; start it again if no other one is to take its place",
-    )
+    fix = "Nothing was written; start it again if no other one is to take its place"
+    if role is Role.EVALUATOR:
+        return LeaseLost(f"this evaluator stood still for too long and lost its lease: {successor}", fix=fix)
+    return LeaseLost(f"this process stood still for too long and lost the lease of the watchers: {successor}", fix=fix)
 
 
 def application_name(holder: UUID) -> str:
