@@ -93,7 +93,7 @@ class AssetEvent:
         partition_key: the key of the partition that was updated, or `None`.
         aliases: the names of the aliases through which the update came, sorted.
         metrics: what was measured while the data was written: `rows`, `bytes`, `files`, `seconds`.
-        code_version: that of the code that made the update; `None` if it has none (contract 8.2).
+        code_version: that of the code that made the update; `None` if it has none.
         data_version: equal for two updates with the same data; `None` until the ledger records the event.
         inputs: the inlets and triggering assets of the task, each URI with its newest sequence when the task started.
         sequence: the event's place in the ledger; `None` until it is recorded.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,6 +30,8 @@ FILES = sorted(
     path for part in ("cases", "time") for path in (CASES / part).glob("*.json") if ".expected" not in path.name
 )
 FIRST = 25
+# Nothing is decided later than at its instant.
+AT_ONCE = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class Undo(Exception):
@@ -59,13 +61,16 @@ class TwoStates:
         self._connection = connection
         self._turn = turn
         self._calls = 0
-        self._unit = UnitOfWork(connection, NOW)
+        self._unit = UnitOfWork(connection, AT_ONCE)
         self._mine = State()
         self.changes = self._mine.changes
+        # The tables have none of it.
+        self.freshness = self._mine.freshness
         for part in ("names", "events", "consumers", "queues", "receipts", "clocks"):
             setattr(self, part, Compared(getattr(self._mine, part), lambda part=part: getattr(self._twin(), part)))
         self.decisions = self
         whole = Compared(self._mine, self._twin)
+        self.declare = whole.declare
         self.append, self.write, self.unqueue, self.decide = whole.append, whole.write, whole.unqueue, whole.decide
 
     def all_queued(self, consumer: int) -> Any:
@@ -91,7 +96,7 @@ class TwoStates:
 
     def _renew(self) -> None:
         self._unit.write()
-        self._unit = UnitOfWork(self._connection, NOW)
+        self._unit = UnitOfWork(self._connection, AT_ONCE)
 
 
 def _form(value: Any) -> Any:

@@ -172,7 +172,7 @@ class Writing:
         rows: list[tuple[Any, ...]] = []
         for number, each in enumerate(self.state.changes.decisions, self.last_decision + 1):
             of = (number, each.id, each.consumer, each.deployment_id, key_to_column(each.target_key))
-            timed = (each.opening, each.by_deadline, self.now, each.scheduled)
+            timed = (each.opening, each.by_deadline, max(self.now, each.made), each.scheduled)
             rows.append((*of, each.made, each.kind, "waiting", 0, "", "", *timed))
         _ADD_DECISIONS.run(self.connection, rows)
 
