@@ -9,7 +9,7 @@ from uuid import UUID, uuid5
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.reads import mapped_keys, reads_key
 from assetflow.core.freshness.records import Run, RunState, Target
-from assetflow.core.freshness.state.backfills import Backfill
+from assetflow.core.freshness.state.backfills import GOES_ON, Backfill
 from assetflow.core.freshness.state.book import Book
 from assetflow.core.freshness.touching import all_keys
 from assetflow.errors import InvalidCall
@@ -87,6 +87,16 @@ def _end(book: Book, backfill: Backfill, target: Target, *, done: bool) -> None:
         book.backfills.save(backfill.with_states({target: "failed", **dict.fromkeys(freed[1:], "removed")}))
     for each in freed:
         book.agenda.add(each)
+
+
+def take_off(book: Book, consumer: int) -> None:
+    """Take the targets of a removed consumer off the backfills, and what is below them."""
+    for backfill in book.backfills.open():
+        gone = [each for each in backfill.above if each.consumer == consumer]
+        off = dict.fromkeys([*gone, *(below for each in gone for below in backfill.below(each))])
+        left = [each for each in off if backfill.state_of(each) in GOES_ON]
+        if left:
+            book.backfills.save(backfill.with_states(dict.fromkeys(left, "removed")))
 
 
 def begin_backfill(book: Book, above: Above, number: int, now: datetime, concurrency: int | None = None) -> Backfill:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from assetflow.core.consumers import Consumer
+from assetflow.core.freshness.backfilling import take_off
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.inputs import inputs_now
 from assetflow.core.freshness.judging import is_out_of_date
@@ -53,6 +54,7 @@ def _leave(book: Book, node: FlowNode, now: datetime) -> None:
     book.save_flow(node.id, None)
     book.readings.forget(node.id)
     book.runs.forget(node.id)
+    take_off(book, node.id)
     _declare_policies(book, [node], now)
     _touch_neighbours(book, [node])
 

@@ -143,6 +143,19 @@ def test_8_18_a_failure_takes_off_what_is_below() -> None:
     assert found["backfills"] == [{"failed": [{"consumer": "a"}], "removed": [{"consumer": "b"}]}]
 
 
+def test_8_18_a_removed_flow_is_taken_off_with_what_is_below() -> None:
+    chain = {
+        "a": {"schedule": None, "makes": ["a"], "reads": ["s"]},
+        "b": {"schedule": None, "makes": ["b"], "reads": ["a"]},
+        "c": {"schedule": None, "makes": ["c"], "reads": ["b"]},
+    }
+    steps = [{"backfill": {"asset": "a", "down": True}}, {"tick": True}, {"remove": "b"}, {"finish": "a"}]
+    found = answer(chain, *steps, {"tick": True})
+
+    assert runs(found) == [(1, "a")]
+    assert found["backfills"] == [{"done": [{"consumer": "a"}], "removed": [{"consumer": "b"}, {"consumer": "c"}]}]
+
+
 def test_chapters_8_and_9_share_one_clock() -> None:
     """At 06:00 the schedule opens and the deadline of a policy passes: the run of the opening comes first."""
     report = {
