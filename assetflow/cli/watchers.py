@@ -11,6 +11,8 @@ from assetflow.cli.output import print_json, rows, show, table, text, time_cell
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import WatcherRecord
+from assetflow.operations.installation import Installation
+from assetflow.operations.watchers import switch
 
 app = cyclopts.App(name="watchers", help="Watchers: queues and files that update assets.")
 
@@ -77,4 +79,4 @@ def _cells(record: WatcherRecord, now: datetime) -> tuple[Text | str, ...]:
 
 def _switch(name: str, *, paused: bool) -> None:
     with Ledger.open() as ledger:
-        ledger.writer.watchers.switch(name, paused=paused, now=datetime.now(UTC))
+        switch(Installation(ledger), name, paused=paused)

@@ -57,7 +57,7 @@ class Consumer:
     options: ConsumerOptions = field(default_factory=ConsumerOptions)
     paused: bool = False
     held: bool = False
-    deployed: datetime | None = None
+    deployed: datetime | None = field(default=None, compare=False)
     # Derived from the fields above, once, because the fold needs it for each event.
     schedule: Schedule = field(init=False, repr=False, compare=False)
     coalesces: bool = field(init=False, repr=False, compare=False)

@@ -152,7 +152,7 @@ def test_damaged_pages_say_what_to_do(new_sqlite: NewLedger) -> None:
 
 
 def test_reader_without_a_ledger_says_so(tmp_path: Path) -> None:
-    with pytest.raises(LedgerError, match=r"there is no ledger.*Start the evaluator"):
+    with pytest.raises(LedgerError, match=r"there is no ledger.*`assetflow evaluator start`"):
         Reader.open(tmp_path / "ledger.db")
     sqlite3.connect(tmp_path / "empty.db").executescript("CREATE TABLE x (y)").connection.close()
     with pytest.raises(LedgerError, match="holds no ledger"):

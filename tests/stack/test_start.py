@@ -126,12 +126,15 @@ def test_leftovers_of_a_killed_stack_are_stopped_and_nobody_else(project: Path) 
 
 
 FAKE_STACK = """
+import signal
 import sys
 from pathlib import Path
 from assetflow.cli.dev import stop_on_signals
 from assetflow.stack.environment import StackEnvironment
 from assetflow.stack.stack import Stack
 
+# Under nohup, as somebody may run the tests, it would stay ignored.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 stop_on_signals()
 
 project = Path(sys.argv[1])

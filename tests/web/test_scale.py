@@ -12,11 +12,11 @@ from tests.web.conftest import Site
 
 HUB = Asset("s3://lake/hub", name="hub")
 PAGES = {
-    "/assets": 13,
-    "/assets?search=lake&sort=updated": 13,
-    "/asset?asset=hub": 14,
-    "/asset/partitions?asset=hub": 10,
-    f"/events/{event_id(0)}": 10,
+    "/assets": 14,
+    "/assets?search=lake&sort=updated": 14,
+    "/asset?asset=hub": 15,
+    "/asset/partitions?asset=hub": 11,
+    f"/events/{event_id(0)}": 11,
 }
 
 
