@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.environment.project_stack import until
 from tests.worker.conftest import SECONDS, Seam
 
 # Only a child of the template has the template as its parent.
@@ -186,7 +187,8 @@ def test_two_hundred_runs_leave_the_template_as_it_was(seam: Seam) -> None:
     before, pages = size(), memory()
     for _ in range(200):
         assert seam.run("")[0] == 0
-    assert size() == before
+    # The template closes what belongs to a child after its client has ended.
+    until(lambda: size() <= before)
     assert memory() < 1.02 * pages
 
 
