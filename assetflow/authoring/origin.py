@@ -92,7 +92,7 @@ def _times(context: FlowRunContext) -> RunTimes:
 
 
 def _schedules(run: FlowRun) -> Sequence[DeploymentSchedule]:
-    """Return the schedules of a run's deployment, or none if Prefect does not answer.
+    """Return the schedules of a run's deployment, or an empty list if Prefect does not answer.
 
     An event without a data interval is better than no event.
     """

@@ -56,7 +56,7 @@ class ConditionTree:
 
     @property
     def members(self) -> Sequence[ConditionTree]:
-        """The nodes that a gate is over, from left to right; none for a leaf."""
+        """The nodes that a gate is over, from left to right; empty for a leaf."""
         return ()
 
     @cached_property

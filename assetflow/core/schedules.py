@@ -91,7 +91,7 @@ class Schedule:
 
     @cached_property
     def tokens(self) -> frozenset[Token]:
-        """The tokens of the condition; none for a schedule of times only."""
+        """The tokens of the condition; empty for a schedule of times only."""
         return self.condition.tokens if self.condition is not None else frozenset()
 
     @cached_property

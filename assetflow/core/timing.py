@@ -176,10 +176,10 @@ def check_times(name: str, timetable: Timetable | None) -> None:
 
 
 def make_deadline(value: timedelta | Timetable | None, then: OnDeadline = "alert") -> Deadline | None:
-    """Return the deadline that a span or a timetable means; None if there is none.
+    """Return the deadline that a span or a timetable means; `None` if neither is given.
 
     Raises:
-        InvalidSchedule: `then` says what happens at a deadline that is not given, or a value is none that it may have.
+        InvalidSchedule: `then` says what happens at a deadline that is not given, or it has a value that it may not have.
     """
     if value is None:
         if then != "alert":

@@ -32,7 +32,7 @@ class Queue(Protocol):
         ...
 
     async def left(self) -> Sequence[Message]:
-        """Return messages that were delivered before and not acknowledged; none if there are no more. Contract 10.3.
+        """Return messages that were delivered before and not acknowledged; an empty list after the last. Contract 10.3.
 
         Those of the last call have been acknowledged.
         """

@@ -63,7 +63,7 @@ def outlets_from_json(data: Iterable[object]) -> tuple[Outlet, ...]:
 
 
 def gate_argument_to_json(argument: GateArgument | None) -> object:
-    """Return a number as it is, a span in seconds, and a timetable as an object; None for none."""
+    """Return a number as it is, a span in seconds, and a timetable as an object; `None` stays `None`."""
     if isinstance(argument, timedelta):
         return argument.total_seconds()
     return argument.as_json() if isinstance(argument, Timetable) else argument

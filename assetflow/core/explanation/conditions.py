@@ -90,7 +90,7 @@ class _Found:
 def condition_rows(
     schedule: Schedule, queue: QueuedEvents, names: Names, waiting_since: datetime | None
 ) -> tuple[ConditionRow, ...]:
-    """Return the rows of a schedule's condition, in reading order; none for a schedule without a condition.
+    """Return the rows of a schedule's condition, in reading order; an empty list without a condition.
 
     Parameters:
         queue: the queued events, of one target key if the schedule is partitioned.

@@ -21,7 +21,7 @@ class Output:
     """An asset that a flow makes.
 
     Attributes:
-        inlets: what the task that makes it reads; none if it depends on all inputs of the flow.
+        inlets: what the task that makes it reads; empty if the asset depends on all inputs of the flow.
         code_version: that of the outlet, of its task, or of the flow: the first that is given (8.2).
     """
 

@@ -152,7 +152,7 @@ class DataGraph:
         return self._nodes[declaring[0]].policies[uri]
 
     def makers(self, uri: str) -> list[FlowNode]:
-        """Return the makers of an asset, by name; none for a source."""
+        """Return the makers of an asset, by name; an empty list for a source."""
         found = [self._nodes[number] for number in self._makers.get(uri, ())]
         return found if len(found) < 2 else sorted(found, key=_name)
 

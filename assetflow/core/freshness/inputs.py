@@ -46,7 +46,7 @@ def _changed(book: Book, node: FlowNode, key: str | None, after: int, until: int
     """Yield the items that start runs and have another version than at an earlier place in the ledger.
 
     Parameters:
-        until: the later place; None for now.
+        until: the later place; `None` for the newest one.
     """
     for uri in sorted(node.starts):
         for item in items_changed(book, node, key, uri, after):

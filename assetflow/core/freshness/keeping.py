@@ -26,7 +26,7 @@ class Keeping:
 
     Attributes:
         kind: "eager" runs when something changed, "lazy" as seldom as the freshness policies below allow.
-        starts: the inputs whose changes start runs; none for all inputs (8.4).
+        starts: the inputs whose changes start runs; empty if all inputs do (8.4).
         on: which changes start runs; none of them for a flow that makes only what was never made (8.4).
         catchup: which of the targets that are out of date are still to be run after a deploy or a pause (8.8).
         lookback: only that many of the greatest keys are run; None for all (8.8).

@@ -46,7 +46,7 @@ class Counts:
 
 
 def base_of(book: Book, node: FlowNode, item: Item) -> Base | None:
-    """Return the update that an output of a flow is compared with; None if there is none."""
+    """Return the update that an output of a flow is compared with; `None` if nothing has updated the output."""
     depends = node.outputs[item.uri]
     for update in book.updates.history(item):
         if update.pins is None:

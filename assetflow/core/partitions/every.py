@@ -106,7 +106,7 @@ class KeysMapper(EveryTargetMapper):
         max_downstream_keys: as in `PartitionMapper`.
 
     Raises:
-        InvalidPartition: there are no keys, or one of them is none.
+        InvalidPartition: no key is given, or a key is `None`.
     """
 
     keys: Sequence[str]

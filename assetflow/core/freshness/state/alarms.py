@@ -29,7 +29,7 @@ class Alarms(Generic[K]):
             heappush(self._heap, (moment, self._count, key))
 
     def next(self) -> datetime | None:
-        """Return the earliest moment; None if there is none."""
+        """Return the earliest moment; `None` without alarms."""
         while self._heap:
             moment, _, key = self._heap[0]
             if self._moments.get(key) == moment:
