@@ -179,7 +179,7 @@ def make_deadline(value: timedelta | Timetable | None, then: OnDeadline = "alert
     """Return the deadline that a span or a timetable means; `None` if neither is given.
 
     Raises:
-        InvalidSchedule: `then` says what happens at a deadline that is not given, or it has a value that it may not have.
+        InvalidSchedule: `then` says what happens at a deadline that is not given, or is not one of its three values.
     """
     if value is None:
         if then != "alert":
