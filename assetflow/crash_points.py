@@ -18,10 +18,13 @@ EvaluatorPoint = Literal[
     "between-mark-and-announcement",
     "between-note-and-mark",
 ]
+InstantPoint = Literal[
+    "between-reading-and-instant", "between-instant-and-missed-deadline", "between-missed-deadline-and-mark"
+]
 WatcherPoint = Literal[
     "between-message-and-ledger", "between-ledger-and-acknowledgement", "between-acknowledgement-and-note"
 ]
-CrashPoint = PublishPoint | TaskPoint | EvaluatorPoint | WatcherPoint
+CrashPoint = PublishPoint | TaskPoint | EvaluatorPoint | InstantPoint | WatcherPoint
 
 VARIABLE = "ASSETFLOW_CRASH_AT"
 

@@ -13,6 +13,7 @@ The flow runs once for each day whose 24 hours of weather were updated. Contract
 """
 
 from assetflow.core.partitions import (
+    AllKeysMapper,
     AllowedKeyMapper,
     ChainMapper,
     DayWindow,
@@ -20,6 +21,8 @@ from assetflow.core.partitions import (
     FixedKeyMapper,
     HourWindow,
     IdentityMapper,
+    KeysMapper,
+    LastMapper,
     MinimumCount,
     MonthWindow,
     PartitionMapper,
@@ -33,6 +36,8 @@ from assetflow.core.partitions import (
     StartOfQuarterMapper,
     StartOfWeekMapper,
     StartOfYearMapper,
+    StaticMapper,
+    TimeWindowMapper,
     WaitForAll,
     WaitPolicy,
     WeekWindow,
@@ -41,6 +46,7 @@ from assetflow.core.partitions import (
 )
 
 __all__ = [
+    "AllKeysMapper",
     "AllowedKeyMapper",
     "ChainMapper",
     "DayWindow",
@@ -48,6 +54,8 @@ __all__ = [
     "FixedKeyMapper",
     "HourWindow",
     "IdentityMapper",
+    "KeysMapper",
+    "LastMapper",
     "MinimumCount",
     "MonthWindow",
     "PartitionMapper",
@@ -61,6 +69,8 @@ __all__ = [
     "StartOfQuarterMapper",
     "StartOfWeekMapper",
     "StartOfYearMapper",
+    "StaticMapper",
+    "TimeWindowMapper",
     "WaitForAll",
     "WaitPolicy",
     "WeekWindow",

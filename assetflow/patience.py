@@ -59,7 +59,7 @@ class Attempts:
     def pause(self, asked: float | None = None) -> float | None:
         """Return the seconds to wait before the next attempt; `None` if there is to be no other.
 
-        Args:
+        Parameters:
             asked: seconds that the other side asks for, instead of a pause that grows from one to the next.
         """
         wait = self._pause * random.uniform(0.8, 1.2) if asked is None else asked

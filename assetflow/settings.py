@@ -39,10 +39,10 @@ class Settings(BaseSettings):
     emit: Literal["always", "deployed", "never"] = "always"
     """Which task runs record updates: all, only those of deployed flows, or none."""
 
-    settle: float = Field(default=2.0, ge=0)
+    settle: float = Field(default=2.0, ge=0, allow_inf_nan=False)
     """Seconds after an instant for which the evaluator waits for updates that became durable by then (contract 9.6)."""
 
-    recording_timeout: float = Field(default=30.0, gt=0)
+    recording_timeout: float = Field(default=30.0, gt=0, allow_inf_nan=False)
     """Seconds for which a task tries to record its updates before the attempt fails."""
 
     delivery: Literal["evaluator", "prefect"] = "evaluator"
@@ -91,6 +91,13 @@ class Settings(BaseSettings):
         if not path.is_absolute():
             raise ValueError("an absolute path such as /var/lib/assetflow or ~/.assetflow")
         return path
+
+    @field_validator("api_url", "ui_url")
+    @classmethod
+    def _address(cls, value: str) -> str:
+        if value and not re.fullmatch(r"https?://[^/\s]\S*", value):
+            raise ValueError("an address such as https://assetflow.internal:4300")
+        return value
 
     @field_validator("api_proxies")
     @classmethod
@@ -170,7 +177,7 @@ def _read(environment: tuple[tuple[str, str], ...]) -> Settings:  # noqa: ARG001
 
 def _invalid(detail: ErrorDetails) -> InvalidSettings:
     field = str(detail["loc"][0])
-    allowed = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    allowed = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ").partition(", unable")[0]
     shown = "a value (not shown)" if "key" in field or "url" in field else repr(str(detail["input"]))
     return InvalidSettings(
         f"{_PREFIX}{field.upper()} is {shown}, which is not allowed",

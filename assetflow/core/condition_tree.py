@@ -6,7 +6,7 @@ own. So a schedule can be as deep as it likes without meeting Python's recursion
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar, cast
@@ -107,23 +107,40 @@ class ConditionTree:
         return any(isinstance(node, Gate) and node.is_time_gate for node in self.postfix)
 
     @cached_property
-    def time_gates_around(self) -> tuple[tuple[Leaf, tuple[int, ...]], ...]:
-        """Return each leaf with the places in `postfix` of the time gates that stand around it."""
-        found: list[tuple[Leaf, tuple[int, ...]]] = []
-        # The gates whose members come next, from the end: how many are missing, and the time gates around each of them.
-        above: list[tuple[int, tuple[int, ...]]] = [(1, ())]
-        for place in range(len(self.postfix) - 1, -1, -1):
-            while above[-1][0] == 0:
-                above.pop()
-            missing, gates = above.pop()
-            above.append((missing - 1, gates))
-            node = self.postfix[place]
+    def leaf_places(self) -> Mapping[Token, tuple[int, ...]]:
+        """The places in `postfix` of the leaves that each token matches."""
+        found: dict[Token, list[int]] = {}
+        for place, node in enumerate(self.postfix):
+            if not isinstance(node, Gate):
+                found.setdefault(node.token, []).append(place)
+        return {token: tuple(places) for token, places in found.items()}
+
+    @cached_property
+    def gates(self) -> tuple[tuple[int, Gate, tuple[int, ...]], ...]:
+        """The gates as they stand in `postfix`, each with its own place and the places of its members."""
+        found: list[tuple[int, Gate, tuple[int, ...]]] = []
+        values: list[int] = []
+        for place, node in enumerate(self.postfix):
             if isinstance(node, Gate):
-                above.append((node.arity, (*gates, place) if node.is_time_gate else gates))
-            else:
-                found.append((node, gates))
-        found.reverse()
+                start = len(values) - node.arity
+                found.append((place, node, tuple(values[start:])))
+                del values[start:]
+            values.append(place)
         return tuple(found)
+
+    @cached_property
+    def counted(self) -> Mapping[int, int]:
+        """How many events each leaf inside a `times` needs, by the place of the leaf in `postfix`."""
+        return {members[0]: cast("int", gate.argument) for _, gate, members in self.gates if gate.kind == "times"}
+
+    @cached_property
+    def time_gates_around(self) -> Mapping[int, tuple[int, ...]]:
+        """The places in `postfix` of the time gates around each leaf, by the place of the leaf."""
+        around: dict[int, tuple[int, ...]] = {}
+        for place, gate, members in reversed(self.gates):
+            inside = (*around.get(place, ()), place) if gate.is_time_gate else around.get(place, ())
+            around |= dict.fromkeys(members, inside)
+        return {place: around.get(place, ()) for places in self.leaf_places.values() for place in places}
 
     @property
     def leaves(self) -> Iterator[Leaf]:

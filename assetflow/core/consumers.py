@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Literal, NamedTuple
 from uuid import UUID, uuid5
 
@@ -41,8 +42,8 @@ class Consumer:
         name: `flow/deployment`.
         paused: its automation is switched off (3.4).
         held: its deployment is paused: events are queued, but there are no decisions (3.4).
-        deployed: the instant of its last deploy, UTC; `None` if it is not known. Openings and deadlines before it do
-            not count (9.6).
+        deployed: the instant of its last deploy, or of a switch that was found late, UTC; `None` if it is not known.
+            Openings and deadlines before it do not count (9.6).
         schedule, coalesces: taken from `options`.
         takes_nothing: it is paused and drops the updates that come meanwhile.
         decides: a pass may make decisions for it.
@@ -65,6 +66,7 @@ class Consumer:
     decides: bool = field(init=False, repr=False, compare=False)
     is_partitioned: bool = field(init=False, repr=False, compare=False)
     is_timed: bool = field(init=False, repr=False, compare=False)
+    cooldown: timedelta | None = field(init=False, repr=False, compare=False)
     fewest: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -76,6 +78,7 @@ class Consumer:
             "decides": not (self.paused or self.held) and schedule.condition is not None,
             "is_partitioned": schedule.is_partitioned,
             "is_timed": self.options.is_timed,
+            "cooldown": self.options.intake.cooldown,
             "fewest": max(1, len(schedule.condition.needed_uris)) if schedule.condition is not None else 1,
         }
         for name, value in derived.items():
@@ -188,12 +191,18 @@ class MissedDeadline:
     missing: tuple[str, ...] = ()
 
 
+@lru_cache(maxsize=10_000)
+def _text(number: UUID) -> str:
+    # An event is consumed by several decisions, and writing an id takes longer than finding it.
+    return str(number)
+
+
 def decision_id(deployment_id: UUID, target_key: str | None, event_ids: Iterable[UUID]) -> UUID:
     """Return the id of a decision, which is also the idempotency key of its run.
 
     It depends on the consumed events alone, so a rebuilt ledger computes the same id.
     """
-    return uuid5(_NAMESPACE, "|".join((str(deployment_id), target_key or "", *sorted(map(str, event_ids)))))
+    return uuid5(_NAMESPACE, "|".join((_text(deployment_id), target_key or "", *sorted(map(_text, event_ids)))))
 
 
 def backfill_id(deployment_id: UUID, target_key: str, attempt: int) -> UUID:

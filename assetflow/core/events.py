@@ -208,7 +208,7 @@ def event_id(
 
 def canonical_json(value: object) -> str:
     """Return the same JSON text for equal values: ASCII, with sorted keys and without white space."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, default=_plain)
+    return _CANONICAL.encode(value)
 
 
 def check_extra(extra: object, *, where: str = "", path: str = "extra") -> dict[str, object]:
@@ -249,3 +249,7 @@ def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(cast("Mapping[object, object]", value))
     raise TypeError(f"{value!r} is a {type(value).__name__}")
+
+
+# Making an encoder takes longer than encoding most values.
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False, default=_plain)

@@ -24,11 +24,13 @@ class Named(Protocol):
 def run_name(decision: UUID, target_key: str | None, consumed: Iterable[Named]) -> str:
     """Return the name of a decision's flow run: its key or its assets, and the start of the decision's id.
 
+    The run of an Eager flow without partitions consumes nothing and is called a refresh.
+
     Parameters:
         consumed: the assets of the consumed events, in the order of their first event.
     """
     what = target_key if target_key is not None else listed(consumed, "-")
-    return fit_text(f"{what}-{str(decision)[:6]}")
+    return fit_text(f"{what or 'refresh'}-{str(decision)[:6]}")
 
 
 def listed(assets: Iterable[Named], separator: str) -> str:

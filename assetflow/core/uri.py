@@ -101,7 +101,7 @@ def register_scheme(scheme: str, rule: SchemeRule, *, also: Sequence[str] = ()) 
     >>> from assetflow import Asset, register_scheme
     >>> def topic(parts: SplitResult) -> SplitResult:
     ...     if not parts.netloc:
-    ...         raise ValueError("kafka:// needs a broker, as in kafka://broker/topic")
+    ...         raise ValueError("Name the broker, as in kafka://broker/topic")
     ...     return parts._replace(query="")
     >>> register_scheme("kafka", topic)
     >>> Asset("kafka://broker/orders?offset=3")
@@ -187,7 +187,9 @@ def _apply_rule(parts: SplitResult, given: str) -> SplitResult:
     try:
         return rule(parts._replace(scheme=scheme))
     except ValueError as cause:
-        raise InvalidAsset(f"The URI {_shown(given)} is refused: {cause}", rule="1.4") from cause
+        raise InvalidAsset(
+            f"The URI {_shown(given)} breaks the rule of its scheme", fix=str(cause), rule="1.4"
+        ) from cause
 
 
 def _join(parts: SplitResult) -> str:
@@ -222,21 +224,21 @@ def _plain(parts: SplitResult) -> SplitResult:
 
 def _bucket(parts: SplitResult) -> SplitResult:
     if not parts.hostname:
-        raise ValueError(f"{parts.scheme}:// needs a bucket, as in {parts.scheme}://bucket/key")
+        raise ValueError(f"Name the bucket, as in {parts.scheme}://bucket/key")
     return parts
 
 
 def _database(port: int, *levels: str) -> SchemeRule:
     def rule(parts: SplitResult) -> SplitResult:
         if not parts.hostname:
-            raise ValueError(f"{parts.scheme}:// needs a host, as in {parts.scheme}://host/{'/'.join(levels)}")
+            raise ValueError(f"Name the host, as in {parts.scheme}://host/{'/'.join(levels)}")
         names = parts.path.split("/")[1:]
         if len(names) != len(levels) or not all(names):
-            raise ValueError(f"the path of {parts.scheme}:// must be {'/'.join(levels)}")
+            raise ValueError(f"Write the path as {'/'.join(levels)}")
         try:
             given = parts.port
         except ValueError as cause:
-            raise ValueError("the port must be a number from 0 to 65535") from cause
+            raise ValueError("Give a port from 0 to 65535") from cause
         if given is None:
             parts = parts._replace(netloc=f"{parts.netloc.rstrip(':')}:{port}")
         return parts

@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
-from assetflow.core.assets import Asset, AssetRef, Outlet
+from assetflow.core.assets import Asset, AssetAlias, Outlet
+from assetflow.core.codec.freshness import (
+    keeping_from_json,
+    keeping_to_json,
+    mappers_from_json,
+    outputs_from_json,
+    outputs_to_json,
+)
 from assetflow.core.codec.nodes import node_from_json, node_to_json, outlets_from_json
 from assetflow.core.codec.timing import deadline_from_json, intake_from_json, opening_from_json, timing_to_json
-from assetflow.core.condition_tree import Gate
+from assetflow.core.condition_tree import Gate, Token
 from assetflow.core.conditions import from_postfix
+from assetflow.core.freshness.data_flow import DataFlow, Output
 from assetflow.core.partitions import mapper_from_json
 from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule, WhilePaused
 from assetflow.core.time.reading import timetable_from_json
@@ -25,9 +33,10 @@ from assetflow.errors import AssetflowError, InvalidSchedule
 # first, byte for byte.
 FIRST_VERSION = 1
 SECOND_VERSION = 2
+FRESHNESS = "freshness"
 TIME = "time"
 WATCHERS = "watchers"
-KNOWN_NEEDS = frozenset({TIME, WATCHERS})
+KNOWN_NEEDS = frozenset({FRESHNESS, TIME, WATCHERS})
 # Measured on Prefect 3.8 with SQLite: 5 MB are deployed and shown in seconds, 20 MB make the server time out.
 LARGEST_TEXT = 5_000_000
 
@@ -36,11 +45,23 @@ Json = Mapping[str, object]
 
 @dataclass(frozen=True)
 class FlowDeclaration:
-    """A flow's schedule and options, and the assets that its tasks update (`produces`) and read (`reads`)."""
+    """A flow's schedule and options, and the assets that its tasks update (`produces`) and read (`reads`).
+
+    Attributes:
+        outputs: what each asset is made from, and by which version of the code; empty if neither is known. Then each
+            asset is made from all that the flow reads (contract chapter 8).
+    """
 
     options: ConsumerOptions = field(default_factory=ConsumerOptions)
     produces: tuple[Outlet, ...] = ()
     reads: tuple[Outlet, ...] = ()
+    outputs: tuple[Output, ...] = ()
+
+    def __post_init__(self) -> None:
+        made = self.outputs or tuple(Output(token) for token in _tokens(self.produces))
+        data = DataFlow(made, _tokens(self.reads))
+        if data != self.options.data:
+            object.__setattr__(self, "options", replace(self.options, data=data))
 
     @property
     def assets(self) -> tuple[Asset, ...]:
@@ -64,6 +85,10 @@ def declaration_to_text(declaration: FlowDeclaration) -> str:
         data["partitioning"] = _partitioning_to_json(schedule.partitioning)
     if schedule.timetable is not None:
         data["timetable"] = schedule.timetable.as_json()
+    if schedule.keeping is not None:
+        data["keeping"] = keeping_to_json(schedule.keeping)
+    if FRESHNESS in needs:
+        data["outputs"] = outputs_to_json(declaration.options.data.outputs)
     data |= timing_to_json(declaration.options)
     if declaration.options.while_paused != "drop":
         data["while_paused"] = declaration.options.while_paused
@@ -108,7 +133,10 @@ def _needs(declaration: FlowDeclaration) -> list[str]:
     gates = [] if condition is None else [node.kind for node in condition.postfix if isinstance(node, Gate)]
     has_times = declaration.options.is_timed or not {"all", "any"}.issuperset(gates)
     has_watchers = any(asset.watchers for asset in declaration.assets)
-    return [need for need, is_needed in ((TIME, has_times), (WATCHERS, has_watchers)) if is_needed]
+    has_versions = any(output.code_version is not None for output in declaration.outputs)
+    is_kept = declaration.options.schedule.keeping is not None
+    needs = ((FRESHNESS, is_kept or has_versions), (TIME, has_times), (WATCHERS, has_watchers))
+    return [need for need, is_needed in needs if is_needed]
 
 
 def _check_version(data: Json) -> None:
@@ -130,11 +158,13 @@ def _declaration_from_json(data: Json) -> FlowDeclaration:
     nodes = data.get("nodes")
     partitioning = data.get("partitioning")
     timetable = data.get("timetable")
+    keeping = data.get("keeping")
     schedule = Schedule(
         condition=None if nodes is None else from_postfix(map(node_from_json, cast(Sequence[object], nodes))),
         partitioning=None if partitioning is None else _partitioning_from_json(cast(Json, partitioning)),
         timetable=None if timetable is None else timetable_from_json(cast("dict[str, object]", timetable)),
         opening=opening_from_json(data),
+        keeping=None if keeping is None else keeping_from_json(cast(Json, keeping)),
     )
     return FlowDeclaration(
         ConsumerOptions(
@@ -146,7 +176,13 @@ def _declaration_from_json(data: Json) -> FlowDeclaration:
         ),
         produces=outlets_from_json(cast(Sequence[object], data.get("produces", ()))),
         reads=outlets_from_json(cast(Sequence[object], data.get("reads", ()))),
+        outputs=outputs_from_json(cast("Sequence[Json]", data.get("outputs", ()))),
     )
+
+
+def _tokens(outlets: Sequence[Outlet]) -> tuple[Token, ...]:
+    """Return the tokens of assets and references; aliases stand for no data (8.1)."""
+    return tuple(dict.fromkeys(each.token for each in outlets if not isinstance(each, AssetAlias)))
 
 
 def _partitioning_to_json(partitioning: Partitioning) -> dict[str, object]:
@@ -157,12 +193,5 @@ def _partitioning_to_json(partitioning: Partitioning) -> dict[str, object]:
 
 
 def _partitioning_from_json(data: Json) -> Partitioning:
-    pairs: list[tuple[Asset | AssetRef, object]] = []
-    for target, mapper in cast("Sequence[Sequence[object]]", data.get("mappers", ())):
-        node = node_from_json(target)
-        if not isinstance(node, Asset | AssetRef):
-            raise InvalidSchedule(f"a mapper belongs to an asset or a reference, not to {node!r}")
-        pairs.append((node, mapper))
-    return Partitioning(
-        mapper_from_json(data["default"]), tuple((node, mapper_from_json(mapper)) for node, mapper in pairs)
-    )
+    pairs = cast("Sequence[Sequence[object]]", data.get("mappers", ()))
+    return Partitioning(mapper_from_json(data["default"]), mappers_from_json(pairs))

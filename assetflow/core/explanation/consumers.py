@@ -14,7 +14,7 @@ from assetflow.core.explanation.partitions import PartitionExplanation, explain_
 from assetflow.core.explanation.waiting import Waiting
 from assetflow.core.words import SHOWN, at, count, iso, joined, since, some
 
-ConsumerState = Literal["waiting", "ready", "running", "paused", "held", "never", "time only", "removed"]
+ConsumerState = Literal["waiting", "ready", "running", "paused", "held", "never", "time only", "eager", "removed"]
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,9 @@ def next_time(consumer: Consumer, now: datetime) -> datetime | None:
     return None if tick is None else tick.time
 
 
+_AFTER_PAUSE = "Afterwards one run handles what has changed meanwhile."
+
+
 def _state(facts: ConsumerFacts, rows: tuple[ConditionRow, ...], holds: bool) -> ConsumerState:
     consumer = facts.consumer
     if facts.removed is not None:
@@ -143,7 +146,7 @@ def _state(facts: ConsumerFacts, rows: tuple[ConditionRow, ...], holds: bool) ->
     if consumer.held:
         return "held"
     if not rows:
-        return "time only"
+        return "time only" if consumer.schedule.keeping is None else "eager"
     if holds and _held_back(facts) is not None:
         return "waiting"
     if holds:
@@ -169,10 +172,14 @@ def _words(
             return f"The deployment of {name} is gone{since(facts.removed)}."
         case "paused":
             return f"{name} is paused: its automation is switched off. {_while_paused(facts)}"
+        case "held" if facts.consumer.schedule.keeping is not None:
+            return f"{name} makes no decisions, since its deployment is paused. {_AFTER_PAUSE}"
         case "held":
             return f"{name} makes no decisions, since its deployment is paused; its queue goes on filling."
         case "time only":
             return f"{name} runs by time only: {facts.consumer.schedule.describe()}."
+        case "eager":
+            return f"{name} runs {facts.consumer.schedule.describe()}."
         case "ready":
             return f"The condition of {name} holds; the next pass decides."
         case "running":
@@ -187,6 +194,8 @@ def _words(
 
 
 def _while_paused(facts: ConsumerFacts) -> str:
+    if facts.consumer.schedule.keeping is not None:
+        return _AFTER_PAUSE
     if facts.consumer.options.while_paused == "keep":
         return "Its queue goes on filling."
     return "What is updated meanwhile is dropped for it."

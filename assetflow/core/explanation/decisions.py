@@ -10,6 +10,7 @@ from assetflow.core.consumers import Decision
 from assetflow.core.events import AssetEvent
 from assetflow.core.explanation.events import summary_of
 from assetflow.core.explanation.facts import DecisionFacts, Names, NotStarted, RunFacts, first_prefix, pending_of
+from assetflow.core.freshness.causes import causes_in_words
 from assetflow.core.rules.evaluation import evaluate
 from assetflow.core.rules.time_gates import Reach, in_order
 from assetflow.core.schedules import Schedule
@@ -165,6 +166,9 @@ def _words(facts: DecisionFacts, condition: str, completed: AssetEvent | None) -
         return (
             f"{facts.consumer} runs{key} because a backfill asked for it at {at(decision.made)}; it consumes nothing."
         )
+    if decision.because:
+        asked = f"{facts.consumer} was asked to run{key} at {at(decision.made)}"
+        return f"{asked}, because {causes_in_words(decision.because)}."
     consumed = count(facts.consumed, "event")
     story = f"{facts.consumer} runs{key} because its condition held at {at(decision.made)}, over {consumed}"
     if completed is None:

@@ -64,6 +64,15 @@ class Waiting:
             found.append(f"Its next deadline is at {at(self.deadline)}.")
         return found
 
+    @property
+    def coming(self) -> list[tuple[datetime, str]]:
+        """The instants that are to come if nothing else happens, in order, each with what happens then."""
+        found = [(moment, _THEN[reason]) for reason, moment in self.waits.items() if moment and reason in _THEN]
+        found += [(moment, f"An update of {event.uri} expires.") for event, moment in self.expires[:5]]
+        if self.deadline is not None:
+            found.append((self.deadline, "Its deadline."))
+        return sorted(found)
+
     def as_json(self) -> dict[str, object]:
         return {
             "waits": {reason: iso(moment) for reason, moment in self.waits.items()},
@@ -79,6 +88,12 @@ _WHY: dict[Reason, str] = {
     "opening": "its schedule opens then",
     "cooldown": "cooldown after the last decision",
     "quiet": "debounce after the newest update",
+}
+_THEN: dict[Reason, str] = {
+    "opening": "Its schedule opens.",
+    "cooldown": "The cooldown after its last decision ends.",
+    "quiet": "It has been quiet for long enough (debounce).",
+    "at_latest": "It waits for more updates until then at the latest (max_wait).",
 }
 _FOR: dict[Reason, str] = {
     "resume": "a resume",

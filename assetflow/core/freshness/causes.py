@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 CauseKind = Literal["missing", "data", "code", "dependency", "freshness", "backfill"]
+
+
+_MOST = 3
 
 
 class Cause(NamedTuple):
@@ -18,3 +22,22 @@ class Cause(NamedTuple):
     kind: CauseKind
     uri: str = ""
     key: str | None = None
+
+    def describe(self) -> str:
+        """Return the cause in words: "s3://lake/raw was updated"."""
+        item = self.uri if self.key is None else f"{self.uri} ({self.key})"
+        words: dict[CauseKind, str] = {
+            "missing": f"{item} was never made",
+            "data": f"{item} was updated",
+            "code": "its code has another version",
+            "dependency": f"it reads {item} since its last deploy, or no more",
+            "freshness": f"{item} has to be as new as its policy says",
+            "backfill": "a backfill asked for it",
+        }
+        return words[self.kind]
+
+
+def causes_in_words(causes: Sequence[Cause]) -> str:
+    """Return the first causes in words, and how many more there are."""
+    words = ", ".join(cause.describe() for cause in causes[:_MOST])
+    return words if len(causes) <= _MOST else f"{words}, and {len(causes) - _MOST} more"

@@ -16,6 +16,7 @@ from assetflow.core.freshness.causes import Cause
 from assetflow.core.freshness.data_time import DataTimes
 from assetflow.core.freshness.demands import Demand, Demands, Pull, policy_inputs
 from assetflow.core.freshness.graph import FlowNode
+from assetflow.core.freshness.inputs import newest_that_start
 from assetflow.core.freshness.judging import Judging
 from assetflow.core.freshness.records import Target
 from assetflow.core.freshness.running import begin_run
@@ -161,8 +162,9 @@ def _ask(book: Book, target: Target, because: tuple[Cause, ...], now: datetime) 
     assert node is not None
     assert node.keeping is not None
     record = book.targets.find(target)
-    parts = [str(node.consumer.deployment_id), target.key or "", str(record.decision), str(book.place())]
-    number = uuid5(_NAMESPACE, "|".join(parts))
+    codes = (f"{uri}={version}" for uri, version in sorted(node.code_versions.items()))
+    parts = [str(node.consumer.deployment_id), target.key or "", str(record.decision), *codes]
+    number = uuid5(_NAMESPACE, "|".join([*parts, *newest_that_start(book, node, target.key)]))
     book.targets.save(target, replace(record, decision=number, verdict="in_progress"))
     return _begin(book, node, target, number, node.keeping.kind, because, now)
 

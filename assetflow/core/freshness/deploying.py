@@ -22,9 +22,11 @@ def follow(book: Book, before: Consumer | None, consumer: Consumer, now: datetim
     Parameters:
         before: the consumer as it was; None for a new one.
     """
+    if not book.admit(consumer):
+        return
     old = book.graph.find(consumer.id)
     was_out = _out_of_date(book, old) if old is not None and old.is_eager and before is not None else None
-    node = book.graph.put(consumer)
+    node = book.put(consumer)
     if node is not None and before is not None and before.options == consumer.options and old is not None:
         _follow_switch(book, old, node)
         return
@@ -46,7 +48,7 @@ def leave(book: Book, number: int, now: datetime) -> None:
     """Forget a consumer that was removed: its outputs become sources (8.17)."""
     node = book.graph.find(number)
     if node is not None:
-        book.graph.remove(number)
+        book.remove(number)
         _leave(book, node, now)
 
 

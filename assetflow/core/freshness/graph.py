@@ -90,6 +90,10 @@ class DataGraph:
         self._policies: dict[str, dict[int, None]] = {}
         self._by_name: dict[str, dict[int, None]] = {}
         self._order: dict[int, int] | None = None
+        self.fill(flows)
+
+    def fill(self, flows: Iterable[Consumer]) -> None:
+        """Add flows."""
         for consumer in flows:
             self.put(consumer)
 
@@ -123,10 +127,11 @@ class DataGraph:
         yield self._policies, node.policies
         yield self._by_name, {token.value for token in node.consumer.data_tokens if token.kind == "name"}
 
-    def renamed(self, name: str) -> None:
-        """Resolve references to a name anew, because it became known."""
-        for number in list(self._by_name.get(name, ())):
-            self.put(self._nodes[number].consumer)
+    def renamed(self, name: str) -> bool:
+        """Resolve references to a name anew, because it became known; return True if there are any."""
+        concerned = list(self._by_name.get(name, ()))
+        self.fill(self._nodes[number].consumer for number in concerned)
+        return bool(concerned)
 
     def find(self, number: int) -> FlowNode | None:
         """Return a flow; None if it neither reads nor makes anything."""
@@ -140,6 +145,25 @@ class DataGraph:
     def all(self) -> Collection[FlowNode]:
         """Return all flows."""
         return self._nodes.values()
+
+    @property
+    def has_keepers(self) -> bool:
+        """Whether a flow keeps its outputs up to date."""
+        return any(node.keeping is not None for node in self._nodes.values())
+
+    def compared(self) -> frozenset[str]:
+        """Return the assets that Eager and Lazy flows read or make, and all that these are made from."""
+        waiting = [node for node in self._nodes.values() if node.keeping is not None]
+        entered = {node.id for node in waiting}
+        found: set[str] = set()
+        while waiting:
+            node = waiting.pop()
+            found.update(node.outputs, node.inputs)
+            above = (maker for uri in node.inputs for maker in self.makers(uri))
+            new = {maker.id: maker for maker in above if maker.id not in entered}
+            entered |= new.keys()
+            waiting += new.values()
+        return frozenset(found)
 
     def policy(self, uri: str) -> FreshnessPolicy | None:
         """Return the policy of an asset: the maker's declaration, or else that of the newest deployed reader (8.11)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from assetflow.core.freshness.graph import FlowNode
-from assetflow.core.freshness.reads import items_changed
+from assetflow.core.freshness.reads import items_changed, items_read
 from assetflow.core.freshness.records import Inputs, Item
 from assetflow.core.freshness.state.book import Book
 
@@ -36,6 +36,17 @@ def starts_runs(node: FlowNode, item: Item) -> bool:
     if item.uri not in node.starts:
         return False
     return not node.is_partitioned or (item.key is not None and node.is_read_by_key(item.uri))
+
+
+def newest_that_start(book: Book, node: FlowNode, key: str | None) -> Iterator[str]:
+    """Yield the ids of the newest updates of what starts runs of a target; of an asset that is read whole, of all."""
+    for uri in sorted(node.starts):
+        if node.is_partitioned:
+            items = (item for item in items_read(book, node, key, uri) if starts_runs(node, item))
+            found = [book.updates.newest(item) for item in items]
+        else:
+            found = [book.updates.newest_of(uri)]
+        yield from sorted(str(update.event) for update in found if update is not None)
 
 
 def _is_same_flow(node: FlowNode, tried: Inputs) -> bool:

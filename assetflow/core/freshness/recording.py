@@ -9,7 +9,6 @@ from datetime import datetime
 from uuid import UUID
 
 from assetflow.core.events import AssetEvent
-from assetflow.core.freshness.data_flow import check_version
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.reads import items_read
 from assetflow.core.freshness.records import Item, Update
@@ -23,42 +22,50 @@ class Made:
 
     Attributes:
         consumer: the flow that made it.
-        pins: each input with the place in the ledger up to which it was read.
+        pins: each input with the place in the ledger up to which it was read; None if nobody knows.
         started: when the run began, UTC.
     """
 
     consumer: int
-    pins: Mapping[str, int]
+    pins: Mapping[str, int] | None
     code_version: str | None
     started: datetime
 
 
 def made_of(book: Book, event: AssetEvent) -> Made | None:
-    """Return how an event was made; None for an update from outside."""
-    run = event.origin.flow_run
-    node = None if run is None or run.deployment_id is None else book.graph.of_deployment(run.deployment_id)
+    """Return how an event was made; None for an update from outside.
+
+    What its task did not pin was read when the run was asked for, or at a time that nobody knows.
+    """
+    flow_run = event.origin.flow_run
+    if flow_run is None or flow_run.deployment_id is None:
+        return None
+    node = book.graph.of_deployment(flow_run.deployment_id)
     if node is None:
         return None
-    return Made(node.id, event.inputs, event.code_version, event.started or event.occurred)
+    depends = node.outputs.get(event.uri, frozenset())
+    told = {uri: pin for uri, pin in event.inputs.items() if uri in depends}
+    run = book.runs.of_flow_run(node.id, flow_run.id)
+    if run is None:
+        return Made(node.id, told or None, event.code_version, event.started or event.occurred)
+    pins = {**run.pins.get(event.uri, {}), **told}
+    return Made(node.id, pins, event.code_version, event.started or run.began)
 
 
-def with_data_version(book: Book, event: AssetEvent) -> AssetEvent:
+def with_data_version(book: Book, event: AssetEvent, made: Made | None) -> AssetEvent:
     """Return an event with its data version: the given one, a hash of what it was made from, or a unique one."""
     if event.data_version is not None:
-        check_version("data version", event.data_version)
         return event
-    made = made_of(book, event)
     version = None
     if made is not None and made.code_version is not None:
         version = _hash(book, book.graph.find(made.consumer), event, made)
     return replace(event, data_version=version or str(event.id))
 
 
-def record_update(book: Book, event: AssetEvent) -> None:
+def record_update(book: Book, event: AssetEvent, made: Made | None) -> None:
     """Remember an event that was appended to the ledger, and put what it concerns on the agenda."""
     assert event.sequence is not None
     assert event.recorded is not None
-    made = made_of(book, event)
     item = Item(event.uri, event.partition_key)
     update = Update(item, event.sequence, event.id, event.data_version or str(event.id), event.recorded)
     if made is not None:
@@ -116,7 +123,7 @@ def _hash(book: Book, node: FlowNode | None, event: AssetEvent, made: Made) -> s
         return None
     key = event.partition_key if node.is_partitioned else None
     read: list[tuple[str, str, str]] = []
-    for uri, pin in made.pins.items():
+    for uri, pin in (made.pins or {}).items():
         for item in items_read(book, node, key, uri):
             update = book.updates.as_of(item, pin)
             if update is not None:

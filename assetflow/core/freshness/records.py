@@ -124,7 +124,6 @@ class TargetRecord:
         tried: the inputs of the run that ended last.
         waived: inputs that are not owed.
         failures: how often the inputs of `tried` have failed, one after the other.
-        failed: when the last run began, if it failed; None after a good one.
         ended: when a run ended last.
         decision: the id of the last decision.
         verdict: what was said of it last; "" if nothing is to be done.
@@ -134,7 +133,6 @@ class TargetRecord:
     tried: Inputs | None = None
     waived: Inputs | None = None
     failures: int = 0
-    failed: datetime | None = None
     ended: Moment | None = None
     decision: UUID | None = None
     verdict: str = ""

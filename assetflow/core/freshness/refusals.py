@@ -15,6 +15,8 @@ def check_flow(book: Book, consumer: Consumer) -> None:
         InvalidSchedule: it makes nothing to keep up to date or what another Eager or Lazy flow makes, it would keep
             itself running, or a policy names inputs that are none.
     """
+    if not book.admit(consumer):
+        return
     node = book.graph.node_of(consumer)
     if node.keeping is not None:
         _check_outputs(book, node)

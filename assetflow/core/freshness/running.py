@@ -33,7 +33,7 @@ def end_run(book: Book, run: Run, state: RunState, now: datetime) -> None:
         return
     record = book.targets.find(run.target)
     if state == "completed":
-        after = replace(record, failures=0, failed=None, retry_at=None)
+        after = replace(record, failures=0, retry_at=None)
         _set_failed(book, node, None)
     else:
         after = _after_failure(book, node, run, record, now)
@@ -61,7 +61,6 @@ def _after_failure(book: Book, node: FlowNode, run: Run, record: TargetRecord, n
     return replace(
         record,
         failures=failures,
-        failed=run.began,
         retry_at=now + keeping.retry_delay if again and keeping is not None else None,
     )
 

@@ -149,7 +149,10 @@ class TimeWindowMapper(PartitionMapper):
 
     @property
     def ends_before_target(self) -> bool:
-        """True if a target reads only earlier periods of the same length, so that it may read its own asset (8.10)."""
+        """True if a target reads only earlier periods of the same length, so that it may read its own asset.
+
+        Contract 8.10.
+        """
         return self.upstream == self.downstream and self.end_offset < 0
 
     def map_key(self, key: str) -> list[str]:

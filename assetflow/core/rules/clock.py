@@ -17,7 +17,7 @@ from assetflow.core.consumers import Consumer, Decision, decision_id
 from assetflow.core.rules import deadlines, opening_hours
 from assetflow.core.rules.state import QueueKey, State
 from assetflow.core.rules.state.events import place_in_ledger
-from assetflow.core.rules.time_gates import instant_of
+from assetflow.core.rules.time_gates import end_of, instant_of
 from assetflow.core.rules.waits import TimedQueue
 
 _INSTANT = timedelta(microseconds=1)
@@ -34,30 +34,28 @@ def decide(
         recorded: whether all is recorded that counts at this instant: phase (3), not (2).
         upto: the place in the ledger up to which the events of this instant count; `None` for all of them.
     """
-    made: list[Decision] = []
-    while True:
-        queue = TimedQueue(state, consumer, key, now, recorded=recorded, upto=upto)
-        if queue.waits().keys() - {"at_latest"}:
-            break
-        made.append(_decide(state, queue))
-        if consumer.options.intake.max_events is None:
-            break
-    if made:
-        opening_hours.close(state, consumer, key)
-    return made
+    return _decide_on(TimedQueue(state, consumer, key, now, recorded=recorded, upto=upto), state)[0]
 
 
-def pass_over_queue(state: State, consumer: Consumer, key: str | None, now: datetime) -> list[Decision]:
+def pass_over_queue(
+    state: State, consumer: Consumer, key: str | None, now: datetime, *, recorded_from: datetime | None = None
+) -> list[Decision]:
     """Make the pass that follows a recording, a deploy, a switch or an end of a run: part (2) of an instant.
 
     If an earlier instant of the queue is not decided yet, the pass waits until it is.
+
+    Parameters:
+        recorded_from: the earliest instant of the events that were recorded; `None` after anything else.
     """
     if _is_behind(state, consumer, key, now):
         waits = replace(state.clocks.queue(consumer.id, key), deferred=True)
         state.clocks.set_queue(consumer.id, key, replace(waits, due=waits.due or now))
         return []
-    made = decide(state, consumer, key, now, recorded=False)
-    _look_again(state, consumer, key, now, over=False)
+    if recorded_from is not None and _lacks_an_asset(state, consumer, key):
+        _look_in_time(state, consumer, key, recorded_from)
+        return []
+    made, left = _decide_on(TimedQueue(state, consumer, key, now, recorded=False), state)
+    _look_again(state, left, over=False)
     return made
 
 
@@ -96,12 +94,13 @@ def finish(state: State, consumer: Consumer, now: datetime, keys: TargetKeys) ->
         # The pass comes first: it may still decide in time.
         made += decide(state, consumer, None, now, recorded=True)
         deadlines.miss_openings(state, consumer, now)
+        # What the deadline asks for is done at the same instant, also where nothing else is due for the queue.
+        keys = {*keys, None}
     for key in sorted(keys, key=lambda key: key or ""):
-        while _act(state, consumer, key, now, made):
-            pass
+        left = _act(state, TimedQueue(state, consumer, key, now, recorded=True), made)
         clock = state.clocks.queue(consumer.id, key)
         state.clocks.set_queue(consumer.id, key, replace(clock, gone_through=now))
-        _look_again(state, consumer, key, now, over=True)
+        _look_again(state, left, over=True)
     opening_hours.look_again(state, consumer, now)
     return made
 
@@ -148,7 +147,7 @@ def settle(state: State, consumer: Consumer, now: datetime) -> None:
 
 
 def look_at(state: State, consumer: Consumer, now: datetime) -> None:
-    """Look at the queues of a consumer at this instant: make the pass of a deploy that was found at a start (9.6)."""
+    """Look at the queues of a consumer at this instant: make the pass of a change that was found late (9.6)."""
     for key in state.queues.target_keys(consumer.id):
         clock = state.clocks.queue(consumer.id, key)
         state.clocks.set_queue(consumer.id, key, replace(clock, due=now if clock.due is None else min(clock.due, now)))
@@ -197,13 +196,41 @@ def _is_behind(state: State, consumer: Consumer, key: str | None, now: datetime)
     return due is not None and (due < now or (due == now and state.clocks.begun != now))
 
 
-def _look_again(state: State, consumer: Consumer, key: str | None, now: datetime, *, over: bool) -> None:
+def _lacks_an_asset(state: State, consumer: Consumer, key: str | None) -> bool:
+    """Return True if the condition cannot hold, for so few assets have been updated, and nothing runs without it.
+
+    Most events meet such a queue. It may be long, so its events are not looked at.
+    """
+    few = len(state.queues.pending(consumer.id, key)) < consumer.fewest
+    return few and not state.clocks.queue(consumer.id, key).overdue
+
+
+def _look_in_time(state: State, consumer: Consumer, key: str | None, recorded_from: datetime) -> None:
+    """Have the clock look at a queue when the first of its new events may expire, or its deadline may be due.
+
+    Of the older ones the clock knows. It may look earlier than it has to, which changes nothing.
+    """
+    condition, deadline = consumer.schedule.condition, consumer.options.deadline
+    assert condition is not None, "only a schedule on assets has a queue"
+    ends = [end_of(gate, recorded_from) for _, gate, _ in condition.gates if gate.is_time_gate]
+    if deadline is not None and deadline.after is not None and not consumer.deadline_of_opening:
+        ends.append(recorded_from + deadline.after)
+    if consumer.deployed is not None and consumer.deployed > recorded_from:
+        ends.append(consumer.deployed)
+    clock = state.clocks.queue(consumer.id, key)
+    due = min([*ends, *([] if clock.due is None else [clock.due])], default=None)
+    if due != clock.due:
+        state.clocks.set_queue(consumer.id, key, replace(clock, due=due))
+
+
+def _look_again(state: State, queue: TimedQueue, *, over: bool) -> None:
     """Work out when the clock has to look at a queue again.
 
     Parameters:
+        queue: the queue as it is left.
         over: whether this instant is over for the queue. If not, what has to be done at it is still to come.
     """
-    queue = TimedQueue(state, consumer, key, now, recorded=True)
+    consumer, key, now = queue.consumer, queue.target_key, queue.now
     waits = [each for each in queue.wait_ends() if each > now or (each == now and not over)]
     acts = [max(each, now) for each in queue.act_instants()]
     clock = state.clocks.queue(consumer.id, key)
@@ -211,15 +238,33 @@ def _look_again(state: State, consumer: Consumer, key: str | None, now: datetime
         acts += _instants_after(state, consumer, key, now)[:1]
     if consumer.deployed is not None and consumer.deployed > now:
         acts.append(consumer.deployed)
-    state.clocks.set_queue(consumer.id, key, replace(clock, due=min([*waits, *acts], default=None)))
+    due = min([*waits, *acts], default=None)
+    if due != clock.due:
+        state.clocks.set_queue(consumer.id, key, replace(clock, due=due))
 
 
-def _act(state: State, consumer: Consumer, key: str | None, now: datetime, made: list[Decision]) -> bool:
-    """Do what comes next of (3) to (5) for one queue; return True if anything changed."""
-    decided = decide(state, consumer, key, now, recorded=True)
-    made += decided
-    queue = TimedQueue(state, consumer, key, now, recorded=True)
-    return bool(decided) or deadlines.miss_oldest(state, queue) or _expire(queue, before_now=False)
+def _act(state: State, queue: TimedQueue, made: list[Decision]) -> TimedQueue:
+    """Do (3) to (5) for one queue until nothing changes, and return the queue as it is left."""
+    while True:
+        decided, queue = _decide_on(queue, state)
+        made += decided
+        if not (decided or deadlines.miss_oldest(state, queue) or _expire(queue, before_now=False)):
+            return queue
+        queue = queue.again()
+
+
+def _decide_on(queue: TimedQueue, state: State) -> tuple[list[Decision], TimedQueue]:
+    """Make the decisions that a queue leads to, and return them with the queue as they leave it."""
+    consumer = queue.consumer
+    made: list[Decision] = []
+    while not queue.waits().keys() - {"at_latest"}:
+        made.append(_decide(state, queue))
+        queue = queue.again()
+        if consumer.options.intake.max_events is None:
+            break
+    if made:
+        opening_hours.close(state, consumer, queue.target_key)
+    return made, queue
 
 
 def _decide(state: State, queue: TimedQueue) -> Decision:
@@ -244,8 +289,8 @@ def _decide(state: State, queue: TimedQueue) -> Decision:
 
 def _start_of_run(state: State, consumer: Consumer, key: str | None, now: datetime) -> datetime | None:
     """Return when a run is to start: if it is decided on late, a cooldown after the last. `None` for at once (9.11)."""
-    cooldown = consumer.options.intake.cooldown
-    started = None if cooldown is None else state.clocks.started(consumer.id, key)
+    cooldown = consumer.cooldown
+    started = None if cooldown is None else state.clocks.queue(consumer.id, key).started
     if cooldown is None or started is None or started + cooldown <= state.clocks.now_or(now):
         return None
     return started + cooldown

@@ -6,7 +6,7 @@ recording and the pass that follows it belong to one unit of work.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
@@ -14,7 +14,7 @@ from uuid import UUID
 from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer, Decision, Receipt, ReceiptStatus, decision_id
 from assetflow.core.events import AssetEvent, Recording
-from assetflow.core.freshness.recording import record_update, with_data_version
+from assetflow.core.freshness.recording import made_of, record_update, with_data_version
 from assetflow.core.partitions import EveryTargetMapper
 from assetflow.core.rules import clock, deadlines
 from assetflow.core.rules.evaluation import evaluate
@@ -36,12 +36,15 @@ class Recorded:
 
     Attributes:
         events: the events that were new, with their sequences.
+        earliest, latest: the first and the last of their instants; `None` without new events (contract 9.6).
         touched: the consumers for which something was queued or may now be judged in another way.
         new_assets: the URIs that were updated for the first time.
         warnings: sentences for the log.
     """
 
     events: list[AssetEvent] = field(default_factory=list[AssetEvent])
+    earliest: datetime | None = None
+    latest: datetime | None = None
     touched: Touched = field(default_factory=dict[int, "tuple[Consumer, set[str | None] | None]"])
     new_assets: list[str] = field(default_factory=list[str])
     warnings: list[str] = field(default_factory=list[str])
@@ -52,7 +55,7 @@ def record(state: State, recording: Recording, now: datetime) -> Recorded:
     result = Recorded()
     for event in state.events.new(recording):
         new = _declare(state, event, result)
-        tokens = state.names.tokens_of(event.uri)
+        tokens = state.names.tokens_of(event.asset.uri)
         consumers = state.consumers.wanting(tokens)
         instant = now if recording.durable is None else min(recording.durable, now)
         timed = [each for each in consumers if each.is_timed]
@@ -60,8 +63,12 @@ def record(state: State, recording: Recording, now: datetime) -> Recorded:
             instant = _after_decided(state, event, instant, timed, tokens)
         recorded = _append(state, event, recording.id, instant)
         _offer_to_all(state, recorded, consumers, tokens, result.touched)
-        touch_judging(state, event.uri, new, result.touched)
+        touch_judging(state, event.asset.uri, new, result.touched)
         result.events.append(recorded)
+        if result.earliest is None or instant < result.earliest:
+            result.earliest = instant
+        if result.latest is None or result.latest < instant:
+            result.latest = instant
     if len(result.events) < len(recording.events):
         result.warnings += [
             _content_differs(event) for event in recording.events if state.events.is_recorded_otherwise(event)
@@ -71,10 +78,11 @@ def record(state: State, recording: Recording, now: datetime) -> Recorded:
 
 def _append(state: State, event: AssetEvent, recording: UUID, instant: datetime) -> AssetEvent:
     """Append an event to the ledger, with its data version if anything reads or makes its asset. Contract 8.2."""
-    if not state.freshness.concerns(event.uri):
+    if not state.freshness.concerns(event.asset.uri):
         return state.append(event, recording, instant)
-    recorded = state.append(with_data_version(state.freshness, event), recording, instant)
-    record_update(state.freshness, recorded)
+    made = made_of(state.freshness, event)
+    recorded = state.append(with_data_version(state.freshness, event, made), recording, instant)
+    record_update(state.freshness, recorded, made)
     return recorded
 
 
@@ -105,47 +113,59 @@ def _keys_of(consumer: Consumer, event: AssetEvent, tokens: frozenset[Token]) ->
         return ()
 
 
-def pass_over(state: State, touched: Touched, now: datetime, instant: datetime | None = None) -> list[Decision]:
+def pass_over(
+    state: State,
+    touched: Touched,
+    now: datetime,
+    instant: datetime | None = None,
+    *,
+    recorded_from: datetime | None = None,
+) -> list[Decision]:
     """Make one pass over the touched consumers: at most one decision for each consumer and target key. Contract 4.3.
 
     Parameters:
         instant: the instant that the decisions bear; by default now. Contract 9.6.
+        recorded_from: the earliest instant of the events after whose recording the pass comes; `None` if it has
+            another reason.
     """
     decisions: list[Decision] = []
     for number in sorted(touched):
         consumer, keys = touched[number]
-        decisions += evaluate_consumer(state, consumer, keys, now, instant)
+        decisions += evaluate_consumer(state, consumer, keys, now, instant, recorded_from=recorded_from)
     return decisions
 
 
 def record_and_pass(state: State, recording: Recording, now: datetime) -> tuple[Recorded, list[Decision]]:
     """Record a recording and make the pass that follows it. Contract 4.3."""
     result = record(state, recording, now)
-    instant = max((event.recorded for event in result.events if event.recorded is not None), default=now)
-    return result, pass_over(state, result.touched, now, instant)
+    return result, pass_over(state, result.touched, now, result.latest, recorded_from=result.earliest or now)
 
 
 def evaluate_consumer(
     state: State,
     consumer: Consumer,
-    keys: Iterable[str | None] | None,
+    keys: Collection[str | None] | None,
     now: datetime,
     instant: datetime | None = None,
+    *,
+    recorded_from: datetime | None = None,
 ) -> list[Decision]:
     """Decide for each target key of a consumer whose condition holds, and return the decisions.
 
     Parameters:
         keys: the target keys to check; `None` for all that have queued events.
         instant: the instant that the decisions bear; by default now. Contract 9.6.
+        recorded_from: as in `pass_over`.
     """
     if not consumer.decides and not consumer.is_timed:
         return []
     if keys is None:
-        keys = state.queues.target_keys(consumer.id)
+        # The names of assets or the consumer have changed too.
+        keys, recorded_from = state.queues.target_keys(consumer.id), None
     made: list[Decision] = []
-    for key in sorted(keys, key=_order):
+    for key in sorted(keys, key=_order) if len(keys) > 1 else keys:
         if consumer.is_timed:
-            made += clock.pass_over_queue(state, consumer, key, instant or now)
+            made += clock.pass_over_queue(state, consumer, key, instant or now, recorded_from=recorded_from)
         else:
             made += _decide(state, consumer, key, instant or now)
     return made
@@ -216,7 +236,7 @@ def _offer_to_all(
     state: State, event: AssetEvent, consumers: Collection[Consumer], tokens: frozenset[Token], touched: Touched
 ) -> None:
     if not consumers:
-        state.write(event, Receipt(place_in_ledger(event), event.uri, None, "no_consumer"))
+        state.write(event, Receipt(place_in_ledger(event), event.asset.uri, None, "no_consumer"))
     for consumer in consumers:
         keys = _offer(state, event, consumer, tokens)
         if keys:
@@ -244,7 +264,7 @@ def _offer(state: State, event: AssetEvent, consumer: Consumer, tokens: frozense
     for key in keys:
         if consumer.is_timed:
             deadlines.fill(state, consumer, key)
-        state.write(event, Receipt(place_in_ledger(event), event.uri, consumer.id, "queued", key))
+        state.write(event, Receipt(place_in_ledger(event), event.asset.uri, consumer.id, "queued", key))
     return keys
 
 
@@ -263,5 +283,5 @@ def refuse(
     state: State, event: AssetEvent, consumer: Consumer, status: ReceiptStatus, *, error: str = ""
 ) -> Sequence[str | None]:
     """Write the receipt that says why an event is not queued for a consumer."""
-    state.write(event, Receipt(place_in_ledger(event), event.uri, consumer.id, status, error=error))
+    state.write(event, Receipt(place_in_ledger(event), event.asset.uri, consumer.id, status, error=error))
     return ()

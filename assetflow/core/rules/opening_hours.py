@@ -30,14 +30,21 @@ def follow(state: State, before: Consumer | None, consumer: Consumer, now: datet
         look_again(state, consumer, now)
         return
     if consumer.decides and not before.decides:
-        # The moment of a resume itself opens nothing (9.13).
-        clock = replace(clock, gone_through=now)
+        clock = _resumed(opening, clock, now)
     if before.options.deadline != consumer.options.deadline:
         clock = replace(
             clock, deadlines=_deadlines_of(consumer, opening, clock) if _stands_open(state, consumer) else ()
         )
     state.clocks.set_consumer(consumer.id, clock)
     look_again(state, consumer, now)
+
+
+def _resumed(opening: Opening, clock: ConsumerClock, now: datetime) -> ConsumerClock:
+    """Return the hours of a consumer that is resumed: what fell into the pause is gone, this moment included (9.13)."""
+    closes = _closing(opening, clock)
+    is_open = clock.is_open and (closes is None or closes > now)
+    deadlines = tuple(each for each in clock.deadlines if each[0] > now)
+    return replace(clock, gone_through=now, is_open=is_open, deadlines=deadlines)
 
 
 def open_now(state: State, consumer: Consumer, now: datetime) -> bool:
@@ -59,9 +66,9 @@ def open_now(state: State, consumer: Consumer, now: datetime) -> bool:
 def close_at_until(state: State, consumer: Consumer, now: datetime) -> None:
     """Let `until` close the opening for all queues, if it falls on this instant."""
     clock, opening = state.clocks.consumer(consumer.id), consumer.schedule.opening
-    if clock is not None and opening is not None and opening.until is not None and clock.is_open:
-        closes = opening.until.next_after(clock.gone_through)
-        if closes is not None and closes.time <= now:
+    if clock is not None and opening is not None and clock.is_open:
+        closes = _closing(opening, clock)
+        if closes is not None and closes <= now:
             state.clocks.set_consumer(consumer.id, replace(clock, is_open=False))
 
 
@@ -78,10 +85,9 @@ def look_again(state: State, consumer: Consumer, now: datetime) -> None:
     clock, opening = state.clocks.consumer(consumer.id), consumer.schedule.opening
     if clock is None or opening is None:
         return
-    ticks = [opening.timetable.next_after(clock.gone_through)]
-    if opening.until is not None and clock.is_open:
-        ticks.append(opening.until.next_after(clock.gone_through))
-    found = [tick.time for tick in ticks if tick is not None]
+    tick = opening.timetable.next_after(clock.gone_through)
+    closes = _closing(opening, clock) if clock.is_open else None
+    found = [moment for moment in (None if tick is None else tick.time, closes) if moment is not None]
     found += [consumer.no_earlier(max(due, now)) for due, _ in clock.deadlines]
     state.clocks.set_consumer(consumer.id, replace(clock, due=min(found, default=None)))
 
@@ -93,6 +99,12 @@ def _deadlines_of(consumer: Consumer, opening: Opening, clock: ConsumerClock) ->
         return ()
     due = deadline.of_opening(clock.opened, opening)
     return () if due is None else ((due, clock.opened),)
+
+
+def _closing(opening: Opening, clock: ConsumerClock) -> datetime | None:
+    """Return the first time of `until` that is not gone through yet; `None` if there is none."""
+    tick = None if opening.until is None else opening.until.next_after(clock.gone_through)
+    return None if tick is None else tick.time
 
 
 def _stands_open(state: State, consumer: Consumer) -> bool:

@@ -50,6 +50,8 @@ def change(state: State, consumer: Consumer, options: ConsumerOptions) -> Consum
     for key, event in state.all_queued(consumer.id):
         by_event.setdefault(event, []).append(key)
     state.consumers.save(changed)
+    if changed.cooldown is not None and consumer.cooldown is None:
+        state.clocks.recall_decisions(consumer.id)
     for event in sorted(by_event, key=place_in_ledger):
         _requeue(state, changed, event, by_event[event])
     return changed
@@ -96,12 +98,9 @@ def pass_over_consumer(state: State, consumer: Consumer, now: datetime, passing:
     return passing(state, touched_by(state, consumer), now)
 
 
-def pass_over_freed(
-    state: State, before: Consumer, after: Consumer, now: datetime, passing: Passing = pass_over
-) -> list[Decision]:
-    """Make the pass that follows a resume or a release; do nothing if there was none. Contract 3.4, 4.3."""
-    freed = (before.paused and not after.paused) or (before.held and not after.held)
-    return pass_over_consumer(state, after, now, passing) if freed else []
+def is_freed(before: Consumer, after: Consumer) -> bool:
+    """Return True if a consumer was resumed or released. Contract 3.4."""
+    return (before.paused and not after.paused) or (before.held and not after.held)
 
 
 def pass_over_ended(

@@ -1,26 +1,29 @@
 """Which of the queued events satisfy a condition with time gates, and which can count for nothing any more.
 
-The queued events stand in order of time. A condition only gains by further events, and a time gate looks at events that
-follow each other. So one number for each start says all: how far one has to read from there until the condition holds.
-`Reach` works that out for every node of the condition, from the leaves up. Contract 9.1 to 9.5.
+The queued events are read in order of time. A condition only gains by further events. So after each event one number
+for each node of the condition says all: the latest event from which on the events satisfy the node. `Reach` works it
+out from the leaves up. Contract 9.1 to 9.5.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
-from assetflow.core.condition_tree import Gate, Token
-from assetflow.core.conditions import Condition, Leaf
+from assetflow.core.condition_tree import Gate
+from assetflow.core.conditions import Condition
 from assetflow.core.events import AssetEvent
 from assetflow.core.partitions import RollupMapper
 from assetflow.core.rules.evaluation import TokensOf
 from assetflow.core.schedules import Schedule
 from assetflow.core.time.timetables import Timetable
 
-Ends = list[int]
-"""For each start, the number of events up to which one has to read; more than there are means: never."""
+_NEVER = -1
+"""The node does not hold, from whichever event on."""
+_ALWAYS = 1 << 62
+"""The node holds over no events at all."""
 
 
 def in_order(events: Sequence[AssetEvent]) -> list[AssetEvent]:
@@ -35,13 +38,16 @@ def instant_of(event: AssetEvent) -> datetime:
 
 
 class Reach:
-    """How far one has to read the queued events of one target key until a condition holds.
+    """From which of the queued events of one target key on a condition holds.
 
     Parameters:
         schedule: its condition is asked about; its mappers tell which assets are rolled up.
         target_key: the key of the queue; None for a plain consumer.
         events: the queued events, as `in_order` gives them.
         tokens_of: the tokens under which an asset is known now.
+
+    Attributes:
+        completing: the event with which the condition holds for the first time, if one takes the events oldest first.
     """
 
     def __init__(
@@ -50,29 +56,29 @@ class Reach:
         assert schedule.condition is not None, "only a schedule on assets has a queue"
         self.events = events
         self.condition: Condition = schedule.condition
-        self._partitioning = schedule.partitioning
-        self._target_key = target_key
-        self._tokens = {event.uri: tokens_of(event.uri) for event in events}
-        self._instants = [instant_of(event) for event in events]
-        self._never = len(events) + 1
-        self._leaf_ends: dict[tuple[Token, int], Ends] = {}
-        self._holding: dict[int, bool] = {}
-        self._root = self._ends()
+        self.completing: AssetEvent | None = None
+        self._schedule = schedule
+        self._rolled_up_key = target_key if schedule.has_rollup else None
+        self._tokens_of = tokens_of
+        self._leaves: dict[str, Sequence[int]] = {}
+        self._instants: list[datetime] = []
+        # For each place in postfix order, the number of the latest event from which on the node holds.
+        self._latest = [_NEVER] * len(self.condition.postfix)
+        self._newest: dict[int, deque[int]] = {}
+        self._rolled_up: dict[int, _RolledUp] = {}
+        self._judge_gates()
+        for event in events:
+            self._read(event)
 
     @property
     def holds(self) -> bool:
         """Whether the condition holds over all events."""
-        return self._root[0] < self._never
+        return self._latest[-1] != _NEVER
 
     @property
     def time_gates(self) -> Mapping[int, bool]:
         """Return for the place of each time gate in postfix order whether it holds over all events."""
-        return self._holding
-
-    @property
-    def completing(self) -> AssetEvent | None:
-        """The event with which the condition holds for the first time, if one takes the events oldest first."""
-        return self.events[self._root[0] - 1] if self.holds and self._root[0] else None
+        return {place: self._latest[place] != _NEVER for place, gate, _ in self.condition.gates if gate.is_time_gate}
 
     def too_old(self, event: AssetEvent, margin: timedelta) -> Iterator[datetime | None]:
         """Yield, for each leaf that an event matches, when the event becomes too old for it.
@@ -83,114 +89,115 @@ class Reach:
         Parameters:
             margin: how long after the end of a span an event is too old for it.
         """
-        tokens = self._tokens[event.uri]
-        for leaf, gates in self.condition.time_gates_around:
-            if leaf.token in tokens:
-                lost = [self._end_for(event, place, margin) for place in gates if not self._holding[place]]
-                yield min(lost, default=None)
+        for leaf in self._leaves_of(event):
+            gates = self.condition.time_gates_around[leaf]
+            lost = [self._end_for(event, place, margin) for place in gates if self._latest[place] == _NEVER]
+            yield min(lost, default=None)
+
+    def _leaves_of(self, event: AssetEvent) -> Sequence[int]:
+        uri = event.asset.uri
+        if uri not in self._leaves:
+            places = self.condition.leaf_places
+            self._leaves[uri] = [place for token in self._tokens_of(uri) for place in places.get(token, ())]
+        return self._leaves[uri]
 
     def _end_for(self, event: AssetEvent, place: int, margin: timedelta) -> datetime:
         gate = cast("Gate", self.condition.postfix[place])
-        if isinstance(gate.argument, timedelta):
-            return instant_of(event) + gate.argument + margin
-        return period_end(cast("Timetable", gate.argument), instant_of(event))
+        return end_of(gate, instant_of(event), margin)
 
-    def _ends(self) -> Ends:
-        values: list[Ends] = []
-        for place, node in enumerate(self.condition.postfix):
-            if not isinstance(node, Gate):
-                values.append(self._ends_of_leaf(node, 1))
-                continue
-            start = len(values) - node.arity
-            members = values[start:]
-            del values[start:]
-            if node.kind == "times":
-                leaf = cast("Leaf", self.condition.postfix[place - 1])
-                values.append(self._ends_of_leaf(leaf, cast("int", node.argument)))
-            elif node.is_time_gate:
-                values.append(self._ends_of_time_gate(node, members[0]))
-                self._holding[place] = values[-1][0] < self._never
-            else:
-                values.append(self._ends_of_gate(node, members))
-        return values[0]
+    def _read(self, event: AssetEvent) -> None:
+        """Read the next event, and work out what holds now."""
+        number, held = len(self._instants), self.holds
+        self._instants.append(instant_of(event))
+        for place in self._leaves_of(event):
+            self._latest[place] = self._read_leaf(place, number, event)
+        self._judge_gates()
+        if self.holds and not held:
+            self.completing = event
 
-    def _ends_of_gate(self, gate: Gate, members: Sequence[Ends]) -> Ends:
-        starts = range(self._never)
-        if gate.kind == "all":
-            return [max((ends[start] for ends in members), default=start) for start in starts]
-        if gate.kind == "any":
-            return [min((ends[start] for ends in members), default=self._never) for start in starts]
-        nth = cast("int", gate.argument) - 1
-        return [sorted(ends[start] for ends in members)[nth] for start in starts]
+    def _read_leaf(self, place: int, number: int, event: AssetEvent) -> int:
+        """Return the number of the latest event from which on enough events match a leaf (9.2)."""
+        count = self.condition.counted.get(place, 1)
+        if self._rolled_up_key is not None:
+            if place not in self._rolled_up:
+                self._rolled_up[place] = _RolledUp(count, self._schedule, self._rolled_up_key, self._tokens_of)
+            return self._rolled_up[place].add(number, event)
+        if count == 1:
+            return number
+        newest = self._newest.setdefault(place, deque(maxlen=count))
+        newest.append(number)
+        return newest[0] if len(newest) == count else _NEVER
 
-    def _ends_of_time_gate(self, gate: Gate, inside: Ends) -> Ends:
-        """Return the least end of a stretch, for each start before or at which it may begin."""
-        ends = [self._never] * self._never
-        best = self._never
-        for start in range(len(self.events), -1, -1):
-            end = inside[start]
-            if end < self._never and (end <= start or self._in_one(gate, start, end - 1)):
-                best = min(best, max(end, start))
-            ends[start] = best
-        return ends
+    def _judge_gates(self) -> None:
+        latest = self._latest
+        for place, gate, members in self.condition.gates:
+            if gate.kind == "all":
+                latest[place] = min([latest[each] for each in members], default=_ALWAYS)
+            elif gate.kind == "any":
+                latest[place] = max([latest[each] for each in members], default=_NEVER)
+            elif gate.kind == "times":
+                latest[place] = latest[members[0]]
+            elif gate.kind == "at_least":
+                latest[place] = sorted([latest[each] for each in members])[-cast("int", gate.argument)]
+            elif latest[members[0]] > latest[place] and self._in_one(gate, latest[members[0]]):
+                # What a time gate held over once, it holds over for ever: a later event takes nothing away.
+                latest[place] = latest[members[0]]
 
-    def _in_one(self, gate: Gate, first: int, last: int) -> bool:
-        """Return True if two events lie within one stretch, or one period, of a time gate."""
-        if isinstance(gate.argument, timedelta):
-            return self._instants[last] - self._instants[first] <= gate.argument
-        return self._instants[last] < period_end(cast("Timetable", gate.argument), self._instants[first])
+    def _in_one(self, gate: Gate, first: int) -> bool:
+        """Return True if the events from one on, up to the newest, lie within one stretch or period of a time gate."""
+        if first == _ALWAYS:
+            return True
+        since, newest = self._instants[first], self._instants[-1]
+        end = end_of(gate, since)
+        return newest <= end if isinstance(gate.argument, timedelta) else newest < end
 
-    def _ends_of_leaf(self, leaf: Leaf, count: int) -> Ends:
-        known = self._leaf_ends.get((leaf.token, count))
-        if known is None:
-            known = self._leaf_ends[leaf.token, count] = self._read_leaf(leaf, count)
-        return known
 
-    def _read_leaf(self, leaf: Leaf, count: int) -> Ends:
-        places = [place for place, event in enumerate(self.events) if leaf.token in self._tokens[event.uri]]
-        rolled_up = {
-            uri: mapper for uri in {self.events[place].uri for place in places} if (mapper := self._rollup(uri))
-        }
-        if rolled_up:
-            return self._search(lambda start, end: self._count(places, rolled_up, start, end) >= count)
-        ends: Ends = []
-        skipped = 0
-        for start in range(self._never):
-            while skipped < len(places) and places[skipped] < start:
-                skipped += 1
-            last = skipped + count - 1
-            ends.append(places[last] + 1 if last < len(places) else self._never)
-        return ends
+class _RolledUp:
+    """The events that match one leaf, where those of a rolled-up asset count when its wait policy is met (9.2).
 
-    def _rollup(self, uri: str) -> RollupMapper | None:
-        if self._partitioning is None or self._target_key is None:
-            return None
-        mapper = self._partitioning.mapper_for(self._tokens[uri])
-        return mapper if isinstance(mapper, RollupMapper) else None
+    Parameters:
+        count: how many are needed at least.
+    """
 
-    def _search(self, enough: Callable[[int, int], bool]) -> Ends:
-        """Return the least end for each start; a later start never has an earlier end."""
-        ends: Ends = []
-        end = 0
-        for start in range(self._never):
-            end = max(end, start)
-            while end < self._never and not enough(start, end):
-                end += 1
-            ends.append(end)
-        return ends
+    def __init__(self, count: int, schedule: Schedule, target_key: str, tokens_of: TokensOf) -> None:
+        self._count = count
+        self._schedule = schedule
+        self._target_key = target_key
+        self._tokens_of = tokens_of
+        self._events: deque[tuple[int, AssetEvent]] = deque()
 
-    def _count(self, places: Sequence[int], rolled_up: dict[str, RollupMapper], start: int, end: int) -> int:
-        """Count the events that match a leaf; those of a rolled-up asset only if its wait policy is met (9.2)."""
+    def add(self, number: int, event: AssetEvent) -> int:
+        """Add the next event, and return the number of the latest one from which on there are enough."""
+        self._events.append((number, event))
+        if not self._are_enough():
+            return _NEVER
+        latest = self._events[0]
+        while self._are_enough():
+            latest = self._events.popleft()
+        self._events.appendleft(latest)
+        return latest[0]
+
+    def _are_enough(self) -> bool:
         found: dict[str, list[str]] = {}
-        for place in places:
-            if start <= place < end:
-                event = self.events[place]
-                found.setdefault(event.uri, []).append(event.partition_key or "")
-        return sum(
-            len(keys)
-            for uri, keys in found.items()
-            if uri not in rolled_up or rolled_up[uri].is_met(cast("str", self._target_key), keys)
-        )
+        for _, event in self._events:
+            found.setdefault(event.uri, []).append(event.partition_key or "")
+        return sum(len(keys) for uri, keys in found.items() if self._counts(uri, keys)) >= self._count
+
+    def _counts(self, uri: str, keys: Sequence[str]) -> bool:
+        partitioning = self._schedule.partitioning
+        mapper = None if partitioning is None else partitioning.mapper_for(self._tokens_of(uri))
+        return not isinstance(mapper, RollupMapper) or mapper.is_met(self._target_key, keys)
+
+
+def end_of(gate: Gate, moment: datetime, margin: timedelta = timedelta()) -> datetime:
+    """Return when the stretch or period of a time gate ends that begins with a moment, or that it belongs to.
+
+    Parameters:
+        margin: how long after the end of a span an event is too old for it.
+    """
+    if isinstance(gate.argument, timedelta):
+        return moment + gate.argument + margin
+    return period_end(cast("Timetable", gate.argument), moment)
 
 
 def period_end(timetable: Timetable, moment: datetime) -> datetime:

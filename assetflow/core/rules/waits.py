@@ -46,6 +46,12 @@ class TimedQueue:
         self._recorded = recorded
         self._upto = upto
 
+    def again(self) -> TimedQueue:
+        """Return the queue at the same instant, after something was taken out of it or noted of it."""
+        return TimedQueue(
+            self._state, self.consumer, self.target_key, self.now, recorded=self._recorded, upto=self._upto
+        )
+
     @cached_property
     def events(self) -> list[AssetEvent]:
         """The queued events that count now, oldest first."""
@@ -109,10 +115,10 @@ class TimedQueue:
     @property
     def cool_at(self) -> datetime | None:
         """When the cooldown after the last decision is over (9.11)."""
-        cooldown = self.consumer.options.intake.cooldown
+        cooldown = self.consumer.cooldown
         if cooldown is None:
             return None
-        decided = self._state.clocks.decided(self.consumer.id, self.target_key)
+        decided = self._state.clocks.queue(self.consumer.id, self.target_key).decided
         return None if decided is None else decided + cooldown
 
     @property

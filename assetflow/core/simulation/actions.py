@@ -13,6 +13,7 @@ from assetflow.core.assets import Asset
 from assetflow.core.consumers import Consumer
 from assetflow.core.events import AssetEvent, Origin, Recording, check_extra
 from assetflow.core.freshness import deploying as freshness
+from assetflow.core.freshness.data_flow import check_version
 from assetflow.core.freshness.refusals import check_flow
 from assetflow.core.outcome import TaskOutcome, Update
 from assetflow.core.partitions import check_key
@@ -135,6 +136,8 @@ def carry_out(action: Action, world: World) -> Touched:
 
 @carry_out.register
 def _(action: EventStep, world: World) -> Touched:
+    if action.data_version is not None:
+        check_version("data version", action.data_version)
     event = AssetEvent(
         id=world.new_id("event", action.id) if action.id is not None else world.new_id("step", world.step),
         asset=action.asset(),

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from assetflow.core.freshness.graph import DataGraph, Resolve, TokensOf
+from assetflow.core.consumers import Consumer
+from assetflow.core.freshness.graph import DataGraph, FlowNode, Resolve, TokensOf
 from assetflow.core.freshness.records import FlowRecord, Moment
 from assetflow.core.freshness.state.agenda import Agenda
 from assetflow.core.freshness.state.backfills import Backfills
@@ -29,7 +30,8 @@ class Book:
         resolve: returns the URI of a token; None for a name that nobody has.
         tokens_of: returns the tokens of a URI, by which mappers are found.
         place: returns the sequence of the newest update in the ledger.
-        in_memory: whether the book itself has to remember every update, because nobody else does.
+        in_memory: whether the book itself has to remember every update, because nobody else does. In a ledger, it
+            knows flows only if one of them keeps its outputs up to date, and compares only what that concerns.
 
     Attributes:
         agenda: what the next pass has to look at.
@@ -59,14 +61,73 @@ class Book:
         self.backfills = Backfills(source, changes)
         self.agenda = Agenda()
         self._flows: dict[int, FlowRecord | None] = {}
+        self._compared = frozenset[str]() if in_memory else self.graph.compared()
 
     def moment(self, now: datetime) -> Moment:
         """Return a moment: now, after the newest update in the ledger."""
         return Moment(now, self.place())
 
+    @property
+    def compares(self) -> bool:
+        """Whether anything is compared: in memory always, in a ledger if a flow keeps its outputs up to date."""
+        return self._is_all or bool(self.graph.all())
+
     def concerns(self, uri: str) -> bool:
-        """Return True if versions of an asset have to be remembered: in memory all, in a ledger those of the graph."""
-        return self._is_all or bool(self.graph.makers(uri) or self.graph.readers(uri))
+        """Return True if the updates of an asset are compared."""
+        return self._is_all or uri in self._compared
+
+    def admit(self, consumer: Consumer) -> bool:
+        """Prepare for a consumer that is deployed or changed; return False if nothing is compared."""
+        if self.compares:
+            return True
+        if consumer.schedule.keeping is None:
+            return False
+        self.graph.fill(self._source.all_flows())
+        return True
+
+    def put(self, consumer: Consumer) -> FlowNode | None:
+        """Add a flow to the graph, or replace it. It leaves the graph if it neither reads nor makes anything."""
+        node = self.graph.put(consumer)
+        self._follow_graph()
+        return node
+
+    def remove(self, number: int) -> None:
+        """Take a flow out of the graph."""
+        self.graph.remove(number)
+        self._follow_graph()
+
+    def renamed(self, name: str) -> None:
+        """Resolve references to a name anew, because it became known."""
+        if self.graph.renamed(name):
+            self._follow_graph()
+
+    def begin(self) -> None:
+        """Begin a unit of work. Where nothing is compared, there is nothing to clear."""
+        if self.compares or self.changes.flows:
+            self.changes.begin()
+
+    def renew(self) -> None:
+        """End a unit of work: what it changed is written. Only the graph is remembered."""
+        if not self.compares:
+            return
+        for part in (self.updates, self.readings, self.runs, self.targets):
+            part.renew()
+        self._flows.clear()
+
+    def _follow_graph(self) -> None:
+        """Follow a change of the graph: compare what it concerns from now on; with no flow to keep, nothing."""
+        if self._is_all:
+            return
+        if not self.graph.has_keepers:
+            for node in list(self.graph.all()):
+                self.graph.remove(node.id)
+                self.save_flow(node.id, None)
+        compared = self.graph.compared()
+        new = sorted(compared - self._compared)
+        self._compared = compared
+        if new:
+            makers = {uri: {each.consumer.deployment_id: each.id for each in self.graph.makers(uri)} for uri in new}
+            self._source.track(makers)
 
     def flow_record(self, number: int) -> FlowRecord | None:
         """Return since when a flow is as it is; None for one that is not known."""

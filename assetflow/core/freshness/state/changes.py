@@ -18,10 +18,13 @@ class FreshnessChanges:
 
     Attributes:
         updates: the new updates and confirmations, in order.
-        seen: the updates that observations saw, each with the last observation.
+        seen: the updates that observations saw by id, each with the last observation.
         readings: new pairs of a target and a key of an input that it reads.
+        target_keys: the new targets of partitioned flows.
+        forgotten: the flows whose readings and targets from before the unit do not count any more.
         flows: since when flows are as they are; None for one that was removed.
         targets: what is remembered of targets from now on.
+        looks: when failed runs of targets have to be looked at again; None for not at all.
         begun: the runs that began, or began later than was known.
         ended: the runs that ended, with their state and the instant.
         policies: what is remembered of policies; None for one that is gone.
@@ -31,10 +34,13 @@ class FreshnessChanges:
 
     def __init__(self) -> None:
         self.updates: list[Update] = []
-        self.seen: dict[UUID, datetime] = {}
+        self.seen: dict[UUID, tuple[Update, datetime]] = {}
         self.readings: list[tuple[Target, str, str]] = []
+        self.target_keys: dict[Target, None] = {}
+        self.forgotten: dict[int, None] = {}
         self.flows: dict[int, FlowRecord | None] = {}
         self.targets: dict[Target, TargetRecord] = {}
+        self.looks: dict[Target, datetime | None] = {}
         self.begun: dict[UUID, Run] = {}
         self.ended: dict[UUID, tuple[Run, RunState, datetime]] = {}
         self.policies: dict[str, PolicyRecord | None] = {}

@@ -38,23 +38,25 @@ class Readings:
         known = self._targets.setdefault(target.consumer, {})
         if target.key is not None and target.key not in known:
             known[target.key] = None
+            self._changes.target_keys[target] = None
             insort(self._sorted.setdefault(target.consumer, []), target.key)
 
     def keys(self, target: Target, uri: str) -> Collection[str]:
         """Return the keys of an input that map to a target."""
-        stored = self._source.readings(target, uri)
+        stored = () if self._is_forgotten(target.consumer) else self._source.readings(target, uri)
         own = self._keys.get((target, uri), {})
         return {**dict.fromkeys(stored), **own} if stored else own
 
     def targets(self, consumer: int) -> Sequence[str]:
         """Return all target keys of a consumer, sorted."""
-        stored = self._source.target_keys(consumer)
+        stored = () if self._is_forgotten(consumer) else self._source.target_keys(consumer)
         own = self._sorted.get(consumer, [])
         return sorted({*own, *stored}) if stored else own
 
     def greatest(self, consumer: int, most: int) -> Sequence[str]:
         """Return the greatest target keys of a consumer, sorted."""
-        found = {*self._sorted.get(consumer, ())[-most:], *self._source.target_keys(consumer, most)}
+        stored = () if self._is_forgotten(consumer) else self._source.target_keys(consumer, most)
+        found = {*self._sorted.get(consumer, ())[-most:], *stored}
         return sorted(found)[-most:]
 
     def forget(self, consumer: int) -> None:
@@ -63,3 +65,16 @@ class Readings:
         self._sorted.pop(consumer, None)
         for place in [place for place in self._keys if place[0].consumer == consumer]:
             del self._keys[place]
+        changes = self._changes
+        changes.forgotten[consumer] = None
+        changes.readings = [each for each in changes.readings if each[0].consumer != consumer]
+        changes.target_keys = {each: None for each in changes.target_keys if each.consumer != consumer}
+
+    def renew(self) -> None:
+        """Forget everything: it is in the source now, and other processes may add to it."""
+        self._keys.clear()
+        self._targets.clear()
+        self._sorted.clear()
+
+    def _is_forgotten(self, consumer: int) -> bool:
+        return consumer in self._changes.forgotten

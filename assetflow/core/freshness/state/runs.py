@@ -33,6 +33,10 @@ class Runs:
         """Return the runs of a target that go on."""
         return [run for run in self._of(target.consumer).values() if run.target == target]
 
+    def of_flow_run(self, consumer: int, flow_run: UUID) -> Run | None:
+        """Return the run of a consumer that Prefect knows by an id, also after its end; None if it is not known."""
+        return self._of(consumer).get(flow_run) or self._source.run_of(flow_run)
+
     def is_busy(self, target: Target) -> bool:
         """Return True while a run of a target goes on (8.6)."""
         self._of(target.consumer)
@@ -71,6 +75,12 @@ class Runs:
         for run in self._open.pop(consumer, {}).values():
             del self._busy[run.target]
         self._durations.pop(consumer, None)
+
+    def renew(self) -> None:
+        """Forget everything: it is in the source now, and other processes may change it."""
+        self._open.clear()
+        self._busy.clear()
+        self._durations.clear()
 
     def _of(self, consumer: int) -> dict[UUID, Run]:
         if consumer not in self._open:

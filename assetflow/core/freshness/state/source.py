@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -25,8 +25,19 @@ class FreshnessSource:
     """
 
     def flows(self) -> Iterable[Consumer]:
-        """Return all consumers that read or make assets; asked once, and again after a deploy of another process."""
+        """Return all consumers if one of them keeps its outputs up to date, and else none; asked once."""
         return ()
+
+    def all_flows(self) -> Iterable[Consumer]:
+        """Return all consumers, because the first one is deployed that keeps its outputs up to date."""
+        return ()
+
+    def track(self, makers: Mapping[str, Mapping[UUID, int]]) -> None:
+        """Remember the updates of assets that were recorded while nothing compared them.
+
+        Parameters:
+            makers: the assets, each with its makers: their numbers by deployment.
+        """
 
     def flow_record(self, consumer: int) -> FlowRecord | None:
         """Return since when a flow is as it is."""
@@ -112,6 +123,10 @@ class FreshnessSource:
         """Return the backfills that go on, in order."""
         return ()
 
-    def seen(self, event: UUID) -> datetime | None:
+    def run_of(self, flow_run: UUID) -> Run | None:
+        """Return what is remembered of a flow run, also after its end."""
+        return None
+
+    def seen(self, update: Update) -> datetime | None:
         """Return when an observation saw an update last."""
         return None

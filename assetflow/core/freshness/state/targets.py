@@ -44,6 +44,7 @@ class Targets:
         self._records[target] = self._changes.targets[target] = record
         if before.retry_at != record.retry_at:
             self._retries.set(target, record.retry_at)
+            self._changes.looks[target] = record.retry_at
         if before.verdict != record.verdict:
             self._by_verdict.get(before.verdict, {}).get(target.consumer, {}).pop(target, None)
             if record.verdict:
@@ -62,9 +63,19 @@ class Targets:
 
     def take_retries(self, until: datetime) -> list[Target]:
         """Return the targets whose failed runs are repeated up to a moment, each once."""
-        return [*dict.fromkeys([*self._retries.take(until), *self._source.retries(until)])]
+        looks = self._changes.looks
+        stored = [target for target in self._source.retries(until) if target not in looks]
+        found = dict.fromkeys([*self._retries.take(until), *stored])
+        looks |= dict.fromkeys(found)
+        return [*found]
 
     def next_retry(self) -> datetime | None:
         """Return when the next failed run is repeated."""
         found = (self._retries.next(), self._source.next_retry())
         return min((moment for moment in found if moment is not None), default=None)
+
+    def renew(self) -> None:
+        """Forget everything: it is in the source now, and other processes may change it."""
+        self._records.clear()
+        self._retries = Alarms[Target]()
+        self._by_verdict.clear()

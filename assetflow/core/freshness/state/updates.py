@@ -119,13 +119,19 @@ class Updates:
 
     def see(self, update: Update, now: datetime) -> None:
         """Remember that an observation saw an update."""
-        self._seen[update.event] = self._changes.seen[update.event] = now
+        self._seen[update.event] = now
+        self._changes.seen[update.event] = (update, now)
 
     def seen(self, update: Update) -> datetime | None:
         """Return when an observation saw an update last; None if none did."""
         if update.event not in self._seen:
-            self._seen[update.event] = self._source.seen(update.event)
+            self._seen[update.event] = self._source.seen(update)
         return self._seen[update.event]
+
+    def renew(self) -> None:
+        """Forget everything: what was added is in the source now, and other processes may add to it."""
+        for known in (self._own, self._newest, self._first, self._seen, self._keys, self._recent):
+            known.clear()
 
 
 def _place_after(updates: Sequence[Update], sequence: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from assetflow.core.consumers import Decision
@@ -43,6 +43,8 @@ class QueueClock:
         told: the sequence of the event whose deadline was told last; 0 before the first.
         deferred: events are queued whose passes wait until earlier instants are decided.
         due: the next instant at which time may change something; `None` if there is none.
+        decided: the instant of the last decision; `None` before the first, and without a cooldown (9.11).
+        started: when the run of that decision was to start.
     """
 
     gone_through: datetime | None = None
@@ -51,13 +53,15 @@ class QueueClock:
     told: int = 0
     deferred: bool = False
     due: datetime | None = None
+    decided: datetime | None = None
+    started: datetime | None = None
 
 
 _NOTHING = QueueClock()
 
 
 class Clocks:
-    """The clocks of timed consumers and their queues, and when each queue was last decided on."""
+    """The clocks of timed consumers and their queues."""
 
     def __init__(self, source: Source, changes: Changes) -> None:
         self._source = source
@@ -67,7 +71,6 @@ class Clocks:
         self.begun: datetime | None = None
         self._consumers: dict[int, ConsumerClock | None] = {}
         self._queues: dict[QueueKey, QueueClock] = {}
-        self._decided: dict[QueueKey, tuple[datetime, datetime] | None] = {}
 
     def begin(self, now: datetime | None) -> None:
         """Begin a unit of work that is made at this time; `None` if its instants are not late."""
@@ -111,28 +114,25 @@ class Clocks:
         if clock != self.queue(consumer, target_key):
             self._queues[consumer, target_key] = self._changes.queue_clocks[consumer, target_key] = clock
 
-    def decided(self, consumer: int, target_key: str | None) -> datetime | None:
-        """Return the instant of the last decision of a queue; `None` before the first. Contract 9.11."""
-        last = self._last((consumer, target_key))
-        return None if last is None else last[0]
-
-    def started(self, consumer: int, target_key: str | None) -> datetime | None:
-        """Return when the run of the last decision of a queue was to start; `None` before the first. Contract 9.11."""
-        last = self._last((consumer, target_key))
-        return None if last is None else last[1]
-
     def note_decision(self, decision: Decision) -> None:
-        """Remember that a queue was decided on, and when the run starts."""
+        """Remember when a queue with a cooldown was decided on, and when the run starts. Contract 9.11."""
         starts = decision.scheduled or self.now_or(decision.made)
-        self._decided[decision.consumer, decision.target_key] = (decision.made, starts)
+        self._set_decided((decision.consumer, decision.target_key), decision.made, starts)
 
-    def _last(self, queue: QueueKey) -> tuple[datetime, datetime] | None:
-        if queue not in self._decided:
-            self._decided[queue] = self._source.last_decision(queue)
-        return self._decided[queue]
+    def recall_decisions(self, consumer: int) -> None:
+        """Remember when the queues of a consumer that gets a cooldown were last decided on. Contract 9.11."""
+        found = list(self._source.last_decisions(consumer))
+        self.load([queue for queue, _, _ in found])
+        for queue, made, starts in found:
+            self._set_decided(queue, made, starts)
+        for decision in self._changes.decisions:
+            if decision.consumer == consumer and decision.kind == "asset":
+                self.note_decision(decision)
+
+    def _set_decided(self, queue: QueueKey, made: datetime, starts: datetime) -> None:
+        self.set_queue(*queue, replace(self.queue(*queue), decided=made, started=starts))
 
     def renew(self) -> None:
         """Forget everything: other processes may change it."""
         self._consumers.clear()
         self._queues.clear()
-        self._decided.clear()

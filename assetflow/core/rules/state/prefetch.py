@@ -119,7 +119,8 @@ def _may_be_consumed(state: State, touched: Touched, tokens: Mapping[str, frozen
     for (number, key), (consumer, added) in touched.items():
         waits = consumer.coalesces and state.decisions.is_busy(number, key)
         if consumer.is_timed:
-            yield number, key
+            if len(stored[number, key].keys() | added) >= consumer.fewest:
+                yield number, key
         elif consumer.decides and stored[number, key] and not waits:
             pending = {uri: Counter(keys) for uri, keys in stored[number, key].items()}
             for uri, keys in added.items():

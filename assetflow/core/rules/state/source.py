@@ -106,6 +106,6 @@ class Source:
         """Return what the clock remembers of these queues. The answer may have other queues too."""
         return ()
 
-    def last_decision(self, queue: QueueKey) -> tuple[datetime, datetime] | None:
-        """Return the instant of the last decision on a queue, and when its run was to start; `None` for no decision."""
-        return None
+    def last_decisions(self, consumer: int) -> Iterable[tuple[QueueKey, datetime, datetime]]:
+        """Return the last decision on each queue of a consumer: queue, instant, and when its run was to start."""
+        return ()

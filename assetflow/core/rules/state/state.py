@@ -66,7 +66,7 @@ class State:
     def declare(self, name: str, uri: str) -> None:
         """Save that a name belongs to a URI."""
         self.names.declare(name, uri)
-        self.freshness.graph.renamed(name)
+        self.freshness.renamed(name)
 
     def append(self, event: AssetEvent, recording: UUID, now: datetime) -> AssetEvent:
         """Append an event to the ledger, and return it with its sequence."""
@@ -91,7 +91,8 @@ class State:
     def decide(self, decision: Decision) -> None:
         """Write a decision, and change the receipts of its events to `consumed`."""
         self.decisions.add(decision)
-        if decision.kind == "asset":
+        consumer = self.consumers.find(decision.consumer)
+        if consumer is not None and consumer.cooldown is not None and decision.kind == "asset":
             self.clocks.note_decision(decision)
         if decision.events:
             self.queues.consume(decision.events, decision.consumer, decision.target_key)
@@ -121,7 +122,7 @@ class State:
         """
         self.changes.begin(first)
         self.clocks.begin(now)
-        self.freshness.changes.begin()
+        self.freshness.begin()
 
     def renew(self) -> None:
         """End a unit of work whose changes are written: remember its results, and forget what exceeds the limits."""
@@ -131,6 +132,7 @@ class State:
         self.queues.renew()
         self.decisions.renew()
         self.clocks.renew()
+        self.freshness.renew()
 
     def learn(
         self,
@@ -148,3 +150,5 @@ class State:
         self.names.learn(events)
         self.events.learn(events)
         self.queues.learn(queued, consumed)
+        for name in dict.fromkeys(event.asset.name for event in events):
+            self.freshness.renamed(name)
