@@ -9,8 +9,10 @@ from typing import Literal
 from uuid import UUID
 
 from assetflow.core.assets import Asset
+from assetflow.core.codec.freshness import causes_to_json
 from assetflow.core.consumers import Consumer, Decision, DecisionKind, MissedDeadline, Receipt
 from assetflow.core.events import AssetEvent
+from assetflow.core.freshness.causes import Cause
 from assetflow.core.redaction import redact
 from assetflow.core.time.timers import Timer
 from assetflow.core.watchers.triggers import Trigger
@@ -161,6 +163,7 @@ class DecisionRecord:
         by_deadline: a deadline was the reason (9.8).
         decided: when the ledger made it: later than `made` if no evaluator was running then.
         scheduled: when its run is to start, if decisions were made late; `None` for at once (9.11).
+        because: why an Eager flow asked for the run (8.5).
     """
 
     number: int
@@ -183,11 +186,13 @@ class DecisionRecord:
     by_deadline: bool
     decided: datetime
     scheduled: datetime | None
+    because: tuple[Cause, ...]
 
     def with_events(self, events: tuple[AssetEvent, ...]) -> Decision:
         """Return the decision that these events belong to."""
         of = (self.id, self.consumer, self.deployment_id, self.target_key)
-        return Decision(*of, events, self.made, self.kind, self.opening, self.by_deadline, self.scheduled)
+        how = (self.opening, self.by_deadline, self.scheduled, self.because)
+        return Decision(*of, events, self.made, self.kind, *how)
 
     def as_json(self) -> dict[str, object]:
         """Return the record as the API and `--json` show it."""
@@ -208,6 +213,7 @@ class DecisionRecord:
             "attempts": self.attempts,
             "error": self.error,
             "decided": iso(self.decided),
+            "because": causes_to_json(self.because),
             **timed,
         }
 

@@ -17,6 +17,8 @@ from tests.environment.postgres import new_database
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
+TABLES = Base.metadata.sorted_tables
+
 NewLedger = Callable[[], Ledger]
 
 
@@ -47,8 +49,9 @@ def new_sqlite(template: Path, tmp_path: Path) -> Iterator[NewLedger]:
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
-    """Make a database for this test session, and drop it at the end."""
+    """Make a database with a ledger for this test session, and drop it at the end."""
     with new_database() as url:
+        Ledger.open(url, now=START).close()
         yield url
 
 
@@ -63,16 +66,20 @@ def new_postgres(postgres_url: str) -> Iterator[NewLedger]:
 
     def make() -> Ledger:
         close()
-        Ledger.open(postgres_url, now=START).close()
-        engine = create_engine(postgres_url)
-        with engine.begin() as connection:
-            connection.execute(text("TRUNCATE " + ", ".join(f'"{name}"' for name in Base.metadata.tables)))
-        engine.dispose()
+        _empty(postgres_url)
         opened.append(Ledger.open(postgres_url, now=START))
         return opened[-1]
 
     yield make
     close()
+
+
+def _empty(url: str) -> None:
+    """Delete all rows. To TRUNCATE 26 tables makes their files and indexes anew: 90 ms of the server's CPU, not 3."""
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text("; ".join(f'DELETE FROM "{each.name}"' for each in reversed(TABLES))))
+    engine.dispose()
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
+from sqlalchemy import Connection, text
+
 from assetflow.core.assets import Asset
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.consumers import Consumer
@@ -40,3 +42,10 @@ def deploy(
 ) -> Consumer:
     text = declared(schedule, **options)
     return ledger.writer.consumers.deploy(name, deployment_id or uuid4(), uuid4(), text, False, False, NOW)[0]
+
+
+def without_freshness(connection: Connection) -> None:
+    """Take away what version 0014 has added to the tables."""
+    for table in ("data_flow", "item_version", "item", "reading", "target_key", "target", "kept_run"):
+        connection.execute(text(f"DROP TABLE {table}"))
+    connection.execute(text("ALTER TABLE decision DROP COLUMN because"))

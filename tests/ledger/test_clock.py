@@ -12,16 +12,18 @@ from uuid import UUID, uuid4, uuid5
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import text
 
 from assetflow.core.assets import Asset
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.conditions import AtLeast
 from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.rules.state.queues import Queues
 from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule
 from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.timing import Deadline, Intake, Opening
-from assetflow.ledger import Ledger
-from tests.ledger.making import A, B, C, declared, deploy, update
+from assetflow.ledger import Ledger, schema
+from tests.ledger.making import A, B, C, declared, deploy, update, without_freshness
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 END = START + timedelta(hours=60)
@@ -211,6 +213,48 @@ def test_the_run_of_a_decision_that_comes_in_time_starts_at_once(sqlite_ledger: 
     assert [each.scheduled for each in sqlite_ledger.reader.decisions.find()] == [None, None]
 
 
+@pytest.mark.parametrize("key", [None, "x"])
+def test_a_cooldown_that_is_deployed_counts_from_the_last_decision_before_it(key: str | None, ledger: Ledger) -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    schedule = Schedule(A, None if key is None else Partitioning())
+    deploy(ledger, schedule)
+    ledger.writer.events.record([update(A, partition_key=key)], noon - hours(1))
+    ledger.writer.events.record([update(A, partition_key=key)], noon)
+    ledger.writer.consumers.change(1, declared(schedule, intake=Intake(cooldown=hours(1))), noon + hours(0.1))
+
+    ledger.writer.events.record([update(A, partition_key=key)], noon + hours(0.5))
+    ledger.writer.clock.run(noon + hours(2), noon + hours(2))
+
+    assert [each.made for each in ledger.reader.decisions.find()] == [noon + hours(1), noon, noon - hours(1)]
+
+
+def test_a_cooldown_of_an_older_ledger_goes_on(ledger: Ledger) -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    for name in ("cools", "does not"):
+        deploy(ledger, A, name, intake=Intake(cooldown=hours(1) if name == "cools" else None))
+    ledger.writer.events.record([update(A)], noon - hours(2))
+    ledger.writer.events.record([update(A)], noon)
+    ledger.writer.clock.run(noon, noon)
+    with ledger.writes() as connection:
+        connection.execute(text("DELETE FROM queue_clock"))
+        for column in ("decided", "started"):
+            connection.execute(text(f"ALTER TABLE queue_clock DROP COLUMN {column}"))
+        on = "decision (consumer, target_key, number)"
+        connection.execute(text(f"CREATE INDEX decision_consumer_target_key_number ON {on}"))
+        without_freshness(connection)
+        connection.execute(text(f"UPDATE {schema.VERSION_TABLE} SET version_num = '0012'"))
+        schema.upgrade(connection, place=ledger.place)
+
+    with Ledger.open(ledger.place) as reopened:
+        reopened.writer.events.record([update(A)], noon + hours(0.5))
+        reopened.writer.clock.run(noon + hours(2), noon + hours(2))
+        made = [each.made for each in reopened.reader.decisions.find() if each.consumer == 1]
+
+    assert made == [noon + hours(1), noon, noon - hours(2)]
+    with ledger.reads() as connection:
+        assert connection.scalars(text("SELECT consumer FROM queue_clock")).all() == [1]
+
+
 def test_recordings_of_one_instant_whose_passes_had_to_wait_have_a_pass_each(sqlite_ledger: Ledger) -> None:
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
     deploy(sqlite_ledger, A, intake=Intake(cooldown=hours(1)))
@@ -239,7 +283,7 @@ class TestDeployThatIsFoundAtTheStart:
 
     def changed(self, ledger: Ledger, schedule: object, **options: Any) -> None:
         """Find another declaration at the start, and then what was recorded meanwhile: B an hour and a half after A."""
-        ledger.writer.consumers.change(1, declared(schedule, **options), self.START, at_start=True)
+        ledger.writer.consumers.change(1, declared(schedule, **options), self.START, late=True)
 
     def came(self, ledger: Ledger, asset: Asset, late: float) -> None:
         ledger.writer.events.record([Recording(uuid4(), update(asset).events, self.NOON + hours(late))], self.START)
@@ -274,7 +318,7 @@ class TestDeployThatIsFoundAtTheStart:
         sqlite_ledger.writer.events.record([update(A)], self.NOON)
 
         text = declared(A & C, deadline=Deadline(hours(2), then="skip"))
-        sqlite_ledger.writer.consumers.change(2, text, self.START, at_start=True)
+        sqlite_ledger.writer.consumers.change(2, text, self.START, late=True)
         self.changed(sqlite_ledger, A & B, deadline=Deadline(hours(2), then="skip"))
         self.came(sqlite_ledger, B, 3)
 
@@ -306,12 +350,133 @@ class TestDeployThatIsFoundAtTheStart:
 
     def test_a_new_consumer_has_no_deadline_before_it(self, sqlite_ledger: Ledger) -> None:
         text = declared(A & B, deadline=Deadline(hours(1)))
-        sqlite_ledger.writer.consumers.deploy("flow/new", uuid4(), None, text, False, False, self.START, at_start=True)
+        sqlite_ledger.writer.consumers.deploy("flow/new", uuid4(), None, text, False, False, self.START, late=True)
         self.came(sqlite_ledger, A, 1)
 
         assert self.made(sqlite_ledger) == []
         (missed,) = sqlite_ledger.reader.deadlines.missed()
         assert (missed.missed.due, missed.missed.at) == (self.NOON + hours(2), self.START)
+
+
+class TestSwitchThatIsFoundLate:
+    """It is recorded first and bears the instant at which it was found, whatever is not recorded yet (9.6)."""
+
+    NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    FOUND = NOON + hours(8)
+
+    def came(self, ledger: Ledger, asset: Asset, late: float) -> None:
+        ledger.writer.events.record([Recording(uuid4(), update(asset).events, self.NOON + hours(late))], self.FOUND)
+
+    def switched(self, ledger: Ledger, **switches: bool) -> None:
+        ledger.writer.consumers.switch(1, **switches, now=self.FOUND, late=True)
+
+    def made(self, ledger: Ledger) -> list[tuple[datetime, int]]:
+        let_pass(ledger, self.FOUND + hours(10))
+        decisions = ledger.reader.decisions.find()[::-1]
+        consumed = ledger.reader.decisions.events_of(decisions)
+        return [(each.made, len(consumed[each.id])) for each in decisions]
+
+    @pytest.mark.parametrize("switches", [{"paused": True}, {"held": True}], ids=["paused", "held"])
+    def test_nothing_is_decided_as_of_before_it(self, sqlite_ledger: Ledger, switches: dict[str, bool]) -> None:
+        deploy(sqlite_ledger, A | B, while_paused="keep", intake=Intake(debounce=hours(1)))
+        sqlite_ledger.writer.events.record([update(A)], self.NOON)
+
+        self.switched(sqlite_ledger, **switches)
+        self.came(sqlite_ledger, B, 0.5)
+
+        assert self.made(sqlite_ledger) == []
+
+    def test_a_resume_decides_with_what_is_recorded_after_it(self, sqlite_ledger: Ledger) -> None:
+        deploy(sqlite_ledger, A | B, while_paused="keep", intake=Intake(debounce=hours(2)))
+        sqlite_ledger.writer.consumers.switch(1, paused=True, now=self.NOON)
+        sqlite_ledger.writer.events.record([update(A)], self.NOON)
+
+        self.switched(sqlite_ledger, paused=False)
+        self.came(sqlite_ledger, B, 7)
+
+        assert self.made(sqlite_ledger) == [(self.NOON + hours(9), 2)]
+
+    def test_the_pass_of_a_resume_comes_with_it(self, sqlite_ledger: Ledger) -> None:
+        deploy(sqlite_ledger, A, while_paused="keep", deadline=Deadline(hours(24)))
+        sqlite_ledger.writer.consumers.switch(1, paused=True, now=self.NOON)
+        sqlite_ledger.writer.events.record([update(A)], self.NOON)
+
+        self.switched(sqlite_ledger, paused=False)
+
+        assert not sqlite_ledger.reader.decisions.find()
+        assert self.made(sqlite_ledger) == [(self.FOUND, 1)]
+
+    def test_a_deadline_that_fell_into_a_pause_is_looked_at_after_the_pass(self, sqlite_ledger: Ledger) -> None:
+        deploy(sqlite_ledger, A & B, while_paused="keep", deadline=Deadline(hours(1)))
+        sqlite_ledger.writer.consumers.switch(1, paused=True, now=self.NOON)
+        sqlite_ledger.writer.events.record([update(A)], self.NOON)
+
+        self.switched(sqlite_ledger, paused=False)
+
+        assert self.made(sqlite_ledger) == []
+        (missed,) = sqlite_ledger.reader.deadlines.missed()
+        assert (missed.missed.due, missed.missed.at) == (self.NOON + hours(1), self.FOUND)
+
+    def test_what_was_closed_in_a_pause_is_closed(self, sqlite_ledger: Ledger) -> None:
+        until = CronTriggerTimetable("0 15 * * *")
+        opened = Schedule(A, opening=Opening(CronTriggerTimetable("0 13 * * *"), until))
+        deploy(sqlite_ledger, opened, while_paused="keep", deadline=Deadline(hours(1)))
+        let_pass(sqlite_ledger, self.NOON + hours(1))
+        sqlite_ledger.writer.consumers.switch(1, paused=True, now=self.NOON + hours(1.5))
+        sqlite_ledger.writer.events.record([update(A)], self.NOON + hours(1.6))
+
+        self.switched(sqlite_ledger, paused=False)
+
+        assert self.made(sqlite_ledger) == []
+        assert sqlite_ledger.reader.deadlines.missed() == []
+
+
+def test_the_end_of_a_run_that_is_found_late_leaves_what_is_not_recorded_yet_time_to_come(
+    sqlite_ledger: Ledger,
+) -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    deploy(sqlite_ledger, A | B, coalesce=True, intake=Intake(debounce=hours(1)))
+    sqlite_ledger.writer.events.record([update(A)], noon)
+    let_pass(sqlite_ledger, noon + hours(1))
+    (first,) = sqlite_ledger.reader.decisions.find()
+    sqlite_ledger.writer.events.record([update(A)], noon + hours(2))
+
+    sqlite_ledger.writer.decisions.ended("Completed", noon + hours(8), decision_id=first.id, late=True)
+    sqlite_ledger.writer.events.record([Recording(uuid4(), update(B).events, noon + hours(2.5))], noon + hours(8))
+
+    let_pass(sqlite_ledger, noon + hours(9))
+    assert [each.made for each in sqlite_ledger.reader.decisions.find()] == [noon + hours(3.5), noon + hours(1)]
+
+
+def test_a_long_queue_that_lacks_an_asset_is_not_read(sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One open window may hold very many updates; each costs as much as the first one."""
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    deploy(sqlite_ledger, (A & B).within(hours(6)), deadline=Deadline(hours(5)))
+    for minute in range(3):
+        sqlite_ledger.writer.events.record([update(A)], noon + timedelta(minutes=minute))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Queues, "queued", None)
+        sqlite_ledger.writer.events.record([update(A)], noon + timedelta(minutes=3))
+
+    assert sqlite_ledger.writer.clock.run(noon + hours(4), noon + hours(4)).next == noon + hours(5)
+    assert sqlite_ledger.writer.clock.run(noon + hours(5), noon + hours(5)).next == noon + hours(6)
+    sqlite_ledger.writer.events.record([update(B)], noon + hours(5.9))
+    (decision,) = sqlite_ledger.reader.decisions.find()
+    assert len(sqlite_ledger.reader.decisions.events_of([decision])[decision.id]) == 5
+
+
+def test_the_deadline_of_an_opening_runs_with_what_is_there(sqlite_ledger: Ledger) -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    opened = Schedule(A & B, opening=Opening(CronTriggerTimetable("0 13 * * *")))
+    deploy(sqlite_ledger, opened, deadline=Deadline(hours(1), then="run"))
+    let_pass(sqlite_ledger, noon + hours(24))
+    sqlite_ledger.writer.events.record([update(A)], noon + hours(24))
+
+    let_pass(sqlite_ledger, noon + hours(26))
+
+    (decision,) = sqlite_ledger.reader.decisions.find()
+    assert (decision.made, decision.by_deadline) == (noon + hours(26), True)
 
 
 def test_what_a_queue_waits_for_outlives_opening_hours_that_are_taken_away(sqlite_ledger: Ledger) -> None:

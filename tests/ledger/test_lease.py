@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -19,6 +18,7 @@ from assetflow.errors import EvaluatorRunning, LeaseLost, LedgerError, LedgerVer
 from assetflow.ledger import Holder, Ledger, Writer
 from assetflow.ledger.lease.lease import is_running
 from assetflow.ledger.version import VERSION
+from tests.environment.waiting import until
 from tests.ledger.conftest import NewLedger
 from tests.ledger.making import NOW, A, declared, update
 
@@ -96,10 +96,7 @@ def test_a_zombie_is_not_alive() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         assert is_running(child.pid)
         child.kill()
-        deadline = time.monotonic() + 20
-        while is_running(child.pid) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert not is_running(child.pid)
+        until(lambda: not is_running(child.pid))
         os.kill(child.pid, 0)
 
 

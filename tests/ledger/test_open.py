@@ -92,6 +92,30 @@ def test_sqlite_is_durable(sqlite_ledger: Ledger) -> None:
     assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
 
 
+def test_the_log_of_sqlite_shrinks_when_a_long_reader_has_gone(sqlite_ledger: Ledger) -> None:
+    log = Path(f"{sqlite_ledger.place}-wal")
+
+    def write(blocks: int) -> None:
+        with sqlite_ledger.writes() as connection:
+            connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS ballast (block BLOB)")
+            for _ in range(blocks):
+                connection.exec_driver_sql("INSERT INTO ballast VALUES (randomblob(1000000))")
+
+    write(1)
+    with closing(sqlite3.connect(sqlite_ledger.place)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM ballast").fetchall()
+        for _ in range(4):
+            write(6)
+        assert log.stat().st_size > engine.LOG_BYTES
+
+    # One write moves the log into the database, the next one begins it anew.
+    write(1)
+    write(1)
+
+    assert log.stat().st_size <= engine.LOG_BYTES
+
+
 def test_migrations_make_the_tables_that_the_code_uses(ledger: Ledger) -> None:
     with ledger.writes() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": schema.VERSION_TABLE})

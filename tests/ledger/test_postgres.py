@@ -66,7 +66,7 @@ def guest() -> Iterator[Guest]:
         (f"postgresql://root:{PASSWORD[:3]}@{PASSWORD[3:]}@127.0.0.1/x", "more than one @"),
         (f"mysql://root:{PASSWORD}@127.0.0.1/x?token={PASSWORD}", r"runs on SQLite and Postgres, not on mysql://root@"),
         (f"postgres://root:{PASSWORD}@127.0.0.1/x", "runs on SQLite and Postgres"),
-        (f"sqlite://{PASSWORD}", "runs on SQLite and Postgres"),
+        (f"sqlite://{PASSWORD}", "not on SQLite without a file"),
     ],
 )
 def test_addresses_that_cannot_be_used(address: str, said: str) -> None:

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, bindparam, delete, func, select
 from assetflow.core.consumers import MissedDeadline
 from assetflow.core.rules.state import Changes, QueueKey
 from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
+from assetflow.ledger.fold.freshness_source import NEXT_RETRY
 from assetflow.ledger.sql.bulk import insert_rows, upsert_rows
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import key_from_column, key_to_column
@@ -30,27 +31,29 @@ _QUEUE = (
     QUEUE_CLOCK.c.told,
     QUEUE_CLOCK.c.deferred,
     QUEUE_CLOCK.c.due,
+    QUEUE_CLOCK.c.decided,
+    QUEUE_CLOCK.c.started,
 )
 _PLACE = (QUEUE_CLOCK.c.consumer, QUEUE_CLOCK.c.target_key)
 CONSUMER_CLOCKS = select(CONSUMER_CLOCK.c.consumer, *_HOURS).where(in_values(CONSUMER_CLOCK.c.consumer, "consumers"))
 QUEUE_CLOCKS = select(*_PLACE, *_QUEUE).where(
     in_values(QUEUE_CLOCK.c.consumer, "consumers"), in_values(QUEUE_CLOCK.c.target_key, "keys")
 )
-LAST_DECISION = (
-    select(DECISION.c.made, func.coalesce(DECISION.c.scheduled, DECISION.c.decided, type_=DECISION.c.decided.type))
-    .where(
-        DECISION.c.consumer == bindparam("of_consumer"),
-        DECISION.c.target_key == bindparam("of_key"),
-        DECISION.c.kind == "asset",
-    )
-    .order_by(DECISION.c.number.desc())
-    .limit(1)
+_DECIDED_LAST = (
+    select(func.max(DECISION.c.number))
+    .where(DECISION.c.consumer == bindparam("of_consumer"), DECISION.c.kind == "asset")
+    .group_by(DECISION.c.target_key)
 )
+LAST_DECISIONS = select(
+    DECISION.c.target_key,
+    DECISION.c.made,
+    func.coalesce(DECISION.c.scheduled, DECISION.c.decided, type_=DECISION.c.decided.type),
+).where(DECISION.c.number.in_(_DECIDED_LAST))
 _DUE_QUEUES = select(*_PLACE).where(QUEUE_CLOCK.c.due <= bindparam("until")).order_by(QUEUE_CLOCK.c.due)
 _DUE_HOURS = (
     select(CONSUMER_CLOCK.c.consumer).where(CONSUMER_CLOCK.c.due <= bindparam("until")).order_by(CONSUMER_CLOCK.c.due)
 )
-_NEXT = (select(func.min(QUEUE_CLOCK.c.due)), select(func.min(CONSUMER_CLOCK.c.due)))
+_NEXT = (select(func.min(QUEUE_CLOCK.c.due)), select(func.min(CONSUMER_CLOCK.c.due)), NEXT_RETRY)
 _SET_HOURS = upsert_rows((CONSUMER_CLOCK.c.consumer,), _HOURS)
 _SET_QUEUE = upsert_rows(_PLACE, _QUEUE)
 _MISSED = (
@@ -108,7 +111,7 @@ def write_clocks(connection: Connection, changes: Changes) -> None:
     hours = [(number, *_hours_row(clock)) for number, clock in kept.items()]
     _SET_HOURS.run(connection, sorted(hours, key=lambda row: row[0]))
     queues = [
-        (number, key_to_column(key), each.gone_through, each.closed, each.overdue, each.told, each.deferred, each.due)
+        (number, key_to_column(key), *_queue_row(each))
         for (number, key), each in changes.queue_clocks.items()
         if number not in removed
     ]
@@ -121,6 +124,11 @@ def write_clocks(connection: Connection, changes: Changes) -> None:
 def _hours_row(clock: ConsumerClock) -> tuple[Any, ...]:
     deadlines = [[at.isoformat(), of.isoformat()] for at, of in clock.deadlines]
     return clock.gone_through, clock.opened, clock.is_open, deadlines, clock.due
+
+
+def _queue_row(clock: QueueClock) -> tuple[Any, ...]:
+    acted = (clock.gone_through, clock.closed, clock.overdue, clock.told, clock.deferred, clock.due)
+    return *acted, clock.decided, clock.started
 
 
 def _missed_rows(missed: Iterable[MissedDeadline], last: int) -> Iterable[tuple[Any, ...]]:

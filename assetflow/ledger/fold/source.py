@@ -12,9 +12,11 @@ from sqlalchemy import Connection, Select, and_, or_, select
 from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer, Receipt
 from assetflow.core.events import AssetEvent
+from assetflow.core.freshness.state import FreshnessSource
 from assetflow.core.rules.state import Content, QueueKey, Source
 from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
-from assetflow.ledger.fold.clocks import CONSUMER_CLOCKS, LAST_DECISION, QUEUE_CLOCKS, clock_from_row, hours_from_row
+from assetflow.ledger.fold.clocks import CONSUMER_CLOCKS, LAST_DECISIONS, QUEUE_CLOCKS, clock_from_row, hours_from_row
+from assetflow.ledger.fold.freshness_source import FreshnessTables
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import (
     CONSUMER_COLUMNS,
@@ -84,6 +86,9 @@ class LedgerSource(Source):
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
 
+    def freshness(self) -> FreshnessSource:
+        return FreshnessTables(lambda: self.connection)
+
     def owners(self, names: Collection[str]) -> Iterable[tuple[str, str]]:
         return self._rows(_OWNERS, names=names)
 
@@ -147,11 +152,9 @@ class LedgerSource(Source):
     def queue_clocks(self, queues: Collection[QueueKey]) -> Iterable[tuple[QueueKey, QueueClock]]:
         return map(clock_from_row, self._rows(QUEUE_CLOCKS, **_columns(queues)))
 
-    def last_decision(self, queue: QueueKey) -> tuple[datetime, datetime] | None:
-        consumer, key = queue
-        of = {"of_consumer": consumer, "of_key": key_to_column(key)}
-        row = self.connection.execute(LAST_DECISION, of).one_or_none()
-        return None if row is None else (row[0], row[1])
+    def last_decisions(self, consumer: int) -> Iterable[tuple[QueueKey, datetime, datetime]]:
+        for target_key, made, starts in self.connection.execute(LAST_DECISIONS, {"of_consumer": consumer}):
+            yield (consumer, key_from_column(target_key)), made, starts
 
     def _rows(self, query: Select[Any], **values: Collection[Any]) -> Sequence[Any]:
         return cast("Sequence[Any]", self.connection.execute(query, values).all())

@@ -11,11 +11,13 @@ from uuid import UUID
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
+from assetflow.core.codec.freshness import causes_to_json
 from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer
 from assetflow.core.rules.state import State
 from assetflow.errors import LedgerError
 from assetflow.ledger.fold.clocks import write_clocks
+from assetflow.ledger.fold.freshness_writing import write_freshness
 from assetflow.ledger.sql.bulk import delete_rows, insert_rows, update_rows, upsert_rows
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import STORED_EVENT, event_to_row, key_to_column
@@ -70,6 +72,7 @@ _ADD_DECISIONS = insert_rows(
         DECISION.c.by_deadline,
         DECISION.c.decided,
         DECISION.c.scheduled,
+        DECISION.c.because,
     )
 )
 
@@ -99,6 +102,8 @@ class Writing:
         self._receipts()
         self._counts()
         write_clocks(self.connection, self.state.changes)
+        if self.state.freshness.compares or self.state.freshness.changes.flows:
+            write_freshness(self.connection, self.state.freshness.changes)
 
     def _assets(self) -> None:
         changes = self.state.changes
@@ -173,7 +178,8 @@ class Writing:
         for number, each in enumerate(self.state.changes.decisions, self.last_decision + 1):
             of = (number, each.id, each.consumer, each.deployment_id, key_to_column(each.target_key))
             timed = (each.opening, each.by_deadline, max(self.now, each.made), each.scheduled)
-            rows.append((*of, each.made, each.kind, "waiting", 0, "", "", *timed))
+            because = causes_to_json(each.because) if each.because else ()
+            rows.append((*of, each.made, each.kind, "waiting", 0, "", "", *timed, because))
         _ADD_DECISIONS.run(self.connection, rows)
 
     def _receipts(self) -> None:

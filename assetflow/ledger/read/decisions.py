@@ -9,12 +9,14 @@ from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, func, literal_column, select
+from sqlalchemy import Connection, Select, bindparam, exists, func, literal_column, select
 
+from assetflow.core.codec.freshness import causes_from_json
 from assetflow.core.events import AssetEvent
 from assetflow.ledger.read.samples import EventSample, sample
 from assetflow.ledger.records import DecisionRecord, DecisionStatus, KeyDecisions
 from assetflow.ledger.sql.engine import Connect
+from assetflow.ledger.sql.freshness_tables import KEPT_RUN
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import EVENT_COLUMNS, event_from_row, key_from_column
 from assetflow.ledger.sql.tables import CONSUMER, DECISION, EVENT, NO_KEY, RECEIPT
@@ -40,6 +42,7 @@ DECISIONS = select(
     DECISION.c.by_deadline,
     DECISION.c.decided,
     DECISION.c.scheduled,
+    DECISION.c.because,
 ).select_from(DECISION.join(CONSUMER, CONSUMER.c.id == DECISION.c.consumer))
 _KNOWN = select(DECISION.c.id).where(in_values(DECISION.c.id, "ids"))
 _CONSUMED = (
@@ -54,6 +57,13 @@ _CONSUMED_ASSETS = (
     .where(in_values(RECEIPT.c.decision, "decisions"), RECEIPT.c.decision.is_not(None))
     .group_by(RECEIPT.c.decision, EVENT.c.uri)
     .order_by(RECEIPT.c.decision, func.min(EVENT.c.sequence))
+)
+_IS_COMPARED = select(
+    exists(
+        select(KEPT_RUN.c.id)
+        .join(DECISION, DECISION.c.id == KEPT_RUN.c.id)
+        .where(DECISION.c.flow_run_id == bindparam("flow_run"), KEPT_RUN.c.ended.is_(None))
+    )
 )
 _WITHOUT_NOTE = DECISIONS.where(DECISION.c.noted.is_(None), DECISION.c.flow_run_id.is_not(None))
 _STATES = {"waiting": "Waiting", "launched": "Running", "undeliverable": "Undeliverable"}
@@ -85,6 +95,11 @@ class DecisionReader:
     def of_run(self, flow_run_id: UUID) -> DecisionRecord | None:
         """Return the decision that led to a flow run."""
         return next(iter(self._read(DECISIONS.where(DECISION.c.flow_run_id == flow_run_id).limit(1))), None)
+
+    def is_compared(self, flow_run_id: UUID) -> bool:
+        """Return True if a flow run goes on, as far as the ledger knows, and what it makes is compared (8.6)."""
+        with self._connect() as connection:
+            return bool(connection.scalar(_IS_COMPARED, {"flow_run": flow_run_id}))
 
     def find(
         self,
@@ -205,7 +220,8 @@ class DecisionReader:
 
 def decision_from_row(row: Sequence[Any]) -> DecisionRecord:
     """Return the decision in a row of `DECISIONS`."""
-    number, decision_id, consumer, name, automation_id, deployment_id, key, *rest = row
+    number, decision_id, consumer, name, automation_id, deployment_id, key, *rest, because = row
+    rest += [causes_from_json(because)]
     return DecisionRecord(
         number, decision_id, consumer, name, automation_id, deployment_id, key_from_column(key), *rest
     )

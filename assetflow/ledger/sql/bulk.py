@@ -87,7 +87,10 @@ def upsert_rows(key: Sequence[Column[Any]], values: Sequence[Column[Any]], *, ke
 
     def replacing(statement: Any) -> Any:
         changes = {each.name: statement.excluded[each.name] for each in values}
-        return statement.on_conflict_do_update(index_elements=[each.name for each in key], set_=changes)
+        names = [each.name for each in key]
+        if not changes:
+            return statement.on_conflict_do_nothing(index_elements=names)
+        return statement.on_conflict_do_update(index_elements=names, set_=changes)
 
     return _inserting((*key, *values, *kept), replacing)
 

@@ -24,10 +24,12 @@ APPLICATION = "assetflow"
 LOCK_TIMEOUT = 10.0
 OLDEST_POSTGRES = 14
 SECONDS_TO_CONNECT = 10
+# SQLite moves its log into the database, and begins the log anew, when the log has grown to this size: 4,000 pages.
+LOG_BYTES = 4000 * 4096
 SECONDS_TO_STAND_STILL = 60
 _ADDRESSES = (
-    "Write sqlite:////var/lib/assetflow/ledger.db or postgresql+psycopg://user:password@host:5432/database; "
-    "in a password, write %40 for @, %2F for /, %3A for : and %25 for %"
+    "Write sqlite:////var/lib/assetflow/ledger.db or postgresql+psycopg://host:5432/database, with user:password@ "
+    "before the host; in a password, write %40 for @, %2F for /, %3A for : and %25 for %"
 )
 
 
@@ -55,7 +57,8 @@ def ledger_url(place: str | Path) -> URL:
     backend = url.get_backend_name()
     if backend == "postgresql" or (backend == "sqlite" and url.database and url.database != ":memory:"):
         return url
-    raise LedgerError(f"the ledger runs on SQLite and Postgres, not on {place_of(url)}", fix=_ADDRESSES)
+    named = "SQLite without a file" if backend == "sqlite" else place_of(url)
+    raise LedgerError(f"the ledger runs on SQLite and Postgres, not on {named}", fix=_ADDRESSES)
 
 
 def place_of(url: URL) -> str:
@@ -169,7 +172,9 @@ def _sqlite(url: URL, read_only: bool, lock_timeout: float) -> Engine:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA cache_size = -32000")
         connection.execute("PRAGMA temp_store = MEMORY")
-        connection.execute("PRAGMA wal_autocheckpoint = 4000")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_BYTES // 4096}")
+        # A reader that stays open keeps the log from beginning anew. When it has gone, the log shrinks again.
+        connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
         if not read_only:
             _turn_on_wal(connection, lock_timeout)
 

@@ -27,10 +27,11 @@ _NAMES = {
 NO_CONSUMER = 0
 NO_KEY = ""
 # SQLite stores such a table in the order of its primary key, without a second index.
-_CLUSTERED: dict[str, Any] = {"sqlite_with_rowid": False}
+CLUSTERED: dict[str, Any] = {"sqlite_with_rowid": False}
 
 
-def _partial(name: str, *columns: str, where: str, unique: bool = False) -> Index:
+def partial_index(name: str, *columns: str, where: str, unique: bool = False) -> Index:
+    """Return an index over the rows that meet a condition."""
     condition = text(where)
     return Index(name, *columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
 
@@ -101,8 +102,8 @@ class EventRow(Base, table=True):
     __table_args__ = (
         Index(None, "uri", "sequence"),
         Index(None, "occurred", "sequence"),
-        _partial("event_partition", "uri", "partition_key", "sequence", where="partition_key IS NOT NULL"),
-        _partial("event_flow_run", "flow_run_id", where="flow_run_id IS NOT NULL"),
+        partial_index("event_partition", "uri", "partition_key", "sequence", where="partition_key IS NOT NULL"),
+        partial_index("event_flow_run", "flow_run_id", where="flow_run_id IS NOT NULL"),
     )
     sequence: int = Field(primary_key=True, sa_type=Number)
     id: UUID = Field(unique=True)
@@ -128,7 +129,7 @@ class EventRow(Base, table=True):
 class EventAliasRow(Base, table=True):
     """An event that came through an alias."""
 
-    __table_args__ = (Index(None, "sequence"), _CLUSTERED)
+    __table_args__ = (Index(None, "sequence"), CLUSTERED)
     alias: str = Field(primary_key=True)
     sequence: int = Field(sa_type=Number, primary_key=True, foreign_key="event.sequence")
 
@@ -149,8 +150,8 @@ class ConsumerRow(Base, table=True):
     """A consumer. The row of a removed one stays, for its receipts and decisions."""
 
     __table_args__ = (
-        _partial("consumer_live_name", "name", unique=True, where="removed_at IS NULL"),
-        _partial("consumer_live_deployment", "deployment_id", unique=True, where="removed_at IS NULL"),
+        partial_index("consumer_live_name", "name", unique=True, where="removed_at IS NULL"),
+        partial_index("consumer_live_deployment", "deployment_id", unique=True, where="removed_at IS NULL"),
     )
     id: int = Field(primary_key=True, sa_type=Number)
     name: str
@@ -168,7 +169,7 @@ class ConsumerRow(Base, table=True):
 class ConsumerTokenRow(Base, table=True):
     """The index through which an event finds its consumers."""
 
-    __table_args__ = _CLUSTERED
+    __table_args__ = CLUSTERED
     kind: str = Field(primary_key=True)
     value: str = Field(primary_key=True)
     consumer: int = Field(sa_type=Number, primary_key=True, foreign_key="consumer.id", index=True)
@@ -178,9 +179,9 @@ class ReceiptRow(Base, table=True):
     """The outcome of an event for a consumer; `decision` is the number of the decision. Contract 3.5."""
 
     __table_args__ = (
-        _partial("receipt_queued", "consumer", "target_key", "sequence", where="status = 'queued'"),
-        _partial("receipt_decision", "decision", where="decision IS NOT NULL"),
-        _CLUSTERED,
+        partial_index("receipt_queued", "consumer", "target_key", "sequence", where="status = 'queued'"),
+        partial_index("receipt_decision", "decision", where="decision IS NOT NULL"),
+        CLUSTERED,
     )
     sequence: int = Field(sa_type=Number, primary_key=True, foreign_key="event.sequence")
     consumer: int = Field(sa_type=Number, primary_key=True)
@@ -196,7 +197,7 @@ class ReceiptRow(Base, table=True):
 class PendingRow(Base, table=True):
     """The short form of a queue: how many events of an asset and key are queued."""
 
-    __table_args__ = _CLUSTERED
+    __table_args__ = CLUSTERED
     consumer: int = Field(sa_type=Number, primary_key=True, foreign_key="consumer.id")
     target_key: str = Field(primary_key=True)
     uri: str = Field(primary_key=True)
@@ -209,16 +210,15 @@ class DecisionRow(Base, table=True):
 
     `noted` is the time at which its run in Prefect got the note that says why it ran. `made` is the instant of the
     decision, `decided` the time at which the ledger made it: later if no evaluator was running (9.6). `scheduled` is
-    when its run starts, if that is not at once (9.11).
+    when its run starts, if that is not at once (9.11). `because` has the causes for which an Eager flow runs (8.5).
     """
 
     __table_args__ = (
-        _partial("decision_open", "consumer", "target_key", where="ended IS NULL"),
-        _partial("decision_in_progress", "status", "number", where="ended IS NULL"),
-        _partial("decision_undeliverable", "number", where="status = 'undeliverable'"),
-        _partial("decision_without_note", "number", where="noted IS NULL AND flow_run_id IS NOT NULL"),
+        partial_index("decision_open", "consumer", "target_key", where="ended IS NULL"),
+        partial_index("decision_in_progress", "status", "number", where="ended IS NULL"),
+        partial_index("decision_undeliverable", "number", where="status = 'undeliverable'"),
+        partial_index("decision_without_note", "number", where="noted IS NULL AND flow_run_id IS NOT NULL"),
         Index(None, "consumer", "number"),
-        Index(None, "consumer", "target_key", "number"),
     )
     number: int = Field(primary_key=True, sa_type=Number)
     id: UUID = Field(unique=True)
@@ -239,6 +239,7 @@ class DecisionRow(Base, table=True):
     by_deadline: bool = False
     decided: datetime = Field(sa_type=Moment)
     scheduled: datetime | None = Field(default=None, sa_type=Moment)
+    because: list[Any] = Field(sa_type=JsonText)
 
 
 class ConsumerClockRow(Base, table=True):
@@ -253,7 +254,7 @@ class ConsumerClockRow(Base, table=True):
 
 
 class QueueClockRow(Base, table=True):
-    """What the clock remembers of a timed queue (9.6, 9.8); `due`: when to look at it again."""
+    """What the clock remembers of a timed queue (9.6, 9.8, 9.11); `due`: when to look at it again."""
 
     consumer: int = Field(primary_key=True, sa_type=Number, foreign_key="consumer.id")
     target_key: str = Field(primary_key=True)
@@ -263,12 +264,14 @@ class QueueClockRow(Base, table=True):
     told: int = Field(default=0, sa_type=Number)
     deferred: bool = False
     due: datetime | None = Field(default=None, sa_type=Moment, index=True)
+    decided: datetime | None = Field(default=None, sa_type=Moment)
+    started: datetime | None = Field(default=None, sa_type=Moment)
 
 
 class MissedDeadlineRow(Base, table=True):
     """A deadline that passed without a decision (9.8); `announced`: when Prefect got the event about it."""
 
-    __table_args__ = (_partial("missed_deadline_to_announce", "number", where="announced IS NULL"),)
+    __table_args__ = (partial_index("missed_deadline_to_announce", "number", where="announced IS NULL"),)
     number: int = Field(primary_key=True, sa_type=Number)
     consumer: int = Field(sa_type=Number, foreign_key="consumer.id", index=True)
     target_key: str
@@ -297,8 +300,8 @@ class EdgeRow(Base, table=True):
     __table_args__ = (
         Index(None, "kind", "value"),
         Index(None, "name"),
-        _partial("edge_label", "label", where="label IS NOT NULL"),
-        _CLUSTERED,
+        partial_index("edge_label", "label", where="label IS NOT NULL"),
+        CLUSTERED,
     )
     deployment_id: UUID = Field(primary_key=True)
     direction: str = Field(primary_key=True)
@@ -354,7 +357,7 @@ class WatcherRow(Base, table=True):
 class WatchedAssetRow(Base, table=True):
     """A deployment's declaration that a watcher updates an asset."""
 
-    __table_args__ = (Index(None, "watcher"), Index(None, "uri"), _CLUSTERED)
+    __table_args__ = (Index(None, "watcher"), Index(None, "uri"), CLUSTERED)
     deployment_id: UUID = Field(primary_key=True)
     watcher: str = Field(primary_key=True)
     uri: str = Field(primary_key=True)
@@ -364,7 +367,7 @@ class WatchedAssetRow(Base, table=True):
 class WatcherItemRow(Base, table=True):
     """A part of a watcher's cursor: a file that it knows, with its size and time. Contract 10.4, 10.7."""
 
-    __table_args__ = _CLUSTERED
+    __table_args__ = CLUSTERED
     watcher: str = Field(primary_key=True)
     item: str = Field(primary_key=True)
     value: Any = Field(sa_type=JsonText)
@@ -393,33 +396,34 @@ class EndedSessionRow(Base, table=True):
     expires: datetime = Field(sa_type=Moment)
 
 
-def _table(row: type[Base]) -> Table:
+def table_of(row: type[Base]) -> Table:
+    """Return the table of a row class."""
     return cast(Table, cast(Any, row).__table__)
 
 
-LEDGER = _table(LedgerRow)
-ASSET = _table(AssetRow)
-ASSET_NAME = _table(AssetNameRow)
-ALIAS = _table(AliasRow)
-ALIAS_LINK = _table(AliasLinkRow)
-EVENT = _table(EventRow)
-EVENT_ALIAS = _table(EventAliasRow)
-REFUSED = _table(RefusedRow)
-CONSUMER = _table(ConsumerRow)
-CONSUMER_TOKEN = _table(ConsumerTokenRow)
-RECEIPT = _table(ReceiptRow)
-PENDING = _table(PendingRow)
-DECISION = _table(DecisionRow)
-CONSUMER_CLOCK = _table(ConsumerClockRow)
-QUEUE_CLOCK = _table(QueueClockRow)
-MISSED_DEADLINE = _table(MissedDeadlineRow)
-TIMER = _table(TimerRow)
-EDGE = _table(EdgeRow)
-LEASE = _table(LeaseRow)
-STANDBY = _table(StandbyRow)
-WATCHER = _table(WatcherRow)
-WATCHED_ASSET = _table(WatchedAssetRow)
-WATCHER_ITEM = _table(WatcherItemRow)
-NOTED_MESSAGE = _table(NotedMessageRow)
-CURSOR = _table(CursorRow)
-ENDED_SESSION = _table(EndedSessionRow)
+LEDGER = table_of(LedgerRow)
+ASSET = table_of(AssetRow)
+ASSET_NAME = table_of(AssetNameRow)
+ALIAS = table_of(AliasRow)
+ALIAS_LINK = table_of(AliasLinkRow)
+EVENT = table_of(EventRow)
+EVENT_ALIAS = table_of(EventAliasRow)
+REFUSED = table_of(RefusedRow)
+CONSUMER = table_of(ConsumerRow)
+CONSUMER_TOKEN = table_of(ConsumerTokenRow)
+RECEIPT = table_of(ReceiptRow)
+PENDING = table_of(PendingRow)
+DECISION = table_of(DecisionRow)
+CONSUMER_CLOCK = table_of(ConsumerClockRow)
+QUEUE_CLOCK = table_of(QueueClockRow)
+MISSED_DEADLINE = table_of(MissedDeadlineRow)
+TIMER = table_of(TimerRow)
+EDGE = table_of(EdgeRow)
+LEASE = table_of(LeaseRow)
+STANDBY = table_of(StandbyRow)
+WATCHER = table_of(WatcherRow)
+WATCHED_ASSET = table_of(WatchedAssetRow)
+WATCHER_ITEM = table_of(WatcherItemRow)
+NOTED_MESSAGE = table_of(NotedMessageRow)
+CURSOR = table_of(CursorRow)
+ENDED_SESSION = table_of(EndedSessionRow)

@@ -1,4 +1,4 @@
-"""Let time act on the queues of timed consumers. Contract 9.6."""
+"""Let time act on the queues of timed consumers, and on failed runs that are tried again. Contract 8.7, 9.6."""
 
 from __future__ import annotations
 
@@ -56,6 +56,7 @@ class ClockWriter:
             unit.state.clocks.load(queues)
             unit.state.queues.load_events(queues)
             decisions, _ = clock.run(unit.state, queues, until)
+            decisions = self._store.keep_up_to_date(unit.state, decisions, until, recorded=True)
         with self._store.reads() as connection:
             return TimePassed(decisions, next_due(connection))
 

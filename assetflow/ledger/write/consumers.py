@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, delete, select, update
 
 from assetflow.core.codec import FlowDeclaration, declaration_from_text
 from assetflow.core.consumers import Consumer, Decision
+from assetflow.core.freshness import deploying as freshness
 from assetflow.core.rules import clock, opening_hours, registry
 from assetflow.errors import UnknownConsumer
 from assetflow.ledger.fold.unit_of_work import UnitOfWork
@@ -43,7 +44,7 @@ class ConsumerWriter:
         held: bool,
         now: datetime,
         *,
-        at_start: bool = False,
+        late: bool = False,
     ) -> tuple[Consumer, list[Decision]]:
         """Add a deployment as a new consumer with an empty queue, and make the pass that follows. Contract 3.6.
 
@@ -51,7 +52,7 @@ class ConsumerWriter:
         consumer already, its declaration changes; it stays paused or held as it is.
 
         Parameters:
-            at_start: as in `change`.
+            late: as in `change`.
 
         Raises:
             NameTaken: the name of an asset belongs to another URI (1.2); nothing is changed.
@@ -61,48 +62,60 @@ class ConsumerWriter:
         with self._store.transaction(now) as unit:
             known = _live(unit, CONSUMER.c.deployment_id == deployment_id)
             if known is not None:
-                return self._change(unit, known, declaration_text, declaration, now, at_start)
+                return self._change(unit, known, declaration_text, declaration, now, late)
             left_behind = _live(unit, CONSUMER.c.name == name)
             if left_behind is not None:
-                _remove(unit, left_behind)
+                _remove(unit, left_behind, now)
             consumer = Consumer(unit.next_consumer(), name, deployment_id, declaration.options, paused, held, now)
             unit.declare(consumer.id, declaration_text, flow_id)
             registry.deploy(unit.state, consumer)
             opening_hours.follow(unit.state, None, consumer, now)
+            freshness.follow(unit.state.freshness, None, consumer, now)
             replace_edges(unit, deployment_id, name, declaration)
             replace_watchers(unit.connection, deployment_id, declaration.assets, now)
-            return consumer, registry.pass_over_consumer(unit.state, consumer, now, self._store.passing)
+            decisions = registry.pass_over_consumer(unit.state, consumer, now, self._store.passing)
+            return consumer, self._store.keep_up_to_date(unit.state, decisions, now)
 
     def change(
-        self, consumer: int, declaration_text: str, now: datetime, *, at_start: bool = False
+        self, consumer: int, declaration_text: str, now: datetime, *, late: bool = False
     ) -> tuple[Consumer, list[Decision]]:
         """Give a consumer another declaration, and make the pass that follows. Contract 4.4, 5.6.
 
         Parameters:
-            at_start: the evaluator found the change when it started. Then the clock goes through what is past by the
-                new declaration, without openings and deadlines, and makes the pass of a timed consumer (9.6).
+            late: the evaluator found the change when it started, or when Prefect came back, so that updates which
+                came before it are not recorded yet. Then the clock goes through what is past by the new declaration,
+                without openings and deadlines, and makes the pass of a timed consumer (9.6).
 
         Raises:
             UnknownConsumer, NameTaken, InvalidSchedule: nothing is changed.
         """
         declaration = declaration_from_text(declaration_text, where=f"consumer {consumer}")
         with self._store.transaction(now) as unit:
-            return self._change(unit, find_consumer(unit, consumer), declaration_text, declaration, now, at_start)
+            return self._change(unit, find_consumer(unit, consumer), declaration_text, declaration, now, late)
 
     def switch(
-        self, consumer: int, *, paused: bool | None = None, held: bool | None = None, now: datetime
+        self, consumer: int, *, paused: bool | None = None, held: bool | None = None, now: datetime, late: bool = False
     ) -> tuple[Consumer, list[Decision]]:
         """Pause or resume, hold or release a consumer; a pass follows a resume or a release. Contract 3.4, 4.3.
+
+        Parameters:
+            late: as in `change`.
 
         Raises:
             UnknownConsumer: no consumer has this id.
         """
         with self._store.transaction(now) as unit:
             before = find_consumer(unit, consumer)
-            clock.settle(unit.state, before, now)
+            if late:
+                before = replace(before, deployed=now)
+            else:
+                clock.settle(unit.state, before, now)
             changed = registry.switch(unit.state, before, paused=paused, held=held)
             opening_hours.follow(unit.state, before, changed, now)
-            return changed, registry.pass_over_freed(unit.state, before, changed, now, self._store.passing)
+            freshness.follow(unit.state.freshness, before, changed, now)
+            if not registry.is_freed(before, changed):
+                return changed, self._store.keep_up_to_date(unit.state, [], now)
+            return changed, self._pass_over(unit, changed, now, late)
 
     def remove(self, consumer: int, now: datetime) -> None:
         """Remove a consumer; what is queued for it is superseded. Contract 3.6.
@@ -111,7 +124,8 @@ class ConsumerWriter:
             UnknownConsumer: no consumer has this id.
         """
         with self._store.transaction(now) as unit:
-            _remove(unit, find_consumer(unit, consumer))
+            _remove(unit, find_consumer(unit, consumer), now)
+            self._store.keep_up_to_date(unit.state, [], now)
 
     def set_automation(self, consumer: int, automation_id: UUID | None) -> None:
         """Store which automation shows a consumer."""
@@ -147,20 +161,25 @@ class ConsumerWriter:
         text: str,
         declaration: FlowDeclaration,
         now: datetime,
-        at_start: bool,
+        late: bool,
     ) -> tuple[Consumer, list[Decision]]:
         unit.declare(consumer.id, text)
-        if not at_start:
+        if not late:
             clock.settle(unit.state, consumer, now)
         changed = registry.change(unit.state, replace(consumer, deployed=now), declaration.options)
         opening_hours.follow(unit.state, consumer, changed, now)
+        freshness.follow(unit.state.freshness, consumer, changed, now)
         replace_edges(unit, consumer.deployment_id, consumer.name, declaration)
         replace_watchers(unit.connection, consumer.deployment_id, declaration.assets, now)
+        return changed, self._pass_over(unit, changed, now, late)
+
+    def _pass_over(self, unit: UnitOfWork, changed: Consumer, now: datetime, late: bool) -> list[Decision]:
         touched = registry.touched_by(unit.state, changed)
-        if at_start and changed.is_timed:
+        if late and changed.is_timed:
             clock.look_at(unit.state, changed, now)
             del touched[changed.id]
-        return changed, self._store.passing(unit.state, touched, now)
+        decisions = self._store.passing(unit.state, touched, now)
+        return self._store.keep_up_to_date(unit.state, decisions, now)
 
 
 def find_consumer(unit: UnitOfWork, number: int) -> Consumer:
@@ -180,7 +199,8 @@ def _live(unit: UnitOfWork, condition: ColumnElement[bool]) -> Consumer | None:
     return None if number is None else unit.state.consumers.find(number)
 
 
-def _remove(unit: UnitOfWork, consumer: Consumer) -> None:
+def _remove(unit: UnitOfWork, consumer: Consumer, now: datetime) -> None:
     registry.remove(unit.state, consumer)
+    freshness.leave(unit.state.freshness, consumer.id, now)
     drop_edges(unit.connection, consumer.deployment_id)
     drop_watchers(unit.connection, consumer.deployment_id)

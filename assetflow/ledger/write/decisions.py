@@ -6,15 +6,18 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Update, func, literal_column, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Update, bindparam, func, literal_column, or_, select, update
 
 from assetflow.core.consumers import Decision
+from assetflow.core.freshness.records import RunState
 from assetflow.core.rules import clock
 from assetflow.core.rules.backfill import backfill_decisions, next_decisions
+from assetflow.core.rules.keeping import end_kept_run
 from assetflow.core.rules.registry import pass_over_ended
 from assetflow.errors import UnknownEvent
 from assetflow.ledger.fold.unit_of_work import UnitOfWork
 from assetflow.ledger.read.decisions import known_decisions
+from assetflow.ledger.sql.freshness_tables import KEPT_RUN
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import key_from_column
 from assetflow.ledger.sql.tables import DECISION
@@ -22,6 +25,7 @@ from assetflow.ledger.write.consumers import find_consumer
 from assetflow.ledger.write.store import Store
 
 _BACKFILL: ColumnElement[str] = literal_column("'backfill'")
+_GOES_ON = update(KEPT_RUN).where(KEPT_RUN.c.id == bindparam("of_decision")).values(ended=None, state="")
 _NOTED = update(DECISION).where(in_values(DECISION.c.id, "ids"))
 
 
@@ -53,8 +57,11 @@ class DecisionWriter:
         with self._store.writes() as connection:
             connection.execute(_update(decision_id).values(attempts=DECISION.c.attempts + 1, error=error))
 
-    def undeliverable(self, decision_id: UUID, reason: str, now: datetime) -> list[Decision]:
+    def undeliverable(self, decision_id: UUID, reason: str, now: datetime, *, late: bool = False) -> list[Decision]:
         """Give a decision up: it will have no run. A pass follows, as at the end of a run. Contract 4.6, 4.7.
+
+        Parameters:
+            late: as in `ended`.
 
         Returns:
             The decisions of the pass.
@@ -64,9 +71,9 @@ class DecisionWriter:
         """
         with self._store.transaction(now) as unit:
             consumer, key = _queue_of(unit.connection, decision_id)
-            _settle(unit, consumer, now)
+            _settle(unit, consumer, now, late)
             _give_up(unit.connection, decision_id, reason, now)
-            return pass_over_ended(unit.state, consumer, key, now, self._store.passing)
+            return self._pass_over_ended(unit, decision_id, consumer, key, "failed", now)
 
     def give_up(self, decision_id: UUID, *, by: str, why: str, now: datetime) -> list[Decision]:
         """Give up a decision that waits for its run, as an operator. A pass follows, as after `undeliverable`.
@@ -79,13 +86,13 @@ class DecisionWriter:
         """
         with self._store.transaction(now) as unit:
             consumer, key = _queue_of(unit.connection, decision_id)
-            _settle(unit, consumer, now)
+            _settle(unit, consumer, now, late=False)
             if not _give_up(unit.connection, decision_id, f"given up by {by}: {why}", now):
                 raise UnknownEvent(
                     f"decision {decision_id} does not wait for its run",
                     fix="`assetflow decisions ls --waiting` lists those that do",
                 )
-            return pass_over_ended(unit.state, consumer, key, now, self._store.passing)
+            return self._pass_over_ended(unit, decision_id, consumer, key, "failed", now)
 
     def replay(self, decision_id: UUID) -> None:
         """Let an undeliverable decision wait for its run again. Contract 4.6.
@@ -101,15 +108,25 @@ class DecisionWriter:
                     f"there is no undeliverable decision {decision_id}",
                     fix="`assetflow decisions ls` lists the decisions",
                 )
+            connection.execute(_GOES_ON, {"of_decision": decision_id})
 
     def ended(
-        self, state: str, now: datetime, *, flow_run_id: UUID | None = None, decision_id: UUID | None = None
+        self,
+        state: str,
+        now: datetime,
+        *,
+        flow_run_id: UUID | None = None,
+        decision_id: UUID | None = None,
+        late: bool = False,
+        outcome: RunState = "completed",
     ) -> list[Decision] | None:
-        """Store that the run of a decision has ended; a consumer that coalesces gets a pass. Contract 4.7.
+        """Store that the run of a decision has ended; a pass follows. Contract 4.7, 8.16.
 
         Parameters:
             state: the name of the run's last state.
+            outcome: the type of the run's last state.
             flow_run_id, decision_id: one of them.
+            late: updates which came before the end may not be recorded yet. Then nothing is decided as of before it.
 
         Returns:
             The decisions of the pass; `None` if no decision that has not ended has this run or id.
@@ -119,17 +136,17 @@ class DecisionWriter:
             conditions.append(DECISION.c.flow_run_id == flow_run_id)
         if decision_id is not None:
             conditions.append(DECISION.c.id == decision_id)
-        query = select(DECISION.c.number, DECISION.c.consumer, DECISION.c.target_key)
+        query = select(DECISION.c.number, DECISION.c.id, DECISION.c.consumer, DECISION.c.target_key)
         query = query.where(or_(*conditions), DECISION.c.ended.is_(None))
         with self._store.transaction(now) as unit:
             row = unit.connection.execute(query).one_or_none()
             if row is None:
                 return None
-            number, consumer, key = row
-            _settle(unit, consumer, now)
+            number, decision, consumer, key = row
+            _settle(unit, consumer, now, late)
             values = {"status": "ended", "ended": now, "run_state": state}
             unit.connection.execute(update(DECISION).where(DECISION.c.number == number).values(values))
-            return pass_over_ended(unit.state, consumer, key_from_column(key), now, self._store.passing)
+            return self._pass_over_ended(unit, decision, consumer, key_from_column(key), outcome, now)
 
     def backfill(
         self, consumer: int, attempts: Mapping[str, int], *, at_once: int, now: datetime
@@ -151,13 +168,22 @@ class DecisionWriter:
             made = next_decisions(wanted, known_decisions(unit.connection, [each.id for each in wanted]), free)
             for decision in made:
                 unit.state.decide(decision)
+            self._store.keep_up_to_date(unit.state, made, now)
             return made
 
+    def _pass_over_ended(
+        self, unit: UnitOfWork, decision: UUID, consumer: int, key: str | None, outcome: RunState, now: datetime
+    ) -> list[Decision]:
+        """Make the passes that follow the end of a run, and return their decisions."""
+        end_kept_run(unit.state, consumer, decision, outcome, now)
+        made = pass_over_ended(unit.state, consumer, key, now, self._store.passing)
+        return self._store.keep_up_to_date(unit.state, made, now)
 
-def _settle(unit: UnitOfWork, number: int, now: datetime) -> None:
-    """Decide what is due before a run ends, and forget which runs are under way."""
+
+def _settle(unit: UnitOfWork, number: int, now: datetime, late: bool) -> None:
+    """Decide what is due before a run ends, unless its end is found late, and forget which runs are under way."""
     consumer = unit.state.consumers.find(number)
-    if consumer is not None and consumer.is_timed:
+    if consumer is not None and consumer.is_timed and not late:
         clock.settle(unit.state, consumer, now)
         unit.state.decisions.renew()
 

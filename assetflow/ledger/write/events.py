@@ -13,7 +13,8 @@ from assetflow.core.events import Recording, canonical_json
 from assetflow.core.json_data import fit_json, fit_text
 from assetflow.core.refused import kept_payload
 from assetflow.core.rules.adoption import Adoption, Decided
-from assetflow.core.rules.fold import Recorded, record_and_pass
+from assetflow.core.rules.fold import Recorded
+from assetflow.core.rules.keeping import keep_up_to_date, look_at_all
 from assetflow.core.rules.state.prefetch import prefetch
 from assetflow.ledger.read.decisions import known_decisions
 from assetflow.ledger.sql.tables import REFUSED
@@ -38,9 +39,7 @@ class EventWriter:
         """
         with self._store.transaction(now) as unit:
             prefetch(unit.state, recordings)
-            adoption = self._store.adoption
-            fold = record_and_pass if adoption is None else adoption.record_and_pass
-            return [fold(unit.state, recording, now) for recording in recordings]
+            return [self._store.record(unit.state, recording, now) for recording in recordings]
 
     def begin_adoption(self, decided: Sequence[Decided]) -> int:
         """Let events that earlier decisions consumed belong to these decisions, from now on.
@@ -61,6 +60,8 @@ class EventWriter:
             return []
         with self._store.transaction(now) as unit:
             decisions = adoption.finish(unit.state, unit.state.consumers.live(), now)
+            look_at_all(unit.state)
+            decisions = keep_up_to_date(unit.state, decisions, now)
         self._store.adoption = None
         return decisions
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from sqlalchemy import Connection, and_, bindparam, delete, exists, func, not_, select
 
 from assetflow.ledger.read.pruning import BEFORE, Pruned, goes_with_its_events, is_prunable
+from assetflow.ledger.sql.freshness_tables import ITEM, ITEM_VERSION
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.tables import DECISION, EVENT, EVENT_ALIAS, LEDGER, RECEIPT, REFUSED
 
@@ -16,6 +17,16 @@ CHUNK = 500
 
 _IN_CHUNK = select(EVENT.c.sequence).where(
     EVENT.c.sequence > bindparam("after"), EVENT.c.sequence <= bindparam("upto"), is_prunable(EVENT)
+)
+_URIS = select(EVENT.c.uri).where(in_values(EVENT.c.sequence, "sequences")).distinct()
+_HAS_VERSIONS = select(exists(select(ITEM.c.uri)))
+_IS_NEWEST = exists().where(
+    ITEM.c.uri == ITEM_VERSION.c.uri,
+    ITEM.c.partition_key == ITEM_VERSION.c.partition_key,
+    ITEM.c.sequence == ITEM_VERSION.c.sequence,
+)
+_OLD_VERSIONS = delete(ITEM_VERSION).where(
+    ITEM_VERSION.c.uri == bindparam("of_uri"), in_values(ITEM_VERSION.c.sequence, "sequences"), not_(_IS_NEWEST)
 )
 
 
@@ -59,6 +70,7 @@ def _remove(connection: Connection, sequences: list[int], before: datetime) -> P
         in_values(RECEIPT.c.sequence, "sequences"), RECEIPT.c.decision.is_not(None)
     )
     decisions = list(connection.scalars(consumed.distinct(), given))
+    _remove_versions(connection, sequences)
     connection.execute(delete(EVENT_ALIAS).where(in_values(EVENT_ALIAS.c.sequence, "sequences")), given)
     receipts = connection.execute(delete(RECEIPT).where(in_values(RECEIPT.c.sequence, "sequences")), given).rowcount
     events = connection.execute(delete(EVENT).where(in_values(EVENT.c.sequence, "sequences")), given).rowcount
@@ -66,6 +78,15 @@ def _remove(connection: Connection, sequences: list[int], before: datetime) -> P
     empty = and_(in_values(DECISION.c.number, "numbers"), goes_with_its_events(DECISION), not_(exists(left)))
     gone = connection.execute(delete(DECISION).where(empty), {"numbers": decisions, "before": before}).rowcount
     return Pruned(events, receipts, gone)
+
+
+def _remove_versions(connection: Connection, sequences: list[int]) -> None:
+    """Remove the versions of these events that are not the newest ones of their items, which stay."""
+    if not connection.scalar(_HAS_VERSIONS):
+        return
+    given = {"sequences": sequences}
+    for uri in connection.scalars(_URIS, given).all():
+        connection.execute(_OLD_VERSIONS, {"of_uri": uri, "sequences": sequences})
 
 
 def _remove_refused(connection: Connection, before: datetime) -> int:

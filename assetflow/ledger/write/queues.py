@@ -62,7 +62,8 @@ class QueueWriter:
             for each in consumers:
                 clock.settle(unit.state, each, now)
                 removed += registry.remove_queued(unit.state, each, matches, [target_key], by=by, why=why)
-                self._store.passing(unit.state, {each.id: (each, {target_key})}, now)
+                decisions = self._store.passing(unit.state, {each.id: (each, {target_key})}, now)
+                self._store.keep_up_to_date(unit.state, decisions, now)
             return removed
 
 

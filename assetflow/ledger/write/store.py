@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from threading import Lock
 
 from sqlalchemy import Connection, Engine
 
+from assetflow.core.consumers import Decision
+from assetflow.core.events import Recording
 from assetflow.core.rules.adoption import Adoption
-from assetflow.core.rules.fold import Passing, pass_over
+from assetflow.core.rules.fold import Passing, Recorded, pass_over, record_and_pass
+from assetflow.core.rules.keeping import keep_up_to_date
+from assetflow.core.rules.state import State
 from assetflow.ledger.fold.unit_of_work import Memory, UnitOfWork
 from assetflow.ledger.lease.lease import Holder, confirm
 from assetflow.ledger.sql.commits import notify
@@ -43,6 +47,21 @@ class Store:
     def passing(self) -> Passing:
         """The function that makes a pass now."""
         return pass_over if self.adoption is None else self.adoption.pass_over
+
+    def record(self, state: State, recording: Recording, now: datetime) -> tuple[Recorded, list[Decision]]:
+        """Record a recording and make the passes that follow it; return what became of it, and the decisions."""
+        fold = record_and_pass if self.adoption is None else self.adoption.record_and_pass
+        recorded, decided = fold(state, recording, now)
+        return recorded, self.keep_up_to_date(state, decided, now)
+
+    def keep_up_to_date(
+        self, state: State, decided: Sequence[Decision], now: datetime, *, recorded: bool = False
+    ) -> list[Decision]:
+        """Make the pass over Eager flows that follows a pass, and return the decisions of both. Contract 8.16.
+
+        During a rebuild nothing is asked for: what was made is not recorded yet.
+        """
+        return list(decided) if self.adoption is not None else keep_up_to_date(state, decided, now, recorded=recorded)
 
     @contextmanager
     def transaction(self, now: datetime) -> Generator[UnitOfWork]:

@@ -13,7 +13,7 @@ from assetflow.core.consumers import Decision
 from assetflow.core.json_data import fit_text
 from assetflow.core.redaction import without_passwords
 from assetflow.core.refused import kept_payload
-from assetflow.core.rules.fold import Recorded, record_and_pass
+from assetflow.core.rules.fold import Recorded
 from assetflow.core.rules.state.prefetch import prefetch
 from assetflow.core.watchers.intake import CursorStep, RefusedChange, WatcherIntake
 from assetflow.errors import UnknownWatcher
@@ -43,7 +43,7 @@ class WatcherWriter:
         """
         with self._store.transaction(now) as unit:
             prefetch(unit.state, intake.recordings)
-            done = [record_and_pass(unit.state, recording, now) for recording in intake.recordings]
+            done = [self._store.record(unit.state, recording, now) for recording in intake.recordings]
             refused = _refuse(unit.connection, intake, now)
             _count(unit.connection, intake, done, refused, now)
             _NOTE.run(unit.connection, [(each.token, intake.source, each.digest) for each in intake.notes])

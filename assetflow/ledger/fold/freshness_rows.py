@@ -1,0 +1,134 @@
+"""What chapter 8 remembers, as rows of the tables and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from assetflow.core.freshness.records import FlowRecord, Inputs, Item, Moment, Run, Target, TargetRecord, Update
+from assetflow.ledger.sql.freshness_tables import ITEM_VERSION, KEPT_RUN, TARGET
+from assetflow.ledger.sql.rows import key_from_column, key_to_column
+
+Json = Mapping[str, Any]
+
+VERSION_KEY = (ITEM_VERSION.c.uri, ITEM_VERSION.c.partition_key, ITEM_VERSION.c.sequence, ITEM_VERSION.c.confirms)
+VERSION_VALUES = (
+    ITEM_VERSION.c.event,
+    ITEM_VERSION.c.data_version,
+    ITEM_VERSION.c.recorded,
+    ITEM_VERSION.c.consumer,
+    ITEM_VERSION.c.pins,
+    ITEM_VERSION.c.code_version,
+    ITEM_VERSION.c.started,
+)
+VERSION_COLUMNS = (*VERSION_KEY, *VERSION_VALUES)
+RUN_KEY = (KEPT_RUN.c.id,)
+RUN_VALUES = (
+    KEPT_RUN.c.consumer,
+    KEPT_RUN.c.target_key,
+    KEPT_RUN.c.kind,
+    KEPT_RUN.c.asked,
+    KEPT_RUN.c.began,
+    KEPT_RUN.c.tried,
+    KEPT_RUN.c.pins,
+)
+RUN_END = (KEPT_RUN.c.ended, KEPT_RUN.c.state)
+TARGET_PLACE = (TARGET.c.consumer, TARGET.c.target_key)
+TARGET_VALUES = (
+    TARGET.c.tried,
+    TARGET.c.waived,
+    TARGET.c.failures,
+    TARGET.c.ended,
+    TARGET.c.ended_place,
+    TARGET.c.decision,
+    TARGET.c.verdict,
+    TARGET.c.retry_at,
+)
+
+
+def update_to_row(update: Update) -> tuple[Any, ...]:
+    """Return an update or a confirmation as a row of `VERSION_COLUMNS`."""
+    place = (update.item.uri, key_to_column(update.item.key), update.sequence, int(update.confirms))
+    how = (update.consumer, update.pins, update.code_version, update.started)
+    return (*place, update.event, update.data_version, update.recorded, *how)
+
+
+def update_from_row(row: Sequence[Any]) -> Update:
+    """Return the update or the confirmation in a row of `VERSION_COLUMNS`."""
+    uri, key, sequence, confirms, event, data_version, recorded, consumer, pins, code_version, started = row
+    item = Item(uri, key_from_column(key))
+    how = (consumer, pins, code_version, started)
+    return Update(item, sequence, event, data_version, recorded, *how, confirms=bool(confirms))
+
+
+def run_to_row(run: Run) -> tuple[Any, ...]:
+    """Return a run as a row of `RUN_KEY` and `RUN_VALUES`."""
+    of = (run.id, run.target.consumer, key_to_column(run.target.key), run.kind)
+    return (*of, run.asked, run.began, inputs_to_json(run.tried), run.pins)
+
+
+def run_from_row(row: Sequence[Any]) -> Run:
+    """Return the run in a row of `RUN_KEY` and `RUN_VALUES`."""
+    number, consumer, key, kind, asked, began, tried, pins = row
+    inputs = inputs_from_json(tried)
+    assert inputs is not None, "a run tries inputs"
+    return Run(number, Target(consumer, key_from_column(key)), kind, asked, began, inputs, pins)
+
+
+def target_to_row(target: Target, record: TargetRecord) -> tuple[Any, ...]:
+    """Return what is remembered of a target as a row of `TARGET_PLACE` and `TARGET_VALUES`."""
+    ended = (None, 0) if record.ended is None else tuple(record.ended)
+    inputs = (inputs_to_json(record.tried), inputs_to_json(record.waived))
+    of = (target.consumer, key_to_column(target.key))
+    return (*of, *inputs, record.failures, *ended, record.decision, record.verdict, record.retry_at)
+
+
+def target_from_row(row: Sequence[Any]) -> tuple[Target, TargetRecord]:
+    """Return what is remembered of a target from a row of `TARGET_PLACE` and `TARGET_VALUES`."""
+    consumer, key, tried, waived, failures, ended, place, decision, verdict, retry_at = row
+    moment = None if ended is None else Moment(ended, place)
+    inputs = (inputs_from_json(tried), inputs_from_json(waived))
+    return Target(consumer, key_from_column(key)), TargetRecord(*inputs, failures, moment, decision, verdict, retry_at)
+
+
+def inputs_to_json(inputs: Inputs | None) -> Json | None:
+    """Return the inputs that a run tried, or that were waived, as JSON."""
+    if inputs is None:
+        return None
+    reads = sorted(inputs.reads)
+    return {"sequence": inputs.sequence, "code_versions": inputs.code_versions, "reads": reads}
+
+
+def inputs_from_json(data: Json | None) -> Inputs | None:
+    """Return the inputs that `inputs_to_json` wrote."""
+    return None if data is None else Inputs(data["sequence"], data["code_versions"], frozenset(data["reads"]))
+
+
+def flow_to_json(record: FlowRecord) -> Json:
+    """Return since when a flow is as it is, as JSON."""
+    return {
+        "outputs": {uri: _moment_to_json(moment) for uri, moment in record.outputs.items()},
+        "code": _moment_to_json(record.code),
+        "reads": _moment_to_json(record.reads),
+        "failed": None if record.failed is None else record.failed.isoformat(),
+    }
+
+
+def flow_from_json(data: Json) -> FlowRecord:
+    """Return what `flow_to_json` wrote."""
+    failed = data["failed"]
+    return FlowRecord(
+        {uri: _moment_from_json(moment) for uri, moment in data["outputs"].items()},
+        _moment_from_json(data["code"]),
+        _moment_from_json(data["reads"]),
+        None if failed is None else datetime.fromisoformat(failed),
+    )
+
+
+def _moment_to_json(moment: Moment) -> list[Any]:
+    return [moment.at.isoformat(), moment.place]
+
+
+def _moment_from_json(data: Sequence[Any]) -> Moment:
+    return Moment(datetime.fromisoformat(data[0]), data[1])

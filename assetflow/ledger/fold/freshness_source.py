@@ -1,0 +1,238 @@
+"""The source of the book of chapter 8: the tables as they were when the transaction began.
+
+`FreshnessSource` says what each method returns. Each is one statement by an index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, cast
+from uuid import UUID
+
+from sqlalchemy import Connection, Select, and_, bindparam, exists, func, literal_column, select
+
+from assetflow.core.consumers import Consumer
+from assetflow.core.freshness.records import FlowRecord, Item, Row, Run, Target, TargetRecord, Update
+from assetflow.core.freshness.state import FreshnessSource
+from assetflow.core.freshness.state.runs import REMEMBERED
+from assetflow.ledger.fold.freshness_rows import (
+    RUN_KEY,
+    RUN_VALUES,
+    TARGET_PLACE,
+    TARGET_VALUES,
+    VERSION_COLUMNS,
+    flow_from_json,
+    run_from_row,
+    target_from_row,
+    update_from_row,
+)
+from assetflow.ledger.fold.tracking import track
+from assetflow.ledger.sql.freshness_tables import (
+    DATA_FLOW,
+    ITEM,
+    ITEM_VERSION,
+    KEPT_RUN,
+    READING,
+    TARGET,
+    TARGET_KEY,
+)
+from assetflow.ledger.sql.functions import in_values
+from assetflow.ledger.sql.rows import CONSUMER_COLUMNS, consumer_from_row, key_from_column, key_to_column
+from assetflow.ledger.sql.tables import CONSUMER, DECISION, NO_KEY
+
+ConnectionOf = Callable[[], Connection]
+
+PAGE = 100
+
+_V = ITEM_VERSION.c
+_OF_ITEM = and_(_V.uri == bindparam("uri"), _V.partition_key == bindparam("key"))
+_NEWEST_FIRST = (_V.sequence.desc(), _V.confirms.desc())
+_OLDEST_FIRST = (_V.sequence, _V.confirms)
+_HISTORY = select(*VERSION_COLUMNS).where(_OF_ITEM).order_by(*_NEWEST_FIRST)
+_NEWEST = _HISTORY.limit(1)
+_AS_OF = _HISTORY.where(_V.sequence <= bindparam("sequence")).limit(1)
+_FIRST = select(*VERSION_COLUMNS).where(_OF_ITEM).order_by(*_OLDEST_FIRST).limit(1)
+_ENDED = (
+    select(*VERSION_COLUMNS)
+    .where(_OF_ITEM, _V.sequence >= bindparam("sequence"), _V.data_version != bindparam("version"))
+    .order_by(*_OLDEST_FIRST)
+    .limit(1)
+)
+_NEWEST_OF = (
+    select(*VERSION_COLUMNS).where(_V.uri == bindparam("uri")).order_by(_V.sequence.desc(), _V.confirms.desc()).limit(1)
+)
+_OLDER = _HISTORY.where(_V.sequence <= bindparam("sequence")).limit(PAGE)
+_SEEN = select(_V.seen).where(_OF_ITEM, _V.sequence == bindparam("sequence"), _V.confirms == bindparam("confirms"))
+_KEYS = (
+    select(ITEM.c.partition_key)
+    .where(ITEM.c.uri == bindparam("uri"), ITEM.c.partition_key != NO_KEY)
+    .order_by(ITEM.c.partition_key.desc())
+)
+_HAS_ITEMS = select(exists().where(ITEM.c.uri == bindparam("uri")))
+_CHANGED = (
+    select(ITEM.c.partition_key)
+    .where(ITEM.c.uri == bindparam("uri"), ITEM.c.sequence > bindparam("after"))
+    .order_by(ITEM.c.sequence.desc())
+)
+_READINGS = (
+    select(READING.c.source_key)
+    .where(
+        READING.c.consumer == bindparam("consumer"),
+        READING.c.target_key == bindparam("key"),
+        READING.c.uri == bindparam("uri"),
+    )
+    .order_by(READING.c.source_key)
+)
+_TARGET_KEYS = (
+    select(TARGET_KEY.c.target_key)
+    .where(TARGET_KEY.c.consumer == bindparam("consumer"))
+    .order_by(TARGET_KEY.c.target_key.desc())
+)
+_RECORDS = select(*TARGET_PLACE, *TARGET_VALUES).where(
+    in_values(TARGET.c.consumer, "consumers"), in_values(TARGET.c.target_key, "keys")
+)
+_WITH_VERDICT = select(*TARGET_PLACE).where(
+    TARGET.c.consumer == bindparam("consumer"), TARGET.c.verdict == bindparam("verdict")
+)
+_WAITING = select(TARGET.c.consumer).where(TARGET.c.verdict == literal_column("'waits'")).distinct()
+_RETRIES = select(*TARGET_PLACE).where(TARGET.c.look <= bindparam("until")).order_by(TARGET.c.look)
+_RUNS = select(*RUN_KEY, *RUN_VALUES)
+_OPEN_RUNS = _RUNS.where(KEPT_RUN.c.consumer == bindparam("consumer"), KEPT_RUN.c.ended.is_(None)).order_by(
+    KEPT_RUN.c.asked, KEPT_RUN.c.id
+)
+_RUN_OF = _RUNS.join(DECISION, DECISION.c.id == KEPT_RUN.c.id).where(DECISION.c.flow_run_id == bindparam("flow_run"))
+_DURATIONS = (
+    select(KEPT_RUN.c.asked, KEPT_RUN.c.ended)
+    .where(
+        KEPT_RUN.c.consumer == bindparam("consumer"),
+        KEPT_RUN.c.state == literal_column("'completed'"),
+        KEPT_RUN.c.kind != literal_column("'manual'"),
+    )
+    .order_by(KEPT_RUN.c.ended.desc())
+    .limit(REMEMBERED)
+)
+_FLOW = select(DATA_FLOW.c.record).where(DATA_FLOW.c.consumer == bindparam("consumer"))
+_HAS_FLOWS = select(exists(select(DATA_FLOW.c.consumer)))
+_CONSUMERS = select(*CONSUMER_COLUMNS).where(CONSUMER.c.removed_at.is_(None)).order_by(CONSUMER.c.id)
+NEXT_RETRY = select(func.min(TARGET.c.look))
+
+
+class FreshnessTables(FreshnessSource):
+    """Reads from the tables what the book does not know.
+
+    Parameters:
+        connection: returns the connection of the current transaction.
+    """
+
+    def __init__(self, connection: ConnectionOf) -> None:
+        self._connection = connection
+
+    def flows(self) -> Iterable[Consumer]:
+        return self.all_flows() if self._connection().scalar(_HAS_FLOWS) else ()
+
+    def all_flows(self) -> Iterable[Consumer]:
+        return [consumer_from_row(row) for row in self._rows(_CONSUMERS)]
+
+    def track(self, makers: Mapping[str, Mapping[UUID, int]]) -> None:
+        for uri, numbers in makers.items():
+            track(self._connection(), uri, numbers)
+
+    def flow_record(self, consumer: int) -> FlowRecord | None:
+        data = self._connection().scalar(_FLOW, {"consumer": consumer})
+        return None if data is None else flow_from_json(data)
+
+    def newest(self, items: Collection[Item]) -> Iterable[Update]:
+        found = (self._update(_NEWEST, item) for item in items)
+        return [update for update in found if update is not None]
+
+    def newest_of(self, uri: str) -> Update | None:
+        rows = self._rows(_NEWEST_OF, uri=uri)
+        return update_from_row(rows[0]) if rows else None
+
+    def first(self, item: Item) -> Update | None:
+        return self._update(_FIRST, item)
+
+    def as_of(self, item: Item, sequence: int) -> Update | None:
+        return self._update(_AS_OF, item, sequence=sequence)
+
+    def row(self, update: Update) -> Row:
+        item = update.item
+        ended = self._update(_ENDED, item, sequence=update.sequence, version=update.data_version)
+        last = self._update(_NEWEST, item) if ended is None else self.as_of(item, ended.sequence - 1)
+        return Row(last or update, ended)
+
+    def history(self, item: Item) -> Iterator[Update]:
+        rows = self._rows(_HISTORY.limit(PAGE), **_place(item))
+        while rows:
+            page = [update_from_row(row) for row in rows]
+            yield from page
+            after = page[-1].sequence - 1
+            rows = self._rows(_OLDER, **_place(item), sequence=after) if len(page) == PAGE else ()
+
+    def keys(self, uri: str, most: int | None = None) -> Collection[str]:
+        return self._scalars(_KEYS.limit(most), uri=uri)
+
+    def has_items(self, uri: str) -> bool:
+        return bool(self._connection().scalar(_HAS_ITEMS, {"uri": uri}))
+
+    def changed(self, uri: str, after: int) -> Iterable[Item]:
+        return [Item(uri, key_from_column(key)) for key in self._scalars(_CHANGED, uri=uri, after=after)]
+
+    def seen(self, update: Update) -> datetime | None:
+        place = {"sequence": update.sequence, "confirms": int(update.confirms)}
+        return self._connection().scalar(_SEEN, {**_place(update.item), **place})
+
+    def readings(self, target: Target, uri: str) -> Collection[str]:
+        return self._scalars(_READINGS, consumer=target.consumer, key=key_to_column(target.key), uri=uri)
+
+    def target_keys(self, consumer: int, most: int | None = None) -> Collection[str]:
+        return self._scalars(_TARGET_KEYS.limit(most), consumer=consumer)
+
+    def records(self, targets: Collection[Target]) -> Iterable[tuple[Target, TargetRecord]]:
+        consumers = list(dict.fromkeys(target.consumer for target in targets))
+        keys = list(dict.fromkeys(key_to_column(target.key) for target in targets))
+        found = (target_from_row(row) for row in self._rows(_RECORDS, consumers=consumers, keys=keys))
+        wanted = set(targets)
+        return [pair for pair in found if pair[0] in wanted]
+
+    def with_verdict(self, verdict: str, consumer: int) -> Iterable[Target]:
+        return [_target(row) for row in self._rows(_WITH_VERDICT, verdict=verdict, consumer=consumer)]
+
+    def consumers_with(self, verdict: str) -> Iterable[int]:
+        assert verdict == "waits", "there is an index for this verdict alone"
+        return self._scalars(_WAITING)
+
+    def retries(self, until: datetime) -> Iterable[Target]:
+        return [_target(row) for row in self._rows(_RETRIES, until=until)]
+
+    def next_retry(self) -> datetime | None:
+        return self._connection().scalar(NEXT_RETRY)
+
+    def runs(self, consumer: int) -> Iterable[Run]:
+        return [run_from_row(row) for row in self._rows(_OPEN_RUNS, consumer=consumer)]
+
+    def run_of(self, flow_run: UUID) -> Run | None:
+        rows = self._rows(_RUN_OF, flow_run=flow_run)
+        return run_from_row(rows[0]) if rows else None
+
+    def durations(self, consumer: int) -> Iterable[timedelta]:
+        return [ended - asked for asked, ended in reversed(self._rows(_DURATIONS, consumer=consumer))]
+
+    def _update(self, query: Select[Any], item: Item, **values: Any) -> Update | None:
+        rows = self._rows(query, **_place(item), **values)
+        return update_from_row(rows[0]) if rows else None
+
+    def _rows(self, query: Select[Any], **values: Any) -> Sequence[Any]:
+        return cast("Sequence[Any]", self._connection().execute(query, values).all())
+
+    def _scalars(self, query: Select[Any], **values: Any) -> Sequence[Any]:
+        return self._connection().scalars(query, values).all()
+
+
+def _place(item: Item) -> dict[str, str]:
+    return {"uri": item.uri, "key": key_to_column(item.key)}
+
+
+def _target(row: Sequence[Any]) -> Target:
+    return Target(row[0], key_from_column(row[1]))

@@ -1,0 +1,86 @@
+"""Write what chapter 8 remembers to the tables, from the changes of a unit of work."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, delete
+
+from assetflow.core.freshness.records import Update
+from assetflow.core.freshness.state.changes import FreshnessChanges
+from assetflow.ledger.fold.freshness_rows import (
+    RUN_END,
+    RUN_KEY,
+    RUN_VALUES,
+    TARGET_PLACE,
+    TARGET_VALUES,
+    VERSION_KEY,
+    VERSION_VALUES,
+    flow_to_json,
+    run_to_row,
+    target_to_row,
+    update_to_row,
+)
+from assetflow.ledger.sql.bulk import delete_rows, update_rows, upsert_rows
+from assetflow.ledger.sql.freshness_tables import (
+    DATA_FLOW,
+    ITEM,
+    ITEM_VERSION,
+    KEPT_RUN,
+    READING,
+    TARGET,
+    TARGET_KEY,
+)
+from assetflow.ledger.sql.functions import in_values
+from assetflow.ledger.sql.rows import key_to_column
+
+_ADD_VERSIONS = upsert_rows(VERSION_KEY, VERSION_VALUES)
+_SEE = update_rows(VERSION_KEY, (ITEM_VERSION.c.seen,))
+_SET_ITEMS = upsert_rows((ITEM.c.uri, ITEM.c.partition_key), (ITEM.c.sequence,))
+_READING_KEY = (READING.c.consumer, READING.c.target_key, READING.c.uri)
+_ADD_READINGS = upsert_rows((*_READING_KEY, READING.c.source_key), ())
+_ADD_TARGET_KEYS = upsert_rows((TARGET_KEY.c.consumer, TARGET_KEY.c.target_key), ())
+_SET_TARGETS = upsert_rows(TARGET_PLACE, TARGET_VALUES)
+_SET_LOOKS = update_rows(TARGET_PLACE, (TARGET.c.look,))
+_BEGIN_RUNS = upsert_rows(RUN_KEY, RUN_VALUES, kept=(KEPT_RUN.c.state,))
+_END_RUNS = update_rows(RUN_KEY, RUN_END)
+_SET_FLOWS = upsert_rows((DATA_FLOW.c.consumer,), (DATA_FLOW.c.record,))
+_DROP_FLOWS = delete_rows((DATA_FLOW.c.consumer,))
+
+
+def write_freshness(connection: Connection, changes: FreshnessChanges) -> None:
+    """Write the changes of a book to the tables."""
+    _write_updates(connection, changes)
+    _write_targets(connection, changes)
+    _write_runs(connection, changes)
+    flows = [(number, flow_to_json(record)) for number, record in changes.flows.items() if record is not None]
+    _SET_FLOWS.run(connection, flows)
+    _DROP_FLOWS.run(connection, [(number,) for number, record in changes.flows.items() if record is None])
+
+
+def _write_updates(connection: Connection, changes: FreshnessChanges) -> None:
+    versions = {update_to_row(each)[: len(VERSION_KEY)]: update_to_row(each) for each in changes.updates}
+    _ADD_VERSIONS.run(connection, list(versions.values()))
+    newest = {each.item: each.sequence for each in changes.updates}
+    _SET_ITEMS.run(connection, [(item.uri, key_to_column(item.key), place) for item, place in newest.items()])
+    _SEE.run(connection, [(*_key(each), moment) for each, moment in changes.seen.values()])
+
+
+def _write_targets(connection: Connection, changes: FreshnessChanges) -> None:
+    if changes.forgotten:
+        for table in (READING, TARGET_KEY):
+            gone = delete(table).where(in_values(table.c.consumer, "consumers"))
+            connection.execute(gone, {"consumers": list(changes.forgotten)})
+    readings = {(each.consumer, key_to_column(each.key), uri, key): None for each, uri, key in changes.readings}
+    _ADD_READINGS.run(connection, list(readings))
+    _ADD_TARGET_KEYS.run(connection, [(each.consumer, key_to_column(each.key)) for each in changes.target_keys])
+    _SET_TARGETS.run(connection, [target_to_row(*each) for each in changes.targets.items()])
+    looks = changes.looks.items()
+    _SET_LOOKS.run(connection, [(each.consumer, key_to_column(each.key), moment) for each, moment in looks])
+
+
+def _write_runs(connection: Connection, changes: FreshnessChanges) -> None:
+    _BEGIN_RUNS.run(connection, [(*run_to_row(run), "") for run in changes.begun.values()])
+    _END_RUNS.run(connection, [(number, at, state) for number, (_, state, at) in changes.ended.items()])
+
+
+def _key(each: Update) -> tuple[str, str, int, int]:
+    return each.item.uri, key_to_column(each.item.key), each.sequence, int(each.confirms)

@@ -1,0 +1,323 @@
+"""Eager flows on a ledger: what is asked for after recordings, ends of runs, deploys, switches, and in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4, uuid5
+
+import pytest
+
+from assetflow.core.assets import Asset
+from assetflow.core.codec import FlowDeclaration, declaration_to_text
+from assetflow.core.consumers import Consumer, Decision
+from assetflow.core.events import AssetEvent, Origin, Recording, SourceFlowRun
+from assetflow.core.freshness.data_flow import Output
+from assetflow.core.freshness.keeping import Keeping
+from assetflow.core.freshness.records import RunState
+from assetflow.core.partitions import IdentityMapper, PartitionMapper, StartOfDayMapper
+from assetflow.core.run_names import run_name
+from assetflow.core.schedule_values import to_schedule
+from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule
+from assetflow.errors import InvalidSchedule
+from assetflow.ledger import Ledger, schema, upkeep
+from assetflow.ledger.read.explanations import decision_explanation
+from tests.ledger.making import NOW, without_freshness
+
+SPACE = UUID(int=8)
+RAW, CORE, LEFT, RIGHT, BOARD = (Asset(f"s3://lake/{name}") for name in ("raw", "core", "left", "right", "board"))
+
+
+def kept(
+    reads: Iterable[Asset],
+    makes: Iterable[Asset],
+    *,
+    code: str | None = None,
+    mapper: PartitionMapper | None = None,
+    **options: Any,
+) -> FlowDeclaration:
+    """The declaration of an Eager flow whose task reads and makes assets."""
+    reads, makes = tuple(reads), tuple(makes)
+    parts = None if mapper is None else Partitioning(mapper)
+    schedule = Schedule(partitioning=parts, keeping=Keeping("eager", **options))
+    outputs = tuple(Output(each.token, tuple(read.token for read in reads), code) for each in makes)
+    return FlowDeclaration(ConsumerOptions(schedule), makes, reads, outputs)
+
+
+@dataclass
+class Place:
+    """A ledger with flows whose runs the test starts and ends."""
+
+    ledger: Ledger
+    now: datetime = NOW
+    consumers: dict[str, Consumer] = field(default_factory=dict[str, Consumer])
+
+    def later(self, seconds: float = 1) -> datetime:
+        self.now += timedelta(seconds=seconds)
+        return self.now
+
+    def deploy(self, name: str, declaration: FlowDeclaration, **options: bool) -> list[Decision]:
+        given = {"paused": False, "held": False, **options}
+        text = declaration_to_text(declaration)
+        number = uuid5(SPACE, name)
+        consumer, made = self.ledger.writer.consumers.deploy(name, number, None, text, now=self.later(), **given)
+        self.consumers[name] = consumer
+        return made
+
+    def update(self, asset: Asset, key: str | None = None, version: str | None = None) -> list[Decision]:
+        event = AssetEvent(uuid4(), asset, self.later(), Origin("api"), partition_key=key, data_version=version)
+        return self._record([event])
+
+    def make(
+        self, name: str, decision: Decision, *assets: Asset, pins: Mapping[str, int] | None = None, code: str = ""
+    ) -> list[Decision]:
+        """Let the run of a decision update assets."""
+        consumer = self.consumers[name]
+        run = uuid5(decision.id, "run")
+        self.ledger.writer.decisions.launched(decision.id, run, self.later())
+        flow_run = SourceFlowRun(run, deployment_id=consumer.deployment_id)
+        return self._record(
+            [
+                AssetEvent(
+                    uuid4(),
+                    asset,
+                    self.now,
+                    Origin("task", flow_run=flow_run),
+                    partition_key=decision.target_key,
+                    inputs=pins or {},
+                    code_version=code or None,
+                )
+                for asset in assets
+            ]
+        )
+
+    def end(self, decision: Decision, outcome: RunState = "completed") -> list[Decision]:
+        state = outcome.capitalize()
+        made = self.ledger.writer.decisions.ended(state, self.later(), decision_id=decision.id, outcome=outcome)
+        return made or []
+
+    def run(self, name: str, decision: Decision, *assets: Asset, code: str = "") -> list[Decision]:
+        made = self.make(name, decision, *assets, code=code)
+        return [*made, *self.end(decision)]
+
+    def names(self, decisions: Sequence[Decision]) -> list[str]:
+        of = {each.id: name for name, each in self.consumers.items()}
+        return [of[each.consumer] + (f" {each.target_key}" if each.target_key else "") for each in decisions]
+
+    def _record(self, events: Sequence[AssetEvent]) -> list[Decision]:
+        ((_, made),) = self.ledger.writer.events.record([Recording(uuid4(), tuple(events))], self.now)
+        return made
+
+
+@pytest.fixture
+def place(sqlite_ledger: Ledger) -> Place:
+    return Place(sqlite_ledger)
+
+
+def only(decisions: Sequence[Decision]) -> Decision:
+    (decision,) = decisions
+    return decision
+
+
+def test_an_update_leads_to_one_run_and_the_same_version_to_none(place: Place) -> None:
+    assert not place.deploy("core", kept([RAW], [CORE]))
+    decision = only(place.update(RAW, version="1"))
+    assert decision.kind == "eager"
+    assert [each.kind for each in decision.because] == ["missing"]
+    assert not place.run("core", decision, CORE)
+    assert not place.update(RAW, version="1")
+    second = only(place.update(RAW, version="2"))
+    assert [(each.kind, each.uri) for each in second.because] == [("data", RAW.uri)]
+    record = place.ledger.reader.decisions.get(second.id)
+    assert record is not None
+    assert record.because == second.because
+
+
+def test_the_explanation_of_a_run_names_its_causes(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    place.run("core", only(place.update(RAW)), CORE)
+    decision = only(place.update(RAW))
+    record = place.ledger.reader.decisions.get(decision.id)
+    assert record is not None
+    told = decision_explanation(place.ledger.reader, record)
+    assert told.words.startswith("core was asked to run at ")
+    assert told.words.endswith(f"because {RAW.uri} was updated.")
+    assert run_name(decision.id, None, ()).startswith("refresh-")
+
+
+def test_an_update_during_a_run_is_handled_after_it(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    first = only(place.update(RAW))
+    assert not place.update(RAW)
+    assert not place.make("core", first, CORE)
+    assert place.names(place.end(first)) == ["core"]
+
+
+def test_a_run_that_read_the_update_is_not_repeated(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    first = only(place.update(RAW))
+    place.update(RAW)
+    place.make("core", first, CORE, pins={RAW.uri: 2})
+    assert not place.end(first)
+
+
+def test_a_diamond_runs_once_below(place: Place) -> None:
+    place.deploy("board", kept([LEFT, RIGHT], [BOARD]))
+    place.deploy("left", kept([RAW], [LEFT]))
+    place.deploy("right", kept([RAW], [RIGHT]))
+    left, right = place.update(RAW)
+    assert place.names([left, right]) == ["left", "right"]
+    assert not place.run("left", left, LEFT)
+    assert place.names(place.run("right", right, RIGHT)) == ["board"]
+
+
+def test_a_failed_run_is_tried_again_when_its_time_has_come(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE], retries=1, retry_delay=timedelta(minutes=5)))
+    first = only(place.update(RAW))
+    assert not place.end(first, "failed")
+    clock = place.ledger.writer.clock
+    early = place.later()
+    passed = clock.run(early, early)
+    assert not passed.decisions
+    assert passed.next == first.made + timedelta(seconds=1, minutes=5)
+    late = place.later(300)
+    again = only(clock.run(late, late).decisions)
+    assert again.id != first.id
+    assert clock.run(late, late).next is None
+    assert not place.end(again, "failed")
+    assert clock.run(place.later(900), place.now).decisions == []
+    # The same inputs are not tried for ever; other ones are.
+    assert place.names(place.update(RAW)) == ["core"]
+
+
+def test_a_new_code_version_is_built_after_its_deploy_and_a_rollback_again(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE], code="1"))
+    ids = {(first := only(place.update(RAW))).id}
+    place.run("core", first, CORE, code="1")
+    for code in ("2", "1"):
+        decision = only(place.deploy("core", kept([RAW], [CORE], code=code)))
+        assert [each.kind for each in decision.because] == ["code"]
+        ids.add(decision.id)
+        place.run("core", decision, CORE, code=code)
+    assert len(ids) == 3
+
+
+def test_a_pause_loses_nothing(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    place.run("core", only(place.update(RAW)), CORE)
+    consumers, number = place.ledger.writer.consumers, place.consumers["core"].id
+    consumers.switch(number, paused=True, now=place.later())
+    assert not place.update(RAW)
+    _, made = consumers.switch(number, paused=False, now=place.later())
+    assert place.names(made) == ["core"]
+
+
+def test_what_was_made_before_the_first_eager_flow_counts_as_read_then(place: Place) -> None:
+    event_schedule = ConsumerOptions(to_schedule(RAW))
+    place.deploy("core", FlowDeclaration(event_schedule, (CORE,), (RAW,)))
+    place.run("core", only(place.update(RAW)), CORE)
+    place.update(LEFT)
+    assert not place.deploy("core", kept([RAW], [CORE]))
+    assert place.names(place.update(RAW)) == ["core"]
+
+
+def test_a_recording_of_a_ledger_without_eager_flows_writes_no_versions(place: Place) -> None:
+    place.deploy("core", FlowDeclaration(ConsumerOptions(to_schedule(RAW)), (CORE,), (RAW,)))
+    place.update(RAW)
+    with place.ledger.writes() as connection:
+        for table in ("item_version", "item", "data_flow", "target", "kept_run"):
+            assert not connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar(), table
+
+
+def test_keys_are_kept_up_to_date_one_by_one(place: Place) -> None:
+    place.deploy("day", kept([RAW], [CORE], mapper=StartOfDayMapper()))
+    first = only(place.update(RAW, "2026-01-01T01:00:00"))
+    assert first.target_key == "2026-01-01"
+    assert not place.update(RAW, "2026-01-01T02:00:00")
+    assert place.names(place.update(RAW, "2026-01-02T01:00:00")) == ["day 2026-01-02"]
+    assert place.names(place.run("day", first, CORE)) == ["day 2026-01-01"]
+
+
+def test_keys_below_follow_keys_above(place: Place) -> None:
+    place.deploy("day", kept([RAW], [CORE], mapper=StartOfDayMapper()))
+    place.deploy("board", kept([CORE], [BOARD], mapper=IdentityMapper()))
+    decision = only(place.update(RAW, "2026-01-01T01:00:00"))
+    assert place.names(place.run("day", decision, CORE)) == ["board 2026-01-01"]
+
+
+def test_a_parent_on_an_event_schedule_is_waited_for(place: Place) -> None:
+    place.deploy("board", kept([LEFT, RIGHT], [BOARD]))
+    place.deploy("left", FlowDeclaration(ConsumerOptions(to_schedule(RAW)), (LEFT,), (RAW,)))
+    place.deploy("right", kept([RAW], [RIGHT]))
+    left, right = place.update(RAW)
+    assert not place.run("right", right, RIGHT)
+    assert place.names(place.run("left", left, LEFT)) == ["board"]
+
+
+def test_flows_that_cannot_work_are_refused(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    with pytest.raises(InvalidSchedule, match="already"):
+        place.deploy("other", kept([LEFT], [CORE]))
+    with pytest.raises(InvalidSchedule, match="keep each other running"):
+        place.deploy("circle", kept([CORE], [RAW]))
+    with pytest.raises(InvalidSchedule, match="makes no asset"):
+        place.deploy("nothing", kept([RAW], []))
+
+
+def test_another_process_sees_the_same(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    with Ledger.open(place.ledger.place) as other:
+        elsewhere = Place(other, place.now, place.consumers)
+        first = only(elsewhere.update(RAW))
+        assert not place.update(RAW)
+        assert not place.make("core", first, CORE)
+        assert place.names(elsewhere.end(first)) == ["core"]
+
+
+def test_after_the_last_eager_flow_nothing_is_compared(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    place.run("core", only(place.update(RAW)), CORE)
+    place.ledger.writer.consumers.remove(place.consumers["core"].id, place.later())
+    assert not place.update(RAW)
+    assert place.names(place.deploy("core", kept([RAW], [CORE]))) == ["core"]
+
+
+def test_a_decision_that_cannot_be_started_counts_as_a_failed_run(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    first = only(place.update(RAW))
+    decisions = place.ledger.writer.decisions
+    assert not decisions.undeliverable(first.id, "the deployment is gone", place.later())
+    decisions.replay(first.id)
+    assert not place.update(RAW)
+    assert place.names(place.end(first)) == ["core"]
+
+
+def test_pruning_leaves_the_newest_version_of_each_item(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    for _ in range(3):
+        place.run("core", only(place.update(RAW)), CORE)
+    later = place.later(timedelta(days=400).total_seconds())
+    writer, step = place.ledger.writer, place.ledger.writer.prune(later)
+    while step.upto is not None:
+        step = writer.prune(later, step.upto)
+    with place.ledger.writes() as connection:
+        versions = connection.exec_driver_sql("SELECT uri FROM item_version ORDER BY uri").scalars().all()
+    assert versions == [CORE.uri, RAW.uri]
+    assert place.names(place.update(RAW)) == ["core"]
+
+
+def test_an_older_ledger_keeps_its_data_and_owes_nothing_for_it(place: Place) -> None:
+    place.deploy("core", FlowDeclaration(ConsumerOptions(to_schedule(RAW)), (CORE,), (RAW,)))
+    place.run("core", only(place.update(RAW)), CORE)
+    with place.ledger.writes() as connection:
+        without_freshness(connection)
+        connection.exec_driver_sql(f"UPDATE {schema.VERSION_TABLE} SET version_num = '0013'")
+        schema.upgrade(connection, place=place.ledger.place)
+    assert upkeep.check(place.ledger.place).state == "up to date"
+    with Ledger.open(place.ledger.place) as reopened:
+        after = Place(reopened, place.now, place.consumers)
+        assert [each.because for each in reopened.reader.decisions.find()] == [()]
+        assert not after.deploy("core", kept([RAW], [CORE]))
+        assert after.names(after.update(RAW)) == ["core"]
