@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from assetflow.authoring.triggering import TriggeringAssetEvents, partition_key, triggering_asset_events
     from assetflow.core.assets import Asset, AssetAlias, AssetRef
     from assetflow.core.conditions import AssetAll, AssetAny, AtLeast
+    from assetflow.core.eager_schedules import Eager, OnMissing
     from assetflow.core.events import AssetEvent
     from assetflow.core.schedule_values import AssetAndTimeSchedule, AssetOrTimeSchedule, PartitionedAssetTimetable
     from assetflow.core.simulation.run import simulate
@@ -60,8 +61,10 @@ __all__ = [
     "AssetWatcher",
     "AssetflowError",
     "AtLeast",
+    "Eager",
     "InletEvents",
     "Metadata",
+    "OnMissing",
     "OutletEvents",
     "PartitionedAssetTimetable",
     "Skip",
@@ -96,6 +99,7 @@ _PLACES = {
     "assetflow.authoring.triggering": ("TriggeringAssetEvents", "partition_key", "triggering_asset_events"),
     "assetflow.core.assets": ("Asset", "AssetAlias", "AssetRef"),
     "assetflow.core.conditions": ("AssetAll", "AssetAny", "AtLeast"),
+    "assetflow.core.eager_schedules": ("Eager", "OnMissing"),
     "assetflow.core.events": ("AssetEvent",),
     "assetflow.core.schedule_values": ("AssetAndTimeSchedule", "AssetOrTimeSchedule", "PartitionedAssetTimetable"),
     "assetflow.core.simulation.run": ("simulate",),

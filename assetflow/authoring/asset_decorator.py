@@ -20,9 +20,10 @@ from assetflow.authoring.result_types import AssetDecorator
 from assetflow.authoring.signature import PublicSignature
 from assetflow.authoring.tasks import AssetTask, task
 from assetflow.authoring.timing_options import FlowKeywords, UnnamedFlowKeywords
-from assetflow.core.assets import Asset, AssetRef, Outlet
+from assetflow.core.assets import Asset, AssetAlias, AssetRef, Outlet
 from assetflow.core.codec.schedules import FlowDeclaration
 from assetflow.core.conditions import AssetAll, AssetAny, Condition, ConditionValue, Since, Times, Within, to_condition
+from assetflow.core.freshness.data_flow import Output
 from assetflow.core.schedules import WhilePaused
 from assetflow.core.time.timetables import Timetable
 from assetflow.errors import InvalidAsset, InvalidFlow, UnknownAsset
@@ -49,7 +50,9 @@ class AssetDefinition(AssetFlow[P, R]):
 
         Other `@asset` flows that its code mentions do not count, because this flow does not run them.
         """
-        return FlowDeclaration(self._flow_options.consumer, self.outlets, self.reads)
+        inlets = tuple(each.token for each in self.reads if not isinstance(each, AssetAlias))
+        made = {each.token: Output(each.token, inlets) for each in self.outlets if not isinstance(each, AssetAlias)}
+        return FlowDeclaration(self._flow_options.consumer, self.outlets, self.reads, self._outputs(self.outlets, made))
 
     @property
     def asset(self) -> Asset:
@@ -133,7 +136,8 @@ class _AssetDecorator:
             default the name of the first parameter decides.
         coalesce: as in `flow`.
         while_paused: as in `flow`.
-        options: `debounce` to `on_deadline` as in `flow`, and everything that Prefect's `flow` takes, except the name.
+        options: `debounce` to `on_deadline` and `code_version` as in `flow`, and everything that Prefect's `flow`
+            takes, except the name.
 
     Returns:
         An `AssetDefinition`.

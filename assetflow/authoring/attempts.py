@@ -16,6 +16,7 @@ from typing import Any
 from prefect.context import TaskRunContext
 from prefect.states import Completed
 
+from assetflow.authoring.code_versions import flow_code_version
 from assetflow.authoring.delivery import deliver, run_logger
 from assetflow.authoring.metadata import Metadata, Skip
 from assetflow.authoring.origin import is_deployed
@@ -39,10 +40,11 @@ FILLED = ("outlet_events", "inlet_events", EVENTS_PARAMETER)
 
 @dataclass(frozen=True)
 class TaskDeclaration:
-    """The inlets and outlets of a task. They are an attribute of the function that Prefect runs."""
+    """The inlets, outlets and code version of a task. They are an attribute of the function that Prefect runs."""
 
     outlets: tuple[Outlet, ...] = ()
     inlets: tuple[Outlet, ...] = ()
+    code_version: str | None = None
 
 
 def task_function(fn: Callable[..., Any], declaration: TaskDeclaration) -> Callable[..., Any]:
@@ -220,7 +222,10 @@ class _Start:
         if not in_run or not outlets:
             return TaskRecording(outlets, task_run, number)
         known = newest_sequences((*self._declaration.inlets, *triggering_asset_events()))
-        return TaskRecording(outlets, task_run, number, inputs=known, resolve_name=resolve_name)
+        code_version = self._declaration.code_version or flow_code_version()
+        return TaskRecording(
+            outlets, task_run, number, inputs=known, code_version=code_version, resolve_name=resolve_name
+        )
 
     def _fill(self, kwargs: dict[str, Any], recording: TaskRecording, inlets: InletEvents) -> None:
         values: dict[str, Callable[[], object]] = {

@@ -8,23 +8,30 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, cast
 
 from prefect import Flow, Task
 
-from assetflow.core.assets import Outlet, distinct
+from assetflow.core.assets import AssetAlias, Outlet, distinct
+from assetflow.core.condition_tree import Token
+from assetflow.core.freshness.data_flow import Output
 
 _LARGEST_CONTAINER = 200
 
 
 @dataclass
 class Found:
-    """The outlets and inlets that were found: each once, in the order in which the code mentions them."""
+    """The outlets and inlets that were found: each once, in the order in which the code mentions them.
+
+    Attributes:
+        outputs: what the tasks make, each asset with the inlets and the code version of the first task that makes it.
+    """
 
     produces: tuple[Outlet, ...] = ()
     reads: tuple[Outlet, ...] = ()
+    outputs: dict[Token, Output] = field(default_factory=dict[Token, Output])
 
 
 def discover(fn: Callable[..., object]) -> Found:
@@ -46,6 +53,8 @@ def discover(fn: Callable[..., object]) -> Found:
             names = ("outlets", "inlets") if isinstance(item, Task) else ("produces", "reads")
             found.produces = distinct((*found.produces, *_declared(made, names[0])))
             found.reads = distinct((*found.reads, *_declared(made, names[1])))
+            for output in _outputs(made):
+                found.outputs.setdefault(output.asset, output)
             waiting.append(inspect.unwrap(made.fn))
         elif isinstance(item, FunctionType) and (item.__module__ or "").partition(".")[0] == package:
             waiting.extend(reversed(list(_named(item))))
@@ -57,6 +66,16 @@ def discover(fn: Callable[..., object]) -> Found:
 def _declared(made: object, attribute: str) -> Iterable[Outlet]:
     """Return the outlets or inlets of a task or a flow; a plain Prefect task or flow has none."""
     return cast("tuple[Outlet, ...]", getattr(made, attribute, None) or ())
+
+
+def _outputs(made: Task[..., Any] | Flow[..., Any]) -> Iterator[Output]:
+    """Yield what a task makes, with its inlets and its code version; aliases stand for no data (8.1)."""
+    if isinstance(made, Task):
+        inlets = tuple(each.token for each in _declared(made, "inlets") if not isinstance(each, AssetAlias))
+        version = cast("str | None", getattr(made, "code_version", None))
+        for outlet in _declared(made, "outlets"):
+            if not isinstance(outlet, AssetAlias):
+                yield Output(outlet.token, inlets, version)
 
 
 def _named(fn: FunctionType) -> Iterator[object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -16,6 +16,7 @@ import prefect
 from prefect import Flow
 from pydantic import Field
 
+from assetflow.authoring.code_versions import read_code_version
 from assetflow.authoring.discovery import discover
 from assetflow.authoring.flow_runs import flow_function
 from assetflow.authoring.metadata import OutletValues, to_outlets
@@ -28,8 +29,10 @@ from assetflow.authoring.timing_options import (
     split_options,
 )
 from assetflow.authoring.triggering import TriggeringAssetEvents
-from assetflow.core.assets import Outlet, distinct
+from assetflow.core.assets import AssetAlias, Outlet, distinct
 from assetflow.core.codec.schedules import FlowDeclaration, declaration_to_text
+from assetflow.core.condition_tree import Token
+from assetflow.core.freshness.data_flow import Output
 from assetflow.core.schedule_checks import never_runs
 from assetflow.core.schedules import ConsumerOptions, Schedule, WhilePaused
 from assetflow.core.time.timetables import CronPartitionTimetable, PartitionedAtRuntime
@@ -59,6 +62,7 @@ class FlowOptions:
     produces: tuple[Outlet, ...] = ()
     reads: tuple[Outlet, ...] = ()
     deadline_cron: str | None = None
+    code_version: str | None = None
 
 
 class _StoredSignature:
@@ -91,11 +95,21 @@ class AssetFlow(Flow[P, R]):
     def declaration(self) -> FlowDeclaration:
         """The flow's schedule, and the assets that its tasks update and read according to its code and options."""
         found = discover(self._function)
-        return FlowDeclaration(
-            self._flow_options.consumer,
-            produces=distinct((*self._flow_options.produces, *found.produces)),
-            reads=distinct((*self._flow_options.reads, *found.reads)),
-        )
+        produces = distinct((*self._flow_options.produces, *found.produces))
+        reads = distinct((*self._flow_options.reads, *found.reads))
+        return FlowDeclaration(self._flow_options.consumer, produces, reads, self._outputs(produces, found.outputs))
+
+    def _outputs(self, produces: Iterable[Outlet], found: Mapping[Token, Output]) -> tuple[Output, ...]:
+        """Return what each output is made from, and by which code, if something compares that (contract 8.2).
+
+        Parameters:
+            found: what is known of the outputs.
+        """
+        assets = (each.token for each in produces if not isinstance(each, AssetAlias))
+        outputs = [found.get(token) or Output(token) for token in assets]
+        outputs = [replace(each, code_version=each.code_version or self.code_version) for each in outputs]
+        is_compared = self.schedule.keeping is not None or any(each.code_version for each in outputs)
+        return tuple(outputs) if is_compared else ()
 
     @property
     def schedule(self) -> Schedule:
@@ -111,6 +125,11 @@ class AssetFlow(Flow[P, R]):
     def reads(self) -> tuple[Outlet, ...]:
         """The assets that `@flow(reads=…)` names."""
         return self._flow_options.reads
+
+    @property
+    def code_version(self) -> str | None:
+        """The version of the flow's code; `None` if it has none."""
+        return self._flow_options.code_version
 
     @property
     def inlets(self) -> tuple[Outlet, ...]:
@@ -153,8 +172,9 @@ class AssetFlow(Flow[P, R]):
             while_paused: as in `flow`.
             produces: as in `flow`.
             reads: as in `flow`.
-            options: `debounce`, `max_wait`, `min_events`, `max_events`, `cooldown`, `deadline` and `on_deadline` as in
-                `flow`, where `None` takes an option away; and everything that `with_options` of a Prefect flow takes.
+            options: `debounce`, `max_wait`, `min_events`, `max_events`, `cooldown`, `deadline`, `on_deadline` and
+                `code_version` as in `flow`, where `None` takes an option away; and everything that `with_options` of a
+                Prefect flow takes.
 
         Raises:
             InvalidSchedule: a flow cannot be scheduled on `schedule`, or an option does not fit it.
@@ -178,6 +198,7 @@ class AssetFlow(Flow[P, R]):
             produces=self.produces if produces is ... else to_outlets(produces, "produces"),
             reads=self.reads if reads is ... else to_outlets(reads, "reads"),
             deadline_cron=cron,
+            code_version=read_code_version(options.get("code_version", self.code_version)),
         )
         base = copy(self)
         base.fn = _prefect_function(self._function, flow_options)
@@ -221,6 +242,7 @@ def flow(
     on_deadline: OnDeadline = "alert",
     produces: OutletValues = (),
     reads: OutletValues = (),
+    code_version: str | None = None,
     **options: Unpack[PrefectFlowOptions],
 ) -> Callable[[Callable[P, R]], AssetFlow[P, R]]: ...
 def flow(
@@ -239,6 +261,7 @@ def flow(
     on_deadline: OnDeadline = "alert",
     produces: OutletValues = (),
     reads: OutletValues = (),
+    code_version: str | None = None,
     **options: Unpack[PrefectFlowOptions],
 ) -> Any:
     """Turn a function into a Prefect flow that, once deployed, runs whenever its schedule says so.
@@ -256,9 +279,10 @@ def flow(
 
     Parameters:
         fn: the function, if the decorator has no options.
-        schedule: what the flow runs on: assets combined with `&` and `|` or in a list (AND), `AssetOrTimeSchedule`,
-            `AssetAndTimeSchedule`, `PartitionedAssetTimetable`, a timetable, a cron text in UTC, a `timedelta`, or a
-            schedule of Prefect's. Deployments of the flow use it by default. A flow with `None` is started by hand.
+        schedule: what the flow runs on: assets combined with `&` and `|` or in a list (AND), `Eager`, `OnMissing`,
+            `AssetOrTimeSchedule`, `AssetAndTimeSchedule`, `PartitionedAssetTimetable`, a timetable, a cron text in
+            UTC, a `timedelta`, or a schedule of Prefect's. Deployments of the flow use it by default. A flow with
+            `None` is started by hand.
         coalesce: True to collect the updates that arrive during a run, and to start one run for all of them when it
             has ended (contract 4.7).
         while_paused: what becomes of updates while the schedule is paused: "drop" or "keep" (contract 3.4).
@@ -276,6 +300,8 @@ def flow(
             nothing else, "run" starts a run with what is queued, "skip" drops what is queued (contract 9.8).
         produces: assets that the flow's tasks update and that its code does not mention by name.
         reads: assets that the flow's tasks read and that its code does not mention by name.
+        code_version: the version of the flow's code, a text that you change when the flow computes something else. It
+            counts for tasks without one of their own (contract 8.2).
         options: everything that Prefect's `flow` takes.
 
     Returns:
@@ -300,6 +326,7 @@ def flow(
                 to_outlets(produces, "produces"),
                 to_outlets(reads, "reads"),
                 deadline if isinstance(deadline, str) else None,
+                read_code_version(code_version),
             )
         except AssetflowError as error:
             raise error.at(where) from error

@@ -29,6 +29,7 @@ class TaskRecording:
 
     Parameters:
         inputs: the newest sequence of each input, by URI, when the task started.
+        code_version: the version of the code that the task runs (contract 8.2).
         resolve_name: returns the URI of a reference by name, or `None`.
     """
 
@@ -39,6 +40,7 @@ class TaskRecording:
         attempt: int,
         *,
         inputs: Mapping[str, int] | None = None,
+        code_version: str | None = None,
         resolve_name: ResolveName = lambda _: None,
     ) -> None:
         self.outlets = tuple(outlets)
@@ -46,6 +48,7 @@ class TaskRecording:
         self.attempt = attempt
         self.outcome = TaskOutcome(self.outlets, resolve_name)
         self._inputs = dict(inputs or {})
+        self._code_version = code_version
         self._metrics: dict[tuple[str, str | None], dict[str, int | float]] = {}
 
     def measure(self, asset: Asset, metrics: Mapping[str, int | float], *, partition_key: str | None = None) -> None:
@@ -92,6 +95,7 @@ class TaskRecording:
                 aliases=update.aliases,
                 metrics=self._measured(update),
                 inputs=self._inputs,
+                code_version=self._code_version,
             )
             for update in updates
             if origin is not None

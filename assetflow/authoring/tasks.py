@@ -10,6 +10,7 @@ import prefect
 from prefect import Task
 
 from assetflow.authoring.attempts import DECLARATION, TaskDeclaration, task_function
+from assetflow.authoring.code_versions import read_code_version
 from assetflow.authoring.metadata import OutletValues, to_outlets
 from assetflow.authoring.result_types import OutletTaskDecorator
 from assetflow.core.assets import Outlet
@@ -33,6 +34,11 @@ class AssetTask(Task[P, R]):
         return _declaration(self).outlets
 
     @property
+    def code_version(self) -> str | None:
+        """The version of the task's code; `None` if it has none of its own."""
+        return _declaration(self).code_version
+
+    @property
     def inlets(self) -> tuple[Outlet, ...]:
         """The assets, references and aliases that the task reads."""
         return _declaration(self).inlets
@@ -42,6 +48,7 @@ class AssetTask(Task[P, R]):
         *,
         inlets: OutletValues | None = None,
         outlets: OutletValues | None = None,
+        code_version: str | None = None,
         **options: Unpack[PrefectTaskOptions],
     ) -> AssetTask[P, R]:
         """Return a copy of the task with other options.
@@ -49,16 +56,18 @@ class AssetTask(Task[P, R]):
         Parameters:
             inlets: what the copy reads; `None` keeps the inlets.
             outlets: what the copy updates; `None` keeps the outlets.
+            code_version: the version of the copy's code; `None` keeps it.
             options: everything that `with_options` of a Prefect task takes.
 
         Raises:
             InvalidFlow: an inlet or outlet is not an asset, a reference or an alias.
         """
         base = self
-        if inlets is not None or outlets is not None:
+        if inlets is not None or outlets is not None or code_version is not None:
             declared = TaskDeclaration(
                 self.outlets if outlets is None else to_outlets(outlets, "outlets"),
                 self.inlets if inlets is None else to_outlets(inlets, "inlets"),
+                read_code_version(code_version) or self.code_version,
             )
             base = AssetTask(task_function(cast(Any, self.fn).__wrapped__, declared))
             base.__dict__ = {**self.__dict__, "fn": base.fn}
@@ -71,11 +80,15 @@ class AssetTask(Task[P, R]):
 def task(fn: Callable[P, R], /) -> AssetTask[P, R]: ...
 @overload
 def task(
-    *, outlets: OutletValues, inlets: OutletValues = (), **options: Unpack[PrefectTaskOptions]
+    *,
+    outlets: OutletValues,
+    inlets: OutletValues = (),
+    code_version: str | None = None,
+    **options: Unpack[PrefectTaskOptions],
 ) -> OutletTaskDecorator: ...
 @overload
 def task(
-    *, inlets: OutletValues = (), **options: Unpack[PrefectTaskOptions]
+    *, inlets: OutletValues = (), code_version: str | None = None, **options: Unpack[PrefectTaskOptions]
 ) -> Callable[[Callable[P, R]], AssetTask[P, R]]: ...
 def task(
     fn: Callable[..., Any] | None = None,
@@ -83,6 +96,7 @@ def task(
     *,
     inlets: OutletValues = (),
     outlets: OutletValues = (),
+    code_version: str | None = None,
     **options: Unpack[PrefectTaskOptions],
 ) -> Any:
     """Turn a function into a Prefect task that names the assets it updates and reads.
@@ -106,6 +120,8 @@ def task(
         fn: the function, if the decorator has no options.
         inlets: what the task reads: an asset, reference or alias, or a list or set of them. Inlets never start a run.
         outlets: what the task updates: an asset, reference or alias, or a list or set of them.
+        code_version: the version of the task's code, a text that you change when the task computes something else. Then
+            Eager flows make its outlets again. By default that of the flow (contract 8.2).
         options: everything that Prefect's `task` takes.
 
     Returns:
@@ -113,11 +129,13 @@ def task(
 
     Raises:
         InvalidFlow: an inlet or outlet is not an asset, a reference or an alias; or `fn` is not a function.
+        InvalidSchedule: `code_version` is not a text of 1 to 250 characters, or blank (contract 8.2).
         OutletError: raised by the run: the task stated a fact about an asset that is not one of its outlets.
         InvalidEvent: raised by the run: the task yielded something that is not `Metadata`, or a key is not valid.
         RecordingFailed: raised by the run: the updates could not be recorded; a retry is safe.
     """
-    declaration = TaskDeclaration(to_outlets(outlets, "outlets"), to_outlets(inlets, "inlets"))
+    declared = to_outlets(outlets, "outlets"), to_outlets(inlets, "inlets")
+    declaration = TaskDeclaration(*declared, read_code_version(code_version))
 
     def decorate(function: Callable[..., Any]) -> AssetTask[..., Any]:
         if not inspect.isroutine(function):

@@ -31,17 +31,21 @@ class TimingOptions(TypedDict, total=False):
 
 
 class FlowKeywords(PrefectFlowOptions, TimingOptions, total=False):
-    """The options of Prefect's `flow`, and those about time and amounts."""
+    """The options of Prefect's `flow`, those about time and amounts, and the version of the flow's code."""
+
+    code_version: str | None
 
 
 class UnnamedFlowKeywords(UnnamedFlowOptions, TimingOptions, total=False):
-    """The options of Prefect's `flow`, except the name, and those about time and amounts."""
+    """The options of Prefect's `flow`, except the name, those about time and amounts, and the code version."""
+
+    code_version: str | None
 
 
 def split_options(options: FlowKeywords) -> tuple[TimingOptions, PrefectFlowOptions]:
     """Return the options about time and amounts, and those of Prefect's `flow`."""
     timing = {name: value for name, value in options.items() if name in (*_INTAKE, *_DEADLINE)}
-    of_prefect = {name: value for name, value in options.items() if name not in timing}
+    of_prefect = {name: value for name, value in options.items() if name not in (*timing, "code_version")}
     return cast("TimingOptions", timing), cast("PrefectFlowOptions", of_prefect)
 
 

@@ -68,6 +68,9 @@ def short_uri(uri: str) -> str:
 
 
 def _sentence(schedule: Schedule, label: Callable[[Leaf], str]) -> str:
+    if schedule.keeping is not None:
+        by_key = " for each partition key" if schedule.is_partitioned else ""
+        return f"runs{by_key} {schedule.keeping.describe()}"
     times = schedule.timetable.describe() if schedule.timetable is not None and schedule.has_times else ""
     if not schedule.tokens:
         return f"runs {times}" if times else "never runs by itself: its list of assets is empty"

@@ -101,6 +101,8 @@ def check_prefect_decides_correctly(options: ConsumerOptions, where: str) -> Non
 
 def _example_that_breaks(options: ConsumerOptions) -> str:
     schedule = options.schedule
+    if schedule.keeping is not None:
+        return "it knows no versions, so it cannot tell what is out of date"
     if schedule.is_partitioned:
         return "on `a & b` per partition, updates of a for one key and of b for another start a run, and should not"
     if options.coalesce:

@@ -69,7 +69,7 @@ class EventLog:
 
         Prefect reads each event for this; `number` is far cheaper.
 
-        Args:
+        Parameters:
             since, until: both in the past, and both the start of a span, counted from midnight.
 
         Returns:

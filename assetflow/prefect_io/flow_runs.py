@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 from uuid import UUID
 
 from assetflow.core.assets import Asset
 from assetflow.core.codec import RunContext, run_context_to_json
 from assetflow.core.consumers import Automation, Decision
+from assetflow.core.freshness.causes import causes_in_words
+from assetflow.core.freshness.records import RunState
 from assetflow.core.json_data import fit_text
+from assetflow.core.run_ends import DELETED, RunEnd
 from assetflow.core.run_names import listed, run_name
 from assetflow.errors import PrefectNotFound, PrefectRefused, PrefectUnreachable, Unsendable
 from assetflow.prefect_io.names import (
@@ -24,7 +27,12 @@ from assetflow.prefect_io.names import (
 from assetflow.prefect_io.rest import Json, PrefectApi, id_of
 from assetflow.prefect_io.turns import Turns
 
-_TERMINAL = frozenset({"COMPLETED", "FAILED", "CANCELLED", "CRASHED"})
+_OUTCOMES: Mapping[str, RunState] = {
+    "COMPLETED": "completed",
+    "FAILED": "failed",
+    "CANCELLED": "cancelled",
+    "CRASHED": "crashed",
+}
 _RESOURCE = "prefect.flow-run."
 
 
@@ -79,8 +87,8 @@ class FlowRuns:
         if not confirmed:
             raise PrefectUnreachable(f"{refusal.message}; Prefect itself does not confirm it")
 
-    async def ended(self, runs: Sequence[UUID]) -> dict[UUID, str]:
-        """Return the runs that have ended, with the name of their last state, or "Deleted" if the run is gone.
+    async def ended(self, runs: Sequence[UUID]) -> dict[UUID, RunEnd]:
+        """Return the runs that have ended, and how; a run that is gone was deleted.
 
         Raises:
             PrefectUnreachable, PrefectRefused
@@ -93,8 +101,8 @@ class FlowRuns:
         states = {run: _end(found[run]) for run in runs if run in found}
         for run in runs:
             if run not in found and await self._api.get(f"/flow_runs/{run}") is None:
-                states[run] = "Deleted"
-        return {run: state for run, state in states.items() if state}
+                states[run] = DELETED
+        return {run: end for run, end in states.items() if end is not None}
 
 
 def run_request(decision: Decision, context: RunContext) -> dict[str, Any]:
@@ -124,13 +132,19 @@ def run_request(decision: Decision, context: RunContext) -> dict[str, Any]:
     }
 
 
-def ended_run(event: Json) -> tuple[UUID, str] | None:
-    """Return the run that ended with this Prefect event and the name of its last state, or `None` if none ended."""
+def ended_run(event: Json) -> tuple[UUID, RunEnd] | None:
+    """Return the run that ended with this Prefect event, and how it ended, or `None` if none ended."""
     resource = event.get("resource", {})
     number = str(resource.get("prefect.resource.id", ""))
-    if resource.get("prefect.state-type") not in _TERMINAL or not number.startswith(_RESOURCE):
+    end = run_end(str(resource.get("prefect.state-type", "")), str(resource.get("prefect.state-name", "")))
+    if end is None or not number.startswith(_RESOURCE):
         return None
-    return UUID(number.removeprefix(_RESOURCE)), str(resource.get("prefect.state-name", ""))
+    return UUID(number.removeprefix(_RESOURCE)), end
+
+
+def run_end(state_type: str, name: str) -> RunEnd | None:
+    """Return how a run ended whose state has this type and name, or `None` if it goes on."""
+    return RunEnd(name, _OUTCOMES[state_type]) if state_type in _OUTCOMES else None
 
 
 def _run_in(answer: object, deployment_id: UUID, key: object) -> UUID:
@@ -159,6 +173,8 @@ def _message(decision: Decision) -> str:
     number = len(decision.events)
     if decision.kind == "backfill":
         return f"Started by a backfill for {decision.target_key}"
+    if decision.because:
+        return f"Started because {causes_in_words(decision.because)}"
     updates = "1 update" if number == 1 else f"{number} updates"
     key = "" if decision.target_key is None else f" for {decision.target_key}"
     return f"Started by {updates}{key}: {listed(_assets(decision), ', ')}"
@@ -171,5 +187,5 @@ def _provenance(automation: Automation | None) -> dict[str, str]:
     return {"Prefect-Automation-ID": str(automation.id), "Prefect-Automation-Name": name}
 
 
-def _end(run: Json) -> str:
-    return str(run["state_name"]) if run.get("state_type") in _TERMINAL else ""
+def _end(run: Json) -> RunEnd | None:
+    return run_end(str(run.get("state_type", "")), str(run.get("state_name", "")))

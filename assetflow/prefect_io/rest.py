@@ -34,7 +34,10 @@ _JSON = {"Content-Type": "application/json"}
 WHEN_BUSY = AskAgain(seconds=120, times=5, first_pause=0.125)
 # More than Prefect's own limit of 16: requests that hang must not keep all others waiting for a connection.
 _LIMITS = httpx.Limits(max_connections=64, max_keepalive_connections=8, keepalive_expiry=25)
-_ENCODE = "Write http://user:password@host:4200/api; in a password, %40 for @, %2F for /, %3A for : and %23 for #"
+_ENCODE = (
+    "Write http://host:4200/api, with user:password@ before the host; "
+    "in a password, %40 for @, %2F for /, %3A for : and %23 for #"
+)
 
 
 class PrefectApi:

@@ -58,9 +58,16 @@ def deployment_triggers(schedule: ScheduleValue | None) -> list[DeploymentTrigge
 
     Raises:
         InvalidSchedule: it is not a schedule, or alternates between AND and OR more often than Prefect can store.
-        UnsupportedDelivery: it has periods (`since`) or opening hours, which Prefect's triggers do not have.
+        UnsupportedDelivery: it has periods (`since`) or opening hours, or it is an `Eager` schedule. Prefect's triggers
+            have none of these.
     """
     options = ConsumerOptions(to_schedule(schedule))
+    if options.schedule.keeping is not None:
+        raise UnsupportedDelivery(
+            "Prefect's triggers know no versions, so they cannot tell what is out of date",
+            rule="8.1",
+            fix="Write @flow(schedule=Eager(...)) and run the evaluator",
+        )
     if options.schedule.condition is None:
         return []
     _refuse_periods_and_openings(options.schedule)

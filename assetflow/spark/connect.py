@@ -57,10 +57,13 @@ class LocalServer:
     version: str
 
     @classmethod
-    def recorded(cls) -> LocalServer | None:
-        """Return the server that was started last here, whether or not it still runs, or `None`."""
+    def recorded(cls, file: Path | None = None) -> LocalServer | None:
+        """Return the server in this file, by default the one that was started last here, or `None`.
+
+        It may have ended meanwhile.
+        """
         try:
-            return cls(**json.loads(discovery_file().read_text()))
+            return cls(**json.loads((file or discovery_file()).read_text()))
         except (OSError, ValueError, TypeError):
             return None
 
@@ -121,13 +124,18 @@ def own_local_server(master: str, conf: Mapping[str, str]) -> str:
     return f"sc://localhost:{server.port}"
 
 
-def stop_recorded_server() -> bool:
-    """Stop the Connect server of this `ASSETFLOW_HOME`, if one is running, and no other."""
-    server = LocalServer.recorded()
+def stop_recorded_server(file: Path | None = None) -> bool:
+    """Stop the Connect server that a discovery file names, if it is running, and no other.
+
+    Parameters:
+        file: the discovery file; by default that of this `ASSETFLOW_HOME`.
+    """
+    file = file or discovery_file()
+    server = LocalServer.recorded(file)
     if server is None:
         return False
     stopped = server.stop()
-    discovery_file().unlink(missing_ok=True)
+    file.unlink(missing_ok=True)
     return stopped
 
 

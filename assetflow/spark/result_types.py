@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, Never, ParamSpec, Protocol, 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from assetflow.authoring.code_versions import TaskKeywords
     from assetflow.authoring.metadata import Metadata, OutletValues
     from assetflow.authoring.tasks import AssetTask
     from assetflow.core.assets import Asset
-    from assetflow.prefect_io.options import PrefectTaskOptions
     from assetflow.spark.publish import Published
 
 P = ParamSpec("P")
@@ -88,5 +88,5 @@ class SparkTaskDecorator(Protocol):
         master: str | None = None,
         remote: str | None = None,
         conf: Mapping[str, object] | None = None,
-        **task_options: Unpack[PrefectTaskOptions],
+        **task_options: Unpack[TaskKeywords],
     ) -> SparkTaskDecorator: ...

@@ -10,12 +10,12 @@ from typing import Any
 import httpx
 import pytest
 import respx
-from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from assetflow.errors import PrefectNotFound, PrefectRefused, PrefectUnauthorized, PrefectUnreachable
 from assetflow.prefect_io import rest
 from assetflow.prefect_io.rest import patiently, prefect_api
 from assetflow.prefect_io.task_api import TaskApi
+from tests.environment.prefect_settings import prefect_at
 
 URL = "http://prefect.test/api"
 PAGE = "<html>Sign in</html>"
@@ -57,7 +57,7 @@ def send(request: pytest.FixtureRequest, pauses: Pauses, monkeypatch: pytest.Mon
         async with prefect_api() as api:
             return await patiently(lambda: api.post("/things", {}), within=seconds)
 
-    with temporary_settings(updates={PREFECT_API_URL: URL}), respx.mock:
+    with prefect_at(URL), respx.mock:
         # Prefect's client asks for a token before its first change.
         respx.get(f"{URL}/csrf-token").respond(422, json={"detail": "CSRF protection is disabled."})
         # Only this module's pauses: Prefect's own tasks pause beside it.

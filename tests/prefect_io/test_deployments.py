@@ -14,7 +14,7 @@ from assetflow.core.assets import Asset
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.partitions import RollupMapper, StartOfDayMapper, WeekWindow
 from assetflow.core.schedule_values import PartitionedAssetTimetable, to_schedule
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.schedules import ConsumerOptions, Schedule
 from assetflow.errors import InvalidSchedule, PrefectUnreachable
 from assetflow.prefect_io.change_feed import FIRST_PAGE, LOOKS_UNTIL_ALL, PAGE
 from assetflow.prefect_io.deployments import Deployments, declaration_of, to_deployed
@@ -65,7 +65,7 @@ def test_a_roll_up_that_can_never_be_complete_is_a_problem_with_both_formats() -
 def test_the_tag_off_leaves_what_is_produced() -> None:
     declaration = declaration_of(deployment(tags=["x", OFF_TAG]))
     assert declaration is not None
-    assert declaration.options == ConsumerOptions()
+    assert declaration.options.schedule == Schedule()
     assert declaration.produces == DECLARATION.produces
 
 

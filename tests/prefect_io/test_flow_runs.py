@@ -13,15 +13,16 @@ from uuid import UUID
 import httpx
 import pytest
 import respx
-from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from assetflow.core.assets import Asset
 from assetflow.core.codec import RunContext
 from assetflow.core.consumers import Automation, Decision
 from assetflow.core.events import AssetEvent, Origin
+from assetflow.core.run_ends import DELETED, RunEnd
 from assetflow.errors import PrefectRefused, PrefectUnreachable, Unsendable
 from assetflow.prefect_io.flow_runs import FlowRuns, ended_run, run_request
 from assetflow.prefect_io.rest import prefect_api
+from tests.environment.prefect_settings import prefect_at
 
 URL = "http://prefect.test/api"
 DEPLOYMENT = UUID("00000000-0000-4000-8000-000000000001")
@@ -46,7 +47,7 @@ def context(of: Decision) -> RunContext:
 
 @pytest.fixture
 async def runs() -> AsyncIterator[FlowRuns]:
-    with temporary_settings(updates={PREFECT_API_URL: URL}), respx.mock:
+    with prefect_at(URL), respx.mock:
         # Asked for by Prefect's client before the first change.
         respx.get(f"{URL}/csrf-token").respond(422, json={"detail": "CSRF protection is disabled."})
         async with prefect_api() as api:
@@ -279,7 +280,7 @@ async def test_which_runs_have_ended(runs: FlowRuns) -> None:
     respx.post(f"{URL}/flow_runs/filter").respond(json=rows)
     respx.get(f"{URL}/flow_runs/{gone}").respond(404, json={"detail": "Flow run not found"})
     respx.get(f"{URL}/flow_runs/{unseen}").respond(json={"id": str(unseen)})
-    assert await runs.ended([going, done, gone, unseen]) == {done: "Skipped", gone: "Deleted"}
+    assert await runs.ended([going, done, gone, unseen]) == {done: RunEnd("Skipped", "completed"), gone: DELETED}
 
 
 def state_event(resource: str, kind: str, name: str) -> dict[str, Any]:
@@ -289,7 +290,7 @@ def state_event(resource: str, kind: str, name: str) -> dict[str, Any]:
 
 def test_an_event_of_a_final_state_ends_its_run() -> None:
     run = f"flow-run.{RUN}"
-    assert ended_run(state_event(run, "COMPLETED", "Skipped")) == (RUN, "Skipped")
+    assert ended_run(state_event(run, "COMPLETED", "Skipped")) == (RUN, RunEnd("Skipped", "completed"))
     assert ended_run(state_event(run, "RUNNING", "Running")) is None
     assert ended_run(state_event(f"task-run.{RUN}", "COMPLETED", "Completed")) is None
     assert ended_run({}) is None

@@ -11,7 +11,6 @@ from urllib.parse import quote
 import httpx
 import pytest
 import respx
-from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from assetflow.errors import PrefectUnreachable
 from assetflow.patience import AskAgain
@@ -19,6 +18,7 @@ from assetflow.prefect_io import rest
 from assetflow.prefect_io.artifact_log import ArtifactLog
 from assetflow.prefect_io.event_log import EventLog
 from assetflow.prefect_io.rest import PrefectApi, prefect_api
+from tests.environment.prefect_settings import prefect_at
 
 URL = "http://prefect.test/api"
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -27,7 +27,7 @@ NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 @pytest.fixture
 async def api(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PrefectApi]:
     monkeypatch.setattr(rest, "WHEN_BUSY", AskAgain(times=3, first_pause=0.0))
-    with temporary_settings(updates={PREFECT_API_URL: URL}), respx.mock:
+    with prefect_at(URL), respx.mock:
         respx.get(f"{URL}/csrf-token").respond(422, json={"detail": "CSRF protection is disabled."})
         async with prefect_api() as api:
             yield api

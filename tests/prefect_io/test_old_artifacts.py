@@ -10,12 +10,12 @@ from typing import Any
 import httpx
 import pytest
 import respx
-from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from assetflow.errors import PrefectUnreachable
 from assetflow.prefect_io import old_artifacts
 from assetflow.prefect_io.old_artifacts import OldArtifacts
 from assetflow.prefect_io.rest import prefect_api
+from tests.environment.prefect_settings import prefect_at
 
 URL = "http://127.0.0.1:9/api"
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
@@ -53,7 +53,7 @@ def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Artifacts]:
     monkeypatch.setattr(old_artifacts, "PAGE", 7)
     monkeypatch.setattr(old_artifacts, "FIRST_PAUSE", 0.0)
     artifacts = Artifacts(100)
-    with respx.mock(assert_all_called=False) as mock, temporary_settings({PREFECT_API_URL: URL}):
+    with respx.mock(assert_all_called=False) as mock, prefect_at(URL):
         mock.get(f"{URL}/csrf-token").respond(422, json={"detail": "CSRF protection is disabled."})
         mock.post(f"{URL}/artifacts/count").mock(side_effect=lambda _: httpx.Response(200, json=len(artifacts.there)))
         mock.post(f"{URL}/artifacts/filter").mock(side_effect=artifacts.listed)

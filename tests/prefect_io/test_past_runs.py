@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import respx
-from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from assetflow.core.assets import Asset
 from assetflow.core.codec import RunContext, event_to_json, run_context_to_json
@@ -16,6 +15,7 @@ from assetflow.core.rules.adoption import Decided
 from assetflow.prefect_io.names import DECISION_LABEL
 from assetflow.prefect_io.past_runs import past_decisions
 from assetflow.prefect_io.rest import prefect_api
+from tests.environment.prefect_settings import prefect_at
 
 URL = "http://prefect.test/api"
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -47,7 +47,7 @@ async def test_decisions_are_read_with_what_they_consumed() -> None:
     respx.post(f"{URL}/flow_runs/filter").respond(200, json=runs)
     respx.get(f"{URL}/artifacts/{artifact}").respond(200, json={"data": [event_to_json(orders)]})
     respx.get(f"{URL}/csrf-token").respond(422, json={"detail": "CSRF protection is disabled."})
-    with temporary_settings(updates={PREFECT_API_URL: URL}):
+    with prefect_at(URL):
         async with prefect_api() as api:
             assert [each async for each in past_decisions(api, NOON)] == [
                 Decided(small, DEPLOYMENT, "monday", frozenset([orders.id]), NOON),

@@ -11,7 +11,7 @@ import pytest
 from assetflow.errors import PrefectUnreachable
 from assetflow.prefect_io.turns import SLOW_AT_ONCE, Turns
 from tests.environment.tasks import cancel
-from tests.evaluator.fakes import until
+from tests.environment.waiting import until_async
 
 NEVER = 3600.0
 
@@ -56,7 +56,7 @@ class Queue:
         """Let each outlast a turn and fail."""
         self.turns.seconds = 0.001
         self.send(*names)
-        await until(lambda: len(self.at_work) == len(names))
+        await until_async(lambda: len(self.at_work) == len(names))
         await asyncio.sleep(0.002)
         for who in names:
             await self.fail(who)
@@ -85,7 +85,7 @@ async def test_after_a_turn_the_next_one_works_beside_the_slow_one(queue: Queue)
     await queue.now()
     queue.turns.seconds = NEVER
     queue.send(other)
-    await until(lambda: queue.at_work == [slow, other])
+    await until_async(lambda: queue.at_work == [slow, other])
     await queue.end(slow)
     queue.send(uuid4())
     assert await queue.now() == [other], "the turn of the other one goes on"

@@ -14,8 +14,8 @@ import pyarrow.parquet
 import pytest
 
 from tests.environment.prefect_server import PrefectServer
-from tests.environment.project_stack import until
 from tests.environment.spark_cluster import SparkCluster, connect_server, kill, spark_cluster
+from tests.environment.waiting import until
 
 pytestmark = [pytest.mark.spark, pytest.mark.prefect, pytest.mark.timeout(400)]
 

@@ -19,7 +19,7 @@ from assetflow.spark.connect import own_local_server, stop_recorded_server
 from assetflow.spark.java import use_java
 from assetflow.spark.orphans import session_id, take_over_session
 from tests.environment.prefect_server import PrefectServer
-from tests.environment.project_stack import until
+from tests.environment.waiting import until
 
 pytestmark = [pytest.mark.heavy, pytest.mark.spark, pytest.mark.prefect, pytest.mark.timeout(300)]
 

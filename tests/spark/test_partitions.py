@@ -24,7 +24,7 @@ from assetflow.spark.layout import DatasetLayout
 from assetflow.spark.partitioned import PartitionedLayout, directory_of, key_of
 from assetflow.spark.publish import asset_path, publish
 from assetflow.spark.reading import read
-from tests.spark.test_publish import wait_until
+from tests.environment.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.spark]
 
@@ -306,7 +306,7 @@ def test_readers_never_see_half_while_a_partition_is_replaced(spark: Any, orders
         seen = len(counts)
         publish(spark.range(2000 + number).repartition(4), orders, partition_key="a")
         # Three versions are kept: on a slow machine, a read must not meet the third publish after its begin.
-        wait_until(lambda seen=seen: len(counts) > seen or not reader.is_alive())
+        until(lambda seen=seen: len(counts) > seen or not reader.is_alive())
     reader.join()
 
     assert set(counts) <= {2005 + number for number in range(4)}

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -20,6 +19,7 @@ from assetflow.errors import PublishFailed, UnknownAsset
 from assetflow.spark.layout import DatasetLayout
 from assetflow.spark.publish import Write, asset_path, publish, publish_together
 from assetflow.spark.reading import read
+from tests.environment.waiting import until
 
 pytestmark = pytest.mark.spark
 
@@ -201,8 +201,8 @@ def test_readers_never_see_half(spark: Any, orders: Asset) -> None:
         before = len(pinned)
         publish_version(number)
         # So that no read meets more publishes than versions are kept.
-        wait_until(lambda: len(pinned) > before)  # noqa: B023 (called at once)
-    wait_until(lambda: len(plain) > 0)
+        until(lambda: len(pinned) > before)  # noqa: B023 (called at once)
+    until(lambda: len(plain) > 0)
     done.set()
     for reader in readers:
         reader.join(60)
@@ -223,7 +223,7 @@ def test_killed_while_spark_writes_the_old_data_is_whole(spark: Any, orders: Ass
     )
     try:
         staging = path_of(orders).with_name("orders.versions") / ".staging"
-        wait_until(lambda: any(staging.rglob("*.parquet")) or writer.poll() is not None)
+        until(lambda: any(staging.rglob("*.parquet")) or writer.poll() is not None)
         assert writer.poll() is None, "the process ended too early"
         publish(spark.range(50), orders)
         assert any(staging.rglob("*.parquet")), "the attempt at work was cleaned away"
@@ -236,13 +236,6 @@ def test_killed_while_spark_writes_the_old_data_is_whole(spark: Any, orders: Ass
     publish(spark.range(7), orders)
     assert rows_of(spark, orders) == list(range(7))
     assert list(staging.iterdir()) == []
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 90) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.02)
 
 
 class TestAppend:

@@ -18,7 +18,7 @@ from assetflow.core.assets import Asset
 from assetflow.core.events import Recording
 from assetflow.spark.task import spark_task
 from tests.environment.prefect_server import PrefectServer
-from tests.environment.project_stack import until
+from tests.environment.waiting import until
 
 pytestmark = [
     pytest.mark.long,

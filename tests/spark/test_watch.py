@@ -14,7 +14,7 @@ import pytest
 from assetflow.errors import SparkStopped
 from assetflow.spark import watch as watch_module
 from assetflow.spark.watch import Watch, Work
-from tests.environment.project_stack import until
+from tests.environment.waiting import until
 
 SESSION = cast(Any, SimpleNamespace())
 

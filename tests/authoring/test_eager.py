@@ -1,0 +1,112 @@
+"""`Eager`, `OnMissing` and `code_version`, as flows declare them and as deployments store them."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from assetflow import Asset, AssetAlias, AssetRef, Eager, OnMissing, asset, deployment_triggers, flow, task
+from assetflow.core.codec import declaration_from_text, declaration_to_text
+from assetflow.core.condition_tree import Token
+from assetflow.core.freshness.data_flow import Output
+from assetflow.errors import InvalidSchedule, UnsupportedDelivery
+from assetflow.partitions import KeysMapper, LastMapper, StartOfDayMapper, TimeWindowMapper
+
+RAW, SIDE, FACT = (Asset(f"s3://lake/{name}") for name in ("raw", "side", "fact"))
+
+
+@task(inlets=[RAW, AssetAlias("any")], outlets=[FACT, AssetAlias("more")], code_version="2")
+def build() -> None: ...
+
+
+@flow(schedule=Eager(SIDE, retries=2, retry_delay=timedelta(seconds=30)), code_version="1")
+def core() -> None:
+    build()
+
+
+def test_what_a_task_reads_and_its_code_version_are_found() -> None:
+    (output,) = core.declaration.options.data.outputs
+    assert output == Output(FACT.token, (RAW.token,), "2")
+
+
+def test_the_code_version_of_the_flow_counts_for_tasks_without_one() -> None:
+    @task(outlets=[FACT])
+    def plain() -> None: ...
+
+    @flow(schedule=Eager(), code_version="7")
+    def other() -> None:
+        plain()
+
+    assert [each.code_version for each in other.declaration.options.data.outputs] == ["7"]
+    changed = other.with_options(code_version="8")
+    assert [each.code_version for each in changed.declaration.options.data.outputs] == ["8"]
+    assert changed.with_options(schedule=Eager(RAW)).code_version == "8"
+
+
+def test_a_definition_depends_on_its_parameters() -> None:
+    @asset(uri="s3://lake/copy", schedule=Eager(), code_version="1")
+    def copy(raw: Any) -> None: ...
+
+    (output,) = copy.declaration.options.data.outputs
+    assert output == Output(Token("uri", "s3://lake/copy"), (Token("name", "raw"),), "1")
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        Eager(),
+        Eager(RAW, AssetRef(name="side"), on=["data"], catchup=True, lookback=3),
+        OnMissing(partition_mapper_config={RAW: LastMapper(2)}),
+        Eager(default_partition_mapper=StartOfDayMapper(), partition_mapper_config={SIDE: KeysMapper(["a"])}),
+        Eager(partition_mapper_config={RAW: TimeWindowMapper(upstream="hour", downstream="day")}),
+    ],
+)
+def test_a_deployment_stores_the_schedule(schedule: Eager) -> None:
+    declaration = core.with_options(schedule=schedule).declaration
+    text = declaration_to_text(declaration)
+    assert declaration_from_text(text) == declaration
+    assert json.loads(text)["version"] == 2
+    assert json.loads(text)["needs"] == ["freshness"]
+
+
+def test_a_flow_without_versions_is_stored_as_before() -> None:
+    @task(inlets=[RAW], outlets=[FACT])
+    def plain() -> None: ...
+
+    @flow(schedule=RAW)
+    def other() -> None:
+        plain()
+
+    stored = json.loads(declaration_to_text(other.declaration))
+    assert stored["version"] == 1
+    assert "outputs" not in stored
+
+
+def test_catchup_takes_true_and_false() -> None:
+    found = [Eager(catchup=value).as_schedule().keeping for value in (True, False)]
+    assert [each.catchup for each in found if each is not None] == ["all", "none"]
+
+
+@pytest.mark.parametrize(
+    ("start", "words"),
+    [(RAW & SIDE, "schedule=a & b"), (AssetAlias("any"), "stands for no data"), ("s3://lake/raw", "Write Eager")],
+)
+def test_what_cannot_start_is_refused_in_words(start: Any, words: str) -> None:
+    with pytest.raises(InvalidSchedule, match=words) as error:
+        Eager(start)
+    assert error.value.rule == "8.1"
+
+
+@pytest.mark.parametrize("version", ["", "  ", 5, "x" * 251])
+def test_a_bad_code_version_is_refused(version: Any) -> None:
+    for refused in (task, flow):
+        with pytest.raises(InvalidSchedule, match="code version"):
+            refused(code_version=version)(lambda: None)
+
+
+def test_prefect_cannot_decide_it() -> None:
+    with pytest.raises(UnsupportedDelivery, match="no versions"):
+        deployment_triggers(Eager(RAW))
