@@ -18,6 +18,7 @@ from assetflow.core.consumers import Automation, Consumer, Decision, MissedDeadl
 from assetflow.core.events import Recording
 from assetflow.core.explanation import DecisionExplanation
 from assetflow.core.rules.adoption import Decided
+from assetflow.core.run_ends import RunEnd
 from assetflow.core.time.timetables import Tick
 from assetflow.ledger.records import MissedDeadlineRecord, TimerRecord
 
@@ -103,7 +104,11 @@ class EvaluatorLedger(Protocol):
         """Return the runs of decisions that, as far as the ledger knows, have not ended."""
         ...
 
-    async def ended(self, flow_run: UUID, state: str) -> bool:
+    async def is_compared(self, flow_run: UUID) -> bool:
+        """Return True if what a flow run reads and makes is compared, so that its updates have to count first."""
+        ...
+
+    async def ended(self, flow_run: UUID, end: RunEnd) -> bool:
         """Record that a run has ended. Return False if it is not the run of a decision, or its end is known already."""
         ...
 
@@ -121,6 +126,10 @@ class EvaluatorLedger(Protocol):
 
     async def cursor(self, name: str) -> datetime | None: ...
     async def set_cursor(self, name: str, moment: datetime) -> None: ...
+    def logs_read(self, until: datetime) -> None:
+        """Note up to when Prefect's logs are read: what changed before that is decided on with all its updates."""
+        ...
+
     async def write_held_up(self, troubles: Sequence[Json]) -> None:
         """Store what the evaluator cannot do now, for readers of the ledger."""
         ...
@@ -204,8 +213,8 @@ class RunMaker(Protocol):
     """Prefect's flow runs of decisions."""
 
     async def create(self, decision: Decision, context: RunContext, automation: Automation | None) -> UUID: ...
-    async def ended(self, runs: Sequence[UUID]) -> dict[UUID, str]:
-        """Return the runs that have ended, each with the name of its last state."""
+    async def ended(self, runs: Sequence[UUID]) -> dict[UUID, RunEnd]:
+        """Return the runs that have ended, and how."""
         ...
 
 
@@ -225,7 +234,7 @@ class Prefect:
     Attributes:
         url: the address of its API, for people.
         new_updates: subscribes to updates of assets: yields the events that Prefect sends from then on.
-        run_ends: subscribes to the ends of flow runs: yields each run with the name of its last state.
+        run_ends: subscribes to the ends of flow runs: yields each run and how it ended.
         decision_event: returns the event that announces a decision and its run.
         deadline_event: returns the event that announces a missed deadline, from it and its consumer's name, deployment
             and automation.
@@ -241,7 +250,7 @@ class Prefect:
     time_runs: TimeRunMaker
     notes: NoteBoard
     new_updates: Callable[[], AbstractAsyncContextManager[AsyncIterator[Json]]]
-    run_ends: Callable[[], AbstractAsyncContextManager[AsyncIterator[tuple[UUID, str]]]]
+    run_ends: Callable[[], AbstractAsyncContextManager[AsyncIterator[tuple[UUID, RunEnd]]]]
     decision_event: Callable[[Launch, UUID], Json]
     deadline_event: Callable[[MissedDeadline, str, UUID, UUID | None], Json]
     past_decisions: Callable[[datetime], AsyncIterator[Decided]]

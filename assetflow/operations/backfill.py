@@ -53,7 +53,7 @@ def attempts_for(
 ) -> dict[str, int]:
     """Return the keys to run, each with the number of its attempt.
 
-    Args:
+    Parameters:
         wanted: the keys that the user asked for.
         before: the earlier decisions for each key.
         missing_only: skip keys whose latest run completed or is still going.
@@ -81,7 +81,7 @@ def run_backfill(
 ) -> Mapping[str, KeyDecisions]:
     """Make the decisions, a few at a time, wait until all runs have ended, and return the decisions for each key.
 
-    Args:
+    Parameters:
         attempts: the keys, each with the number of its attempt.
         concurrency: the largest number of the consumer's backfill runs at a time.
         on_made: called with each decision.

@@ -21,7 +21,7 @@ class Decider:
     If the evaluator of this ledger was running when the other ledger took over, it wrote that to this ledger. If not,
     Prefect knows, which the decider asks now and then.
 
-    Args:
+    Parameters:
         reader: reads this ledger.
         ask: asks Prefect.
         clock: returns the time in seconds.

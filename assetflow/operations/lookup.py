@@ -59,7 +59,7 @@ def select(
 def find_consumer(reader: Reader, name: str) -> ConsumerRecord:
     """Return the consumer that a user names.
 
-    Args:
+    Parameters:
         name: `flow/deployment`, `flow.deployment`, the id of the consumer or of its deployment, or the name of a flow
             that has one consumer.
 

@@ -23,7 +23,7 @@ def remove_queued(
 ) -> int:
     """Remove queued events, and return the number of receipts that were written for them.
 
-    Args:
+    Parameters:
         which: the consumer, the asset and the event; without a consumer, all queues that have no partitions.
         target_key: the pending partition of a partitioned consumer.
         before: only events that were recorded before this time.

@@ -38,7 +38,7 @@ class RunWanted:
 def maker_of(uri: str, makers: Mapping[str, UUID], chosen: str = "") -> tuple[str, UUID]:
     """Return the name and the id of the deployment that makes an asset.
 
-    Args:
+    Parameters:
         uri: the asset.
         makers: the deployments that declare that they make it, by name.
         chosen: the deployment that the user chose, if there are several.

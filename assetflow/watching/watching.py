@@ -16,6 +16,7 @@ from assetflow.evaluator.health import ENDS_ALL, Backoff, Health, heard, logger
 from assetflow.ledger.records import WatcherRecord
 from assetflow.watching.plans import plans_of
 from assetflow.watching.ports import OpenSource, Plan, Source
+from assetflow.watching.recorder import IntakeLedger, Recorder
 
 SECONDS_BETWEEN_LOOKS = 1.0
 SECONDS_BETWEEN_LAGS = 15.0
@@ -24,17 +25,13 @@ SECONDS_TO_FINISH = 5.0
 SECONDS_OF_HEALTH = 30.0
 
 
-class WatcherLedger(Protocol):
+class WatcherLedger(IntakeLedger, Protocol):
     """The ledger, as the process that watches calls it."""
 
     async def latest_change(self) -> object: ...
     async def watchers(self) -> Sequence[WatcherRecord]: ...
     async def items(self, watcher: str) -> dict[str, object]: ...
     async def notes(self, source: str) -> Sequence[Note]: ...
-    async def record(self, intake: WatcherIntake) -> int:
-        """Record what a watcher found, and return how many updates are new."""
-        ...
-
     async def acknowledged(self, tokens: Sequence[UUID]) -> None: ...
     async def set_state(self, names: Sequence[str], state: str, error: str) -> None: ...
     async def set_lag(self, lags: dict[str, int | None]) -> None: ...
@@ -105,14 +102,14 @@ class Watching:
 
     async def _watch(self, plan: Plan) -> None:
         """Watch one source, and open it again whenever it fails."""
-        backoff = Backoff()
+        backoff, recorder = Backoff(), Recorder(self._ledger)
         while True:
             began = asyncio.get_running_loop().time()
             try:
                 async with self._open_source(plan, self._ledger) as source:
                     await self._ledger.set_state(plan.names, "watching", "")
                     logger.info("watching %s: %s", plan.watched[0].trigger.describe(), ", ".join(plan.names))
-                    await self._read(plan, source)
+                    await self._read(plan, source, recorder)
             except ENDS_ALL:
                 raise
             except Exception as error:
@@ -121,21 +118,21 @@ class Watching:
                 await self._failed(plan, error)
             await asyncio.sleep(backoff.next())
 
-    async def _read(self, plan: Plan, source: Source) -> None:
+    async def _read(self, plan: Plan, source: Source, recorder: Recorder) -> None:
         over = asyncio.Event()
         measuring = asyncio.create_task(self._measure(plan, source, over))
         try:
             while True:
                 intake = await source.step()
-                await _to_its_end(self._record(plan, source, intake))
+                await _to_its_end(self._record(plan, source, recorder, intake))
         finally:
             over.set()
             await _cancelled([measuring])
 
-    async def _record(self, plan: Plan, source: Source, intake: WatcherIntake) -> None:
+    async def _record(self, plan: Plan, source: Source, recorder: Recorder, intake: WatcherIntake) -> None:
         """Record what was found, and only then tell the source. Contract 10.2."""
         reach("between-message-and-ledger")
-        new = await self._ledger.record(intake)
+        new = await recorder.record(intake)
         reach("between-ledger-and-acknowledgement")
         if tokens := await source.recorded():
             reach("between-acknowledgement-and-note")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -17,6 +17,7 @@ from assetflow.core.explanation import DecisionExplanation, DecisionFacts, Names
 from assetflow.core.rules.fold import record_and_pass
 from assetflow.core.rules.registry import deploy
 from assetflow.core.rules.state import State
+from assetflow.core.run_ends import RunEnd
 from assetflow.core.schedule_values import to_schedule
 from assetflow.core.schedules import ConsumerOptions
 from assetflow.errors import PrefectUnreachable
@@ -47,6 +48,8 @@ class FakeLedger:
         self.dead: dict[UUID, str] = {}
         self.attempts: list[tuple[UUID, str]] = []
         self.states: dict[UUID, str] = {}
+        # The runs whose updates have to be recorded before their ends.
+        self.compared: set[UUID] = set()
         self.notes: list[UUID] = []
         self.cursors: dict[str, datetime] = {}
         self.held_up: list[Sequence[Mapping[str, Any]]] = []
@@ -116,10 +119,13 @@ class FakeLedger:
     async def running(self, limit: int) -> Sequence[UUID]:
         return [run for run in self.runs.values() if run not in self.states][:limit]
 
-    async def ended(self, flow_run: UUID, state: str) -> bool:
+    async def is_compared(self, flow_run: UUID) -> bool:
+        return flow_run in self.compared
+
+    async def ended(self, flow_run: UUID, end: RunEnd) -> bool:
         if flow_run not in self.runs.values() or flow_run in self.states:
             return False
-        self.states[flow_run] = state
+        self.states[flow_run] = end.state
         return True
 
     async def renew_lease(self) -> None:
@@ -130,6 +136,9 @@ class FakeLedger:
 
     async def cursor(self, name: str) -> datetime | None:
         return self.cursors.get(name)
+
+    def logs_read(self, until: datetime) -> None:
+        self.read_until = until
 
     async def set_cursor(self, name: str, moment: datetime) -> None:
         self.cursors[name] = moment
@@ -151,7 +160,7 @@ class FakeRuns:
         self.contexts: dict[UUID, RunContext] = {}
         self.order: list[UUID] = []
         self.fails: dict[UUID, list[Exception]] = {}
-        self.over: dict[UUID, str] = {}
+        self.over: dict[UUID, RunEnd] = {}
         self.hanging: set[UUID] = set()
         self.most_at_once = 0
         self._at_once = 0
@@ -171,7 +180,7 @@ class FakeRuns:
         self.contexts[decision.id] = context
         return self.created[decision.id]
 
-    async def ended(self, runs: Sequence[UUID]) -> dict[UUID, str]:
+    async def ended(self, runs: Sequence[UUID]) -> dict[UUID, RunEnd]:
         return {run: self.over[run] for run in runs if run in self.over}
 
 
@@ -252,10 +261,3 @@ def update(uri: str, occurred: datetime = START, **more: Any) -> AssetEvent:
 
 def recording(*uris: str, occurred: datetime = START) -> Recording:
     return Recording(uuid4(), tuple(update(uri, occurred) for uri in uris))
-
-
-async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
-    """Return when the condition holds, or fail after some seconds."""
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 (anything may make it true)
-            await asyncio.sleep(0.005)

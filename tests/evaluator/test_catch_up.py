@@ -21,7 +21,8 @@ from assetflow.evaluator.incoming.late_events import LateEvents
 from assetflow.evaluator.incoming.log_reading import logged_progress
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
 from tests.environment.tasks import cancel
-from tests.evaluator.fakes import START, Clock, FakeLedger, FakeLogs, recording, until
+from tests.environment.waiting import until_async
+from tests.evaluator.fakes import START, Clock, FakeLedger, FakeLogs, recording
 
 
 class Reading:
@@ -150,10 +151,10 @@ async def test_wide_sweeps_continue_when_the_clock_is_set_back(reading: Reading)
     reading.clock.pass_(hours=2)
     catch_up = reading.new_catch_up(sweeps=Sweeps(every=timedelta(milliseconds=10)))
     loop = asyncio.create_task(catch_up.run())
-    await until(lambda: reading.logs.asked)
+    await until_async(lambda: reading.logs.asked)
     reading.clock.pass_(hours=-2)
     reading.posted("late", 50)
-    await until(lambda: reading.ledger.uris == ["late"])
+    await until_async(lambda: reading.ledger.uris == ["late"])
     await cancel(loop)
 
 
@@ -232,17 +233,17 @@ async def test_both_logs_of_a_backlog_are_merged_by_time(reading: Reading, monke
 async def test_a_long_reading_logs_its_progress(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "assetflow.evaluator"):
         async with logged_progress(logger, every=0.01) as progress:
-            await until(lambda: caplog.messages)
+            await until_async(lambda: caplog.messages)
             progress.advance(START)
-            await until(lambda: "so far: 1" in caplog.messages[-1])
+            await until_async(lambda: "so far: 1" in caplog.messages[-1])
     assert caplog.messages[0] == "reading Prefect's logs: entries read so far: 0"
     assert caplog.messages[-1] == "reading Prefect's logs: entries read so far: 1, up to 2026-11-20 12:00:00 UTC"
 
 
 async def test_a_sweep_can_be_requested(reading: Reading) -> None:
     loop = asyncio.create_task(reading.catch_up.run())
-    await until(lambda: reading.logs.asked)
+    await until_async(lambda: reading.logs.asked)
     reading.posted("a", 59.9)
     reading.catch_up.want()
-    await until(lambda: reading.ledger.uris == ["a"])
+    await until_async(lambda: reading.ledger.uris == ["a"])
     await cancel(loop)

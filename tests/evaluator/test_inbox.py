@@ -14,13 +14,15 @@ import pytest
 from assetflow.core.assets import Asset
 from assetflow.core.events import Recording
 from assetflow.errors import InvalidEvent, LedgerLocked, StatementRefused
+from assetflow.evaluator import unrecordable
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.incoming import inbox as inbox_module
 from assetflow.evaluator.incoming.inbox import LARGEST_BATCH, Inbox
 from assetflow.evaluator.ports import Written
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
 from tests.environment.tasks import cancel
-from tests.evaluator.fakes import START, Clock, FakeLedger, recording, until, update
+from tests.environment.waiting import until_async
+from tests.evaluator.fakes import START, Clock, FakeLedger, recording, update
 
 
 class Line:
@@ -93,7 +95,7 @@ async def test_a_recording_of_two_events_starts_a_consumer_of_either_once(line: 
     line.ledger.consumer("either", Asset("a") | Asset("b"))
     for event in recording_to_prefect_events(recording("a", "b")):
         line.inbox.take_event(event)
-    await until(lambda: len(line.ledger.uris) == 2)
+    await until_async(lambda: len(line.ledger.uris) == 2)
     assert [sorted(event.uri for event in decision.events) for decision in line.ledger.state.changes.decisions] == [
         ["a", "b"]
     ]
@@ -103,7 +105,7 @@ async def test_a_part_waits_for_the_others_and_the_artifact_is_requested(line: L
     whole = recording("a", "b")
     line.inbox.take_event(recording_to_prefect_events(whole)[0])
     line.clock.pass_(seconds=1)
-    await until(lambda: line.missing)
+    await until_async(lambda: line.missing)
     assert line.ledger.uris == []
     assert not line.inbox.is_idle
     line.inbox.take_artifact(artifact(whole))
@@ -116,7 +118,7 @@ async def test_parts_without_an_artifact_are_not_lost(line: Line) -> None:
     line.inbox.take_event(recording_to_prefect_events(recording("a", "b"))[0])
     line.clock.pass_(seconds=61)
     line.inbox.looked(line.clock.now)
-    await until(lambda: line.ledger.uris == ["a"])
+    await until_async(lambda: line.ledger.uris == ["a"])
 
 
 async def test_parts_wait_for_a_sweep_of_the_artifacts_however_long_that_takes(line: Line) -> None:
@@ -126,7 +128,7 @@ async def test_parts_wait_for_a_sweep_of_the_artifacts_however_long_that_takes(l
     for _ in range(3):
         line.clock.pass_(minutes=10)
         asked = line.missing
-        await until(lambda asked=asked: line.missing > asked)
+        await until_async(lambda asked=asked: line.missing > asked)
     assert line.ledger.uris == []
     line.inbox.take_artifact(artifact(whole))
     await line.inbox.settled()
@@ -139,9 +141,9 @@ async def test_an_incomplete_recording_gets_the_parts_that_arrive_later(line: Li
     line.inbox.take_event(recording_to_prefect_events(whole)[0])
     line.clock.pass_(seconds=61)
     line.inbox.looked(line.clock.now)
-    await until(lambda: len(line.ledger.state.changes.events) == 1)
+    await until_async(lambda: len(line.ledger.state.changes.events) == 1)
     line.inbox.take_artifact(artifact(whole))
-    await until(lambda: line.ledger.state.changes.events == list(whole.events))
+    await until_async(lambda: line.ledger.state.changes.events == list(whole.events))
 
 
 async def test_parts_of_two_attempts_are_not_mixed(line: Line) -> None:
@@ -227,7 +229,7 @@ async def test_an_unexpected_error_becomes_a_readable_reason(line: Line, monkeyp
     line.inbox.take_artifact({"id": str(uuid4()), "created": START.isoformat(), "data": "{}"})
     await line.inbox.settled()
     reason = line.ledger.refused[0].reason
-    assert reason == "it cannot be recorded: 'id'. This is unexpected; the evaluator's log has more"
+    assert reason == "it cannot be recorded: 'id'. This is unexpected; the process's log has more"
 
 
 async def test_events_that_are_not_updates_are_ignored(line: Line) -> None:
@@ -271,7 +273,7 @@ async def test_an_unknown_error_of_the_database_stops_the_queue_only_for_a_while
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The batch waits, and the log says why; then only the bad recording is refused."""
-    monkeypatch.setattr(inbox_module, "DOUBT", 0.3)
+    monkeypatch.setattr(unrecordable, "DOUBT", 0.3)
     record = line.ledger.record
 
     async def choosy(recordings: Sequence[Recording]) -> Written:
@@ -282,7 +284,7 @@ async def test_an_unknown_error_of_the_database_stops_the_queue_only_for_a_while
     monkeypatch.setattr(line.ledger, "record", choosy)
     for uri in ("a", "bad", "b"):
         line.inbox.take_event(outside(uri))
-    await until(lambda: "parser stack overflow" in line.health.troubles.get("ledger", ""))
+    await until_async(lambda: "parser stack overflow" in line.health.troubles.get("ledger", ""))
     assert line.ledger.uris == []
     assert line.ledger.refused == []
     await line.inbox.settled()
@@ -294,7 +296,7 @@ async def test_an_unknown_error_of_the_database_stops_the_queue_only_for_a_while
 async def test_known_trouble_of_the_ledger_refuses_no_recording_however_long_it_lasts(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inbox_module, "DOUBT", 0.0)
+    monkeypatch.setattr(unrecordable, "DOUBT", 0.0)
     line.ledger.fails["record"] = [LedgerLocked("held"), StatementRefused("odd"), LedgerLocked("held")]
     line.inbox.take_event(outside("a"))
     await line.inbox.settled()

@@ -18,7 +18,8 @@ from assetflow.evaluator.ports import Launch
 from assetflow.evaluator.runs import launch as launch_module
 from assetflow.evaluator.runs.launch import ATTEMPTS_TO_SEND, FAILURES_NOT_LOGGED, Launcher
 from tests.environment.tasks import cancel
-from tests.evaluator.fakes import FakeLedger, FakeLogs, FakeRuns, recording, until, update
+from tests.environment.waiting import until_async
+from tests.evaluator.fakes import FakeLedger, FakeLogs, FakeRuns, recording, update
 
 
 class Pad:
@@ -59,7 +60,7 @@ async def pad(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Pad]:
 async def test_decisions_are_launched_oldest_first_one_at_a_time(pad: Pad) -> None:
     decisions = await pad.decide(5)
     pad.go()
-    await until(lambda: len(pad.ledger.runs) == 5)
+    await until_async(lambda: len(pad.ledger.runs) == 5)
     assert pad.runs.order == pad.told == decisions
     assert pad.runs.most_at_once == 1
 
@@ -68,7 +69,7 @@ async def test_the_log_names_decision_and_run(pad: Pad, caplog: pytest.LogCaptur
     (decision,) = await pad.decide(1)
     with caplog.at_level(logging.INFO, "assetflow.evaluator"):
         pad.go()
-        await until(lambda: pad.told)
+        await until_async(lambda: pad.told)
     (told,) = (vars(each) for each in caplog.records if "started run" in each.message)
     assert (told["consumer"], told["decision"]) == ("report/daily", str(decision))
     assert told["flow_run"] == str(pad.ledger.runs[decision])
@@ -78,13 +79,13 @@ async def test_a_decision_of_another_process_is_found_without_a_wake_up(pad: Pad
     pad.go()
     await asyncio.sleep(0)
     await pad.decide(1)
-    await until(lambda: pad.ledger.runs)
+    await until_async(lambda: pad.ledger.runs)
 
 
 async def test_the_context_names_decision_consumer_and_events(pad: Pad) -> None:
     (decision,) = await pad.decide(1)
     pad.go()
-    await until(lambda: pad.ledger.runs)
+    await until_async(lambda: pad.ledger.runs)
     context = pad.runs.contexts[decision]
     assert (context.decision, context.consumer, context.partition_key) == (decision, "report/daily", None)
     assert [event.uri for event in context.events or ()] == ["a"]
@@ -95,7 +96,7 @@ async def test_events_that_are_too_large_for_a_context_are_stored_in_an_artifact
     event = update("a", extra={"text": "x" * 70_000})
     await pad.ledger.record([Recording(event.id, (event,))])
     pad.go()
-    await until(lambda: pad.ledger.runs)
+    await until_async(lambda: pad.ledger.runs)
     (context,) = pad.runs.contexts.values()
     assert context.events is None
     assert context.artifact is not None
@@ -107,7 +108,7 @@ async def test_a_failed_launch_is_retried(pad: Pad, error: Exception) -> None:
     first, second = await pad.decide(2)
     pad.runs.fails[first] = [error, error]
     pad.go()
-    await until(lambda: len(pad.ledger.runs) == 2)
+    await until_async(lambda: len(pad.ledger.runs) == 2)
     assert pad.runs.order == [first, second]
     assert pad.ledger.dead == {}
 
@@ -116,7 +117,7 @@ async def test_the_reason_why_a_decision_waits_is_logged_and_stored(pad: Pad, ca
     (decision,) = await pad.decide(1)
     pad.runs.fails[decision] = [PrefectUnreachable("busy")] * (FAILURES_NOT_LOGGED + 2)
     pad.go()
-    await until(lambda: pad.ledger.runs, seconds=20)
+    await until_async(lambda: pad.ledger.runs, seconds=20)
     assert pad.ledger.attempts == [(decision, "busy")] * 2
     assert caplog.text.count("waits for its run: busy") == 1
 
@@ -125,7 +126,7 @@ async def test_a_run_that_could_not_be_marked_is_found_again_and_not_created_twi
     (decision,) = await pad.decide(1)
     pad.ledger.fails["launched"] = [LedgerLocked("held")]
     pad.go()
-    await until(lambda: pad.ledger.runs)
+    await until_async(lambda: pad.ledger.runs)
     assert pad.runs.order == [decision]
 
 
@@ -141,7 +142,7 @@ async def test_what_prefect_refuses_for_good_is_undeliverable_with_the_reason(pa
     first, second = await pad.decide(2)
     pad.runs.fails[first] = [PrefectRefused("Prefect answers 404: Deployment not found")]
     pad.go()
-    await until(lambda: pad.ledger.dead and pad.ledger.runs)
+    await until_async(lambda: pad.ledger.dead and pad.ledger.runs)
     assert pad.ledger.dead == {first: "Prefect answers 404: Deployment not found"}
     assert list(pad.ledger.runs) == [second]
     assert pad.told == [second]
@@ -155,11 +156,11 @@ async def test_a_consumer_whose_runs_cannot_be_created_does_not_hold_up_the_othe
     *held_up, other = [decision.id for decision in pad.ledger.state.changes.decisions]
     pad.runs.fails[held_up[0]] = [error] * 50
     pad.go()
-    await until(lambda: other in pad.ledger.runs)
+    await until_async(lambda: other in pad.ledger.runs)
     assert pad.runs.order == [other]
     pad.runs.fails.clear()
     pad.launcher.retry_now()
-    await until(lambda: len(pad.ledger.runs) == 7)
+    await until_async(lambda: len(pad.ledger.runs) == 7)
     assert pad.runs.order == [other, *held_up]
 
 
@@ -171,7 +172,7 @@ async def test_runs_are_created_in_the_order_of_the_decisions_whatever_fails(pad
     for decision in decisions[::3]:
         pad.runs.fails[decision.id] = [PrefectUnreachable("503")]
     pad.go()
-    await until(lambda: len(pad.ledger.runs) == 40)
+    await until_async(lambda: len(pad.ledger.runs) == 40)
     for consumer in (1, 2):
         made = [decision.id for decision in decisions if decision.consumer == consumer]
         assert [each for each in pad.runs.order if each in made] == made
@@ -184,10 +185,10 @@ async def test_all_waiting_decisions_are_tried_when_prefect_answers_again(
     (decision,) = await pad.decide(1)
     pad.runs.fails[decision] = [PrefectUnreachable("down")]
     pad.go()
-    await until(lambda: not pad.runs.fails[decision] and pad.launcher.is_idle)
+    await until_async(lambda: not pad.runs.fails[decision] and pad.launcher.is_idle)
     assert pad.ledger.runs == {}
     pad.launcher.retry_now()
-    await until(lambda: pad.ledger.runs)
+    await until_async(lambda: pad.ledger.runs)
 
 
 async def test_a_busy_prefect_is_asked_again_at_once_and_the_launcher_is_not_at_rest(
@@ -197,9 +198,9 @@ async def test_a_busy_prefect_is_asked_again_at_once_and_the_launcher_is_not_at_
     (decision,) = await pad.decide(1)
     pad.runs.fails[decision] = [PrefectUnreachable("503")] * 3
     pad.go()
-    await until(lambda: len(pad.runs.fails[decision]) < 3)
+    await until_async(lambda: len(pad.runs.fails[decision]) < 3)
     assert not pad.launcher.is_idle
-    await until(lambda: pad.launcher.is_idle)
+    await until_async(lambda: pad.launcher.is_idle)
     assert list(pad.ledger.runs) == [decision]
 
 
@@ -209,9 +210,9 @@ async def test_a_decision_that_a_user_gave_up_is_not_waited_for(pad: Pad, monkey
     monkeypatch.setattr(launch_module, "LONGEST_PAUSE", 0.002)
     pad.runs.fails[decision] = [PrefectUnreachable("503")] * 100_000
     pad.go()
-    await until(lambda: len(pad.runs.fails[decision]) < 99_999)
+    await until_async(lambda: len(pad.runs.fails[decision]) < 99_999)
     pad.ledger.dead[decision] = "taken out"
-    await until(lambda: pad.launcher.is_idle)
+    await until_async(lambda: pad.launcher.is_idle)
     assert pad.ledger.runs == {}
 
 
@@ -221,7 +222,7 @@ async def test_a_decision_that_cannot_be_sent_is_given_up_and_later_ones_go_on(
     first, second = await pad.decide(2)
     pad.runs.fails[first] = [Unsendable("surrogates not allowed")] * 100
     pad.go()
-    await until(lambda: pad.ledger.runs)
+    await until_async(lambda: pad.ledger.runs)
     assert list(pad.ledger.runs) == [second]
     assert len(pad.runs.fails[first]) == 100 - ATTEMPTS_TO_SEND
     assert "surrogates not allowed" in pad.ledger.dead[first]
@@ -240,7 +241,7 @@ async def test_a_decision_whose_context_cannot_be_built_is_given_up(pad: Pad, mo
 
     monkeypatch.setattr(pad.launcher, "_context", broken)
     pad.go()
-    await until(lambda: second in pad.ledger.runs)
+    await until_async(lambda: second in pad.ledger.runs)
     assert "maximum recursion depth" in pad.ledger.dead[first]
 
 
@@ -249,7 +250,7 @@ async def test_an_answer_of_prefect_restarts_the_count_of_unsent_attempts(pad: P
     local = [Unsendable("no memory")] * (ATTEMPTS_TO_SEND - 1)
     pad.runs.fails[decision] = [*local, PrefectUnreachable("503"), *local]
     pad.go()
-    await until(lambda: pad.ledger.runs)
+    await until_async(lambda: pad.ledger.runs)
     assert pad.ledger.dead == {}
 
 
@@ -259,7 +260,7 @@ async def test_an_unexpected_error_is_logged_once_with_its_traceback(
     (decision,) = await pad.decide(1)
     pad.runs.fails[decision] = [ValueError("a bug")] * 9
     pad.go()
-    await until(lambda: pad.ledger.runs, seconds=20)
+    await until_async(lambda: pad.ledger.runs, seconds=20)
     (told,) = (each for each in caplog.records if "a bug" in each.message)
     assert told.exc_info
 
@@ -270,7 +271,7 @@ async def test_each_new_reason_is_logged(pad: Pad, caplog: pytest.LogCaptureFixt
     pad.runs.fails[decision] = [*[PrefectUnreachable("503")] * FAILURES_NOT_LOGGED, *reasons]
     pad.launcher.retry_now()
     pad.go()
-    await until(lambda: pad.launcher.is_idle or not pad.runs.fails[decision])
+    await until_async(lambda: pad.launcher.is_idle or not pad.runs.fails[decision])
     while not pad.ledger.runs:
         pad.launcher.retry_now()
         await asyncio.sleep(0.005)
@@ -282,13 +283,13 @@ async def test_a_hanging_launch_does_not_hold_up_other_consumers(pad: Pad) -> No
     pad.ledger.consumer("other/daily", Asset("b"))
     pad.runs.hanging.add(hanging)
     pad.go()
-    await until(lambda: pad.runs.most_at_once)
+    await until_async(lambda: pad.runs.most_at_once)
     for number in range(5):
         await pad.ledger.record([recording("b")])
-        await until(lambda number=number: len(pad.ledger.runs) == number + 1, seconds=1)
+        await until_async(lambda number=number: len(pad.ledger.runs) == number + 1, seconds=1)
     assert behind not in pad.ledger.runs
     pad.runs.hanging.clear()
-    await until(lambda: behind in pad.ledger.runs)
+    await until_async(lambda: behind in pad.ledger.runs)
     assert [each for each in pad.runs.order if each in (hanging, behind)] == [hanging, behind]
 
 
@@ -297,11 +298,11 @@ async def test_notes_are_written_while_a_launch_hangs(pad: Pad, monkeypatch: pyt
     (decision,) = await pad.decide(1)
     pad.runs.hanging.add(decision)
     pad.go()
-    await until(lambda: pad.runs.most_at_once)
+    await until_async(lambda: pad.runs.most_at_once)
     assert not pad.launcher.is_idle
     await pad.launcher.at_rest()
     pad.runs.hanging.clear()
-    await until(lambda: pad.ledger.runs)
+    await until_async(lambda: pad.ledger.runs)
 
 
 async def test_an_error_of_the_ledger_is_raised(pad: Pad) -> None:

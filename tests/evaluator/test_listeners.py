@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from importlib.metadata import EntryPoint
@@ -24,6 +23,7 @@ from assetflow.evaluator.process.listeners import ListenerThread
 from assetflow.ledger import Ledger
 from assetflow.listeners import DeadlineMissed, Listeners, RunCreated, load_listeners
 from assetflow.settings import get_settings
+from tests.environment.waiting import until
 from tests.ledger import making
 from tests.ledger.making import NOW, A, B, deploy
 
@@ -66,13 +66,6 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def update(ledger: Ledger, asset: Asset, **fields: Any) -> None:
     ledger.writer.events.record([making.update(asset, **fields)], NOW)
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_a_missed_deadline_is_told_once(ledger: Ledger) -> None:

@@ -15,7 +15,8 @@ from assetflow.evaluator.runs import notes as notes_module
 from assetflow.evaluator.runs.launch import Launcher
 from assetflow.evaluator.runs.notes import NoteWriter
 from tests.environment.tasks import cancel
-from tests.evaluator.fakes import FakeBoard, FakeLedger, FakeLogs, FakeRuns, recording, until
+from tests.environment.waiting import until_async
+from tests.evaluator.fakes import FakeBoard, FakeLedger, FakeLogs, FakeRuns, recording
 
 
 class Desk:
@@ -59,7 +60,7 @@ async def test_each_run_gets_one_note_from_the_explanation(desk: Desk) -> None:
     decisions = await desk.decide(3)
     desk.launch()
     desk.write()
-    await until(lambda: len(desk.ledger.notes) == 3)
+    await until_async(lambda: len(desk.ledger.notes) == 3)
     assert desk.ledger.notes == decisions
     assert [note.facts.run.flow_run_id for note in desk.board.notes] == [*desk.ledger.runs.values()]
     assert all("its condition held" in note.words for note in desk.board.notes)
@@ -69,7 +70,7 @@ async def test_decisions_are_launched_before_notes_are_written(desk: Desk) -> No
     await desk.decide(20)
     desk.write()
     desk.launch()
-    await until(lambda: desk.board.notes)
+    await until_async(lambda: desk.board.notes)
     assert len(desk.ledger.runs) == 20
 
 
@@ -78,7 +79,7 @@ async def test_a_decision_that_waits_for_its_next_attempt_does_not_hold_up_notes
     desk.runs.fails[stuck] = [PrefectUnreachable("down")] * 1000
     desk.launch()
     desk.write()
-    await until(lambda: desk.ledger.notes)
+    await until_async(lambda: desk.ledger.notes)
     assert desk.ledger.notes == [fine]
 
 
@@ -87,7 +88,7 @@ async def test_an_existing_note_is_not_written_again(desk: Desk) -> None:
     desk.ledger.fails["noted"] = [LedgerLocked("held")]
     desk.launch()
     desk.write()
-    await until(lambda: desk.ledger.notes)
+    await until_async(lambda: desk.ledger.notes)
     assert desk.ledger.notes == [decision]
     assert len(desk.board.notes) == 1
 
@@ -95,10 +96,10 @@ async def test_an_existing_note_is_not_written_again(desk: Desk) -> None:
 async def test_failed_notes_are_retried_and_written_ones_are_marked(desk: Desk) -> None:
     decisions = await desk.decide(3)
     desk.launch()
-    await until(lambda: len(desk.ledger.runs) == 3)
+    await until_async(lambda: len(desk.ledger.runs) == 3)
     desk.board.fails = [PrefectUnreachable("down"), PrefectUnreachable("down")]
     desk.write()
-    await until(lambda: len(desk.ledger.notes) == 3)
+    await until_async(lambda: len(desk.ledger.notes) == 3)
     assert desk.ledger.notes == decisions
     assert len(desk.board.notes) == 3
 
@@ -111,6 +112,6 @@ async def test_a_note_that_cannot_be_written_does_not_hold_up_the_others(
     desk.board.fails = [error]
     desk.launch()
     desk.write()
-    await until(lambda: len(desk.ledger.notes) == 2)
+    await until_async(lambda: len(desk.ledger.notes) == 2)
     assert len(desk.board.notes) == 1
     assert str(error) in caplog.text

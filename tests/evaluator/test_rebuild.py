@@ -13,7 +13,6 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 import respx
-from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from assetflow.core.codec import RunContext, run_context_to_json
 from assetflow.core.consumers import Consumer, Decision
@@ -22,6 +21,7 @@ from assetflow.evaluator.process.rebuild import CURSOR, ENOUGH, Rebuild
 from assetflow.prefect_io.names import DECISION_LABEL
 from assetflow.prefect_io.past_runs import past_decisions
 from assetflow.prefect_io.rest import PrefectApi, prefect_api
+from tests.environment.prefect_settings import prefect_at
 from tests.ledger.conftest import template  # noqa: F401 (a ledger without migrating one)
 from tests.ledger.making import NOW, A, B, deploy, event, recording
 
@@ -94,7 +94,7 @@ async def site(tmp_path: Any, template: Any) -> AsyncIterator[Site]:  # noqa: F8
     place = tmp_path / "ledger.db"
     place.write_bytes(template.read_bytes())
     runs = Runs()
-    with temporary_settings(updates={PREFECT_API_URL: URL}), respx.mock:
+    with prefect_at(URL), respx.mock:
         respx.get(f"{URL}/csrf-token").respond(422, json={"detail": "CSRF protection is disabled."})
         respx.post(f"{URL}/flow_runs/filter").mock(side_effect=runs.respond)
         async with (

@@ -12,19 +12,18 @@ from typing import cast
 from uuid import uuid4
 
 import pytest
-from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from assetflow.errors import PrefectUnreachable
 from assetflow.evaluator.process.composition import open_evaluator
 from assetflow.evaluator.process.evaluator import Evaluator, Options
 from assetflow.evaluator.process.service import ready_marker
-
-SOON = 20
+from tests.environment.prefect_settings import prefect_at
+from tests.environment.waiting import until_async
 
 
 async def test_the_wait_for_prefect_has_a_limit(tmp_path: Path) -> None:
     with (
-        temporary_settings(updates={PREFECT_API_URL: "http://127.0.0.1:9/api"}),
+        prefect_at("http://127.0.0.1:9/api"),
         pytest.raises(PrefectUnreachable, match=r"did not answer in 0\.5 s"),
     ):
         async with open_evaluator(Options(patience=0.5), place=tmp_path / "ledger.db"):
@@ -38,11 +37,9 @@ async def test_health_names_prefect_while_it_does_not_answer_at_the_start(tmp_pa
         async with open_evaluator(options, place=tmp_path / "ledger.db"):
             pass
 
-    with temporary_settings(updates={PREFECT_API_URL: "http://127.0.0.1:9/api"}):
+    with prefect_at("http://127.0.0.1:9/api"):
         beginning = asyncio.create_task(begin())
-        async with asyncio.timeout(SOON):
-            while not options.health.troubles:  # noqa: ASYNC110 (a test waits)
-                await asyncio.sleep(0.01)
+        await until_async(lambda: options.health.troubles)
         beginning.cancel()
         with suppress(asyncio.CancelledError):
             await beginning

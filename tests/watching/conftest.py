@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,10 +15,12 @@ from assetflow.ledger import Ledger
 from tests.watching.outside import RABBIT, REDIS, Direct
 
 
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger.open(tmp_path / "ledger.db") as opened:
-        yield opened
+@pytest.fixture(scope="session")
+def new_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new ledger's file, made now: each test's ledger is a copy of it."""
+    place = tmp_path_factory.mktemp("new-ledger") / "ledger.db"
+    Ledger.open(place).close()
+    return place
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -26,7 +26,6 @@ ORDERS = "s3://shop/orders"
 RABBIT, REDIS = "amqp://127.0.0.1:5672/", "redis://127.0.0.1:6379/15"
 # aiormq gives a message without an id one of its own; a blank id is none.
 NO_ID = " "
-SECONDS = 20.0
 
 
 def now() -> datetime:
@@ -111,11 +110,3 @@ async def watching(ledger: Direct) -> AsyncIterator[None]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def until(holds: Callable[[], Any]) -> Any:
-    """Return the first true value of a function that looks at what another task does."""
-    async with asyncio.timeout(SECONDS):
-        while not (found := holds()):  # noqa: ASYNC110 (what it waits for sets no event)
-            await asyncio.sleep(0.02)
-        return found

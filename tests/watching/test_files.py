@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from assetflow.watchers import FileTrigger
-from tests.watching.outside import Direct, until, updates, watch, watching
+from tests.environment.waiting import until_async
+from tests.watching.outside import Direct, updates, watch, watching
 
 NEVER = timedelta(days=1)
 
@@ -33,16 +34,16 @@ async def test_rule_10_4_what_is_there_is_known_and_what_comes_is_an_update(dire
     (folder / "old.json").write_text("{}")
     watch(direct.ledger, trigger(folder))
     async with watching(direct):
-        await until(begun(direct))
+        await until_async(begun(direct))
         (folder / "new.json").write_text("{}")
-        await until(lambda: paths(direct) == ["new.json"])
+        await until_async(lambda: paths(direct) == ["new.json"])
     # While nobody watches, files come, change and go.
     (folder / "later.json").write_text("{}")
     (folder / "old.json").write_text("changed")
     (folder / "new.json").unlink()
     async with watching(direct):
-        await until(lambda: sorted(paths(direct)) == ["later.json", "new.json", "old.json"])
-        await until(lambda: len(direct.ledger.reader.watchers.items("w")) == 2)
+        await until_async(lambda: sorted(paths(direct)) == ["later.json", "new.json", "old.json"])
+        await until_async(lambda: len(direct.ledger.reader.watchers.items("w")) == 2)
 
 
 @pytest.mark.parametrize("step", ["record", "recorded"])
@@ -51,9 +52,9 @@ async def test_rule_10_4_a_crash_neither_loses_nor_doubles(direct: Direct, tmp_p
     (tmp_path / "a.json").write_text("{}")
     direct.fails.add(step)
     async with watching(direct):
-        await until(lambda: paths(direct) == ["a.json"] and not direct.fails)
+        await until_async(lambda: paths(direct) == ["a.json"] and not direct.fails)
         (tmp_path / "b.json").write_text("{}")
-        await until(lambda: paths(direct) == ["a.json", "b.json"])
+        await until_async(lambda: paths(direct) == ["a.json", "b.json"])
 
 
 async def test_a_local_folder_is_heard_long_before_the_next_look(direct: Direct, tmp_path: Path) -> None:
@@ -61,7 +62,7 @@ async def test_a_local_folder_is_heard_long_before_the_next_look(direct: Direct,
     folder.mkdir()
     watch(direct.ledger, trigger(folder, every=NEVER))
     async with watching(direct):
-        await until(begun(direct))
+        await until_async(begun(direct))
         number = 0
 
         def written() -> bool:
@@ -71,7 +72,7 @@ async def test_a_local_folder_is_heard_long_before_the_next_look(direct: Direct,
             (folder / f"{number}.json").write_text("{}")
             return bool(updates(direct.ledger))
 
-        await until(written)
+        await until_async(written)
 
 
 async def test_a_group_of_the_path_is_the_partition_key(direct: Direct, tmp_path: Path) -> None:
@@ -80,7 +81,7 @@ async def test_a_group_of_the_path_is_the_partition_key(direct: Direct, tmp_path
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text("{}")
     async with watching(direct):
-        await until(lambda: len(updates(direct.ledger)) == 1)
+        await until_async(lambda: len(updates(direct.ledger)) == 1)
     assert updates(direct.ledger)[0].partition_key == "2026-01-01"
     (refused,) = direct.ledger.reader.events.refused()
     assert "b.json does not match" in refused.reason
@@ -91,6 +92,6 @@ async def test_all_files_of_a_look_can_be_one_update(direct: Direct, tmp_path: P
     for name in "ab":
         (tmp_path / f"{name}.json").write_text("{}")
     async with watching(direct):
-        await until(lambda: len(updates(direct.ledger)) == 1)
+        await until_async(lambda: len(updates(direct.ledger)) == 1)
     extra = updates(direct.ledger)[0].extra
     assert extra == {"files": [f"{tmp_path}/a.json", f"{tmp_path}/b.json"], "count": 2}

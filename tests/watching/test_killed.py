@@ -17,7 +17,8 @@ from aio_pika.abc import AbstractChannel
 from assetflow.crash_points import VARIABLE
 from assetflow.ledger import Ledger
 from assetflow.watchers import MessageQueueTrigger
-from tests.watching.outside import NO_ID, RABBIT, until, updates, watch
+from tests.environment.waiting import until_async
+from tests.watching.outside import NO_ID, RABBIT, updates, watch
 
 pytestmark = [pytest.mark.long, pytest.mark.rabbitmq]
 COMMAND = [sys.executable, "-m", "assetflow", "watcher", "start"]
@@ -49,11 +50,11 @@ async def test_rule_10_3_killed_between_all_steps(
     points += [] if with_ids else ["between-acknowledgement-and-note"]
     for point in points:
         with process(tmp_path, point) as killed:
-            await until(lambda: killed.poll() is not None)
+            await until_async(lambda: killed.poll() is not None)
             assert killed.returncode == -signal.SIGKILL
     with process(tmp_path) as works:
-        await until(lambda: len(updates(ledger)) >= 50)
-        await until(lambda: not ledger.reader.watchers.notes(f"amqp://127.0.0.1:5672 {name}"))
+        await until_async(lambda: len(updates(ledger)) >= 50)
+        await until_async(lambda: not ledger.reader.watchers.notes(f"amqp://127.0.0.1:5672 {name}"))
     assert works.returncode == 0
     assert len(updates(ledger)) == 50
     left = await rabbit.declare_queue(name, passive=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -14,7 +13,8 @@ from aio_pika.abc import AbstractChannel
 from redis.asyncio import Redis
 
 from assetflow.watchers import MessageQueueTrigger
-from tests.watching.outside import NO_ID, ORDERS, RABBIT, REDIS, Direct, until, updates, watch, watching
+from tests.environment.waiting import until_async
+from tests.watching.outside import NO_ID, ORDERS, RABBIT, REDIS, Direct, updates, watch, watching
 
 RABBITMQ, ON_REDIS = pytest.mark.rabbitmq, pytest.mark.redis
 Send = Callable[..., Awaitable[None]]
@@ -70,9 +70,9 @@ async def test_rule_10_2_each_message_is_one_update(direct: Direct, trigger: Any
     for number in range(3):
         await send({"order": {"items": [number]}, "day": f"2026-01-0{number + 1}"}, f"m{number}")
     async with watching(direct):
-        await until(lambda: len(updates(direct.ledger)) == 3)
+        await until_async(lambda: len(updates(direct.ledger)) == 3)
         await send({"order": {"items": []}, "day": "2026-01-09"}, "m9")
-        found = await until(lambda: len(made := updates(direct.ledger)) == 4 and made)
+        found = await until_async(lambda: made if len(made := updates(direct.ledger)) == 4 else None)
     assert [event.extra for event in found] == [{"items": [0]}, {"items": [1]}, {"items": [2]}, {"items": []}]
     assert [event.partition_key for event in found] == ["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-09"]
     assert {event.uri for event in found} == {ORDERS}
@@ -91,13 +91,13 @@ async def test_rule_10_3_a_crash_neither_loses_nor_doubles(direct: Direct, trigg
     for number in range(5):
         await send({"order": "1" if number % 2 else "2"}, f"m{number}")
     async with watching(direct):
-        await until(lambda: len(updates(direct.ledger)) == 5)
+        await until_async(lambda: len(updates(direct.ledger)) == 5)
         await send({"order": "1"}, "last")
-        await until(lambda: len(updates(direct.ledger)) == 6)
+        await until_async(lambda: len(updates(direct.ledger)) == 6)
     assert [event.extra["payload"] for event in updates(direct.ledger)].count({"order": "1"}) == 3
     async with watching(direct):
         await send({"order": "1"}, "after")
-        await until(lambda: len(updates(direct.ledger)) == 7)
+        await until_async(lambda: len(updates(direct.ledger)) == 7)
 
 
 async def test_rule_10_5_what_no_filter_wants_is_acknowledged_and_counted(
@@ -107,11 +107,11 @@ async def test_rule_10_5_what_no_filter_wants_is_acknowledged_and_counted(
     for number, kind in enumerate(("refund", "order", "refund")):
         await send({"kind": kind}, f"m{number}")
     async with watching(direct):
-        await until(lambda: direct.ledger.reader.watchers.all()[0].filtered == 2)
-        await until(lambda: len(updates(direct.ledger)) == 1)
+        await until_async(lambda: direct.ledger.reader.watchers.all()[0].filtered == 2)
+        await until_async(lambda: len(updates(direct.ledger)) == 1)
     async with watching(direct):
         await send({"kind": "order"}, "last")
-        await until(lambda: len(updates(direct.ledger)) == 2)
+        await until_async(lambda: len(updates(direct.ledger)) == 2)
     assert direct.ledger.reader.watchers.all()[0].filtered == 2
 
 
@@ -123,7 +123,7 @@ async def test_a_poison_message_is_kept_as_refused_and_holds_nothing_up(
     await send({"day": " "}, "blank")
     await send({"day": "2026-01-01"}, "good")
     async with watching(direct):
-        await until(lambda: len(updates(direct.ledger)) == 1)
+        await until_async(lambda: len(updates(direct.ledger)) == 1)
     reasons = {each.reason for each in direct.ledger.reader.events.refused()}
     assert len(reasons) == 2
     assert direct.ledger.reader.watchers.all()[0].refused == 2
@@ -138,7 +138,7 @@ async def test_two_watchers_of_a_queue_share_each_message(direct: Direct, rabbit
         for kind in ("order", "refund"):
             body = json.dumps({"kind": kind}).encode()
             await rabbit.default_exchange.publish(aio_pika.Message(body), routing_key=name)
-        await until(lambda: len(updates(direct.ledger)) == 3)
+        await until_async(lambda: len(updates(direct.ledger)) == 3)
     recordings = direct.ledger.reader.events.recordings()
     assert [len(each.events) for each in recordings] == [2, 1]
 
@@ -154,8 +154,8 @@ async def test_a_failing_watcher_is_shown_and_the_others_go_on(
     watch(direct.ledger, MessageQueueTrigger(RABBIT, queue=name), "good", "d")
     async with watching(direct):
         await rabbit.default_exchange.publish(aio_pika.Message(b"{}"), routing_key=name)
-        await until(lambda: len(updates(direct.ledger)) == 1)
-        await until(lambda: sum(each.state == "failing" for each in direct.ledger.reader.watchers.all()) == 3)
+        await until_async(lambda: len(updates(direct.ledger)) == 1)
+        await until_async(lambda: sum(each.state == "failing" for each in direct.ledger.reader.watchers.all()) == 3)
     errors = {each.name: each.error for each in direct.ledger.reader.watchers.all()}
     assert "no queue 'assetflow-test-none'" in errors["none"]
     assert "refuses the user or the password" in errors["password"]
@@ -169,13 +169,15 @@ async def test_a_paused_watcher_leaves_its_messages_in_the_queue(
 ) -> None:
     watch(direct.ledger, MessageQueueTrigger(RABBIT, queue=name))
     async with watching(direct):
-        await until(lambda: direct.ledger.reader.watchers.all()[0].state == "watching")
+        await until_async(lambda: direct.ledger.reader.watchers.all()[0].state == "watching")
         direct.ledger.writer.watchers.switch("w", paused=True, now=datetime.now(UTC))
         queue = await rabbit.get_queue(name)
-        async with asyncio.timeout(30):
-            while (await rabbit.declare_queue(name, passive=True)).declaration_result.consumer_count:  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
+
+        async def is_left_alone() -> bool:
+            return not (await rabbit.declare_queue(name, passive=True)).declaration_result.consumer_count
+
+        await until_async(is_left_alone)
         await rabbit.default_exchange.publish(aio_pika.Message(b"{}"), routing_key=queue.name)
         assert updates(direct.ledger) == []
         direct.ledger.writer.watchers.switch("w", paused=False, now=datetime.now(UTC))
-        await until(lambda: len(updates(direct.ledger)) == 1)
+        await until_async(lambda: len(updates(direct.ledger)) == 1)

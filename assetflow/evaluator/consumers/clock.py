@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from assetflow.core.consumers import MissedDeadline
+from assetflow.crash_points import reach
 from assetflow.evaluator.health import Health, heard, logger
 from assetflow.evaluator.ports import ClockLedger, Json, UpdateLog
 
@@ -84,6 +85,8 @@ class Clock:
         made = 0
         while True:
             until = read_until - self._settle
+            if self._next is not None and self._next <= until:
+                reach("between-reading-and-instant")
             passed = await self._ledger.let_time_pass(until)
             made += passed.decisions
             self._next = passed.next
@@ -108,12 +111,14 @@ class Clock:
     async def _announce(self) -> None:
         """Post the events of missed deadlines. Each has an id of its own, so that a repetition changes nothing."""
         while missed := await self._ledger.missed_deadlines(ANNOUNCED_AT_ONCE):
+            reach("between-instant-and-missed-deadline")
             await self._events.publish(
                 [
                     self._deadline_event(each.missed, each.consumer_name, each.deployment_id, each.automation_id)
                     for each in missed
                 ]
             )
+            reach("between-missed-deadline-and-mark")
             for each in missed:
                 key = "" if each.missed.target_key is None else f", partition {each.missed.target_key}"
                 due = each.missed.due.isoformat(timespec="seconds")

@@ -37,6 +37,8 @@ logger = logging.getLogger("assetflow.evaluator")
 SECONDS_BETWEEN_LOOKS = 5.0
 CHANGES = ("prefect.deployment.", "prefect.automation.")
 UNREACHABLE_IN_A_ROW = 3
+# The rules by which a flow is refused because of others. Contract 8.1, 8.10.
+BESIDE_OTHERS = frozenset({"8.1", "8.10"})
 # Two changes may become visible in another order than that of their timestamps.
 OVERLAP = timedelta(minutes=1)
 
@@ -71,6 +73,8 @@ class Registry:
         self._waiting: dict[UUID, None] = {}
         # The deployments whose watchers are in conflict with those of others.
         self._conflicts: set[UUID] = set()
+        # The deployments that the ledger refuses beside others: they may be accepted when others change. Contract 8.1.
+        self._refused: set[UUID] = set()
         self._knows_ledger = False
         self._seen: datetime | None = None
         self._declarations_changed = False
@@ -221,7 +225,7 @@ class Registry:
         self._declarations_changed |= bool(deployments)
         if deployments:
             # What was in conflict with another deployment may not be any more.
-            self._waiting.update(dict.fromkeys(self._conflicts))
+            self._waiting.update(dict.fromkeys([*self._conflicts, *self._refused]))
         for deployed in deployments.changed:
             self._deployed[deployed.id] = deployed
             self._waiting[deployed.id] = None
@@ -263,7 +267,10 @@ class Registry:
             raise
         except AssetflowError as error:
             self._note_problem(deployment_id, error if deployed.name in error.where else error.at(deployed.where))
+            if error.rule in BESIDE_OTHERS:
+                self._refused.add(deployment_id)
         else:
+            self._refused.discard(deployment_id)
             self.report.problems.pop(deployment_id, None)
 
     def _conflict(self, deployed: Deployed) -> AssetflowError | None:

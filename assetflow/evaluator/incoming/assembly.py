@@ -70,7 +70,7 @@ class Assembly:
     def give_up(self, now: datetime, looked: datetime | None) -> list[Recording]:
         """Return the recordings whose missing parts are not expected any more, with the parts of the first attempt.
 
-        Args:
+        Parameters:
             looked: when the last successful sweep began, `None` before the first one. A task writes its artifact
                 before it sends the parts, so a sweep that began after they came would have found it.
         """

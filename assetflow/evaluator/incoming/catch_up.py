@@ -77,6 +77,7 @@ class CatchUp:
         self._sweeps = sweeps or Sweeps()
         self._late = LateEvents(events, UPDATES)
         self._wanted = asyncio.Event()
+        self._reading_on = asyncio.Lock()
         self._artifacts_read = floor
         self._events_read = floor
         self._saved = floor
@@ -105,6 +106,17 @@ class CatchUp:
             PrefectUnreachable, PrefectRefused, LedgerError
         """
         await self.sweep(self._sweeps.full_overlap)
+
+    async def read_on(self) -> None:
+        """Record what Prefect's logs have by now. Of several calls at a time, one sweep may be enough.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused, LedgerError
+        """
+        asked = self._now()
+        async with self._reading_on:
+            if self.read_until is None or self.read_until < asked:
+                await self.sweep(self._sweeps.overlap)
 
     async def run(self) -> None:
         """Sweep until cancelled.
@@ -171,6 +183,7 @@ class CatchUp:
         await self._take(entries, partial(self._reached, until=started))
         self._inbox.looked(started)
         self.read_until = started if self.read_until is None else max(self.read_until, started)
+        self._ledger.logs_read(self.read_until)
         # The full sweep runs beside short ones, which may have read further.
         self._artifacts_read = max(self._artifacts_read, *newest)
         self._events_read = max(self._events_read, started)
@@ -181,7 +194,7 @@ class CatchUp:
     ) -> None:
         """Hand the entries to the inbox, and return when all of them are in the ledger.
 
-        Args:
+        Parameters:
             reached: called after each slice with the time of its last entry.
         """
         async with logged_progress(logger) as progress:

@@ -8,29 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from uuid import UUID, uuid5
 
-from assetflow.core.codec import event_to_json
 from assetflow.core.events import Recording
 from assetflow.core.visible import shown
 from assetflow.crash_points import reach
-from assetflow.errors import AssetflowError, LedgerError, StatementRefused
+from assetflow.errors import AssetflowError, LedgerError
 from assetflow.evaluator.health import ENDS_ALL, Backoff, Health, heard
 from assetflow.evaluator.incoming.assembly import Assembly
 from assetflow.evaluator.incoming.seen import Seen
 from assetflow.evaluator.ports import EvaluatorLedger, Json, Refused
+from assetflow.evaluator.unrecordable import Doubt, content_of, log_set_aside, reason_of
 from assetflow.prefect_io.recordings import part_of_recording, recording_from_artifact, recording_from_prefect_event
 
 logger = logging.getLogger("assetflow.evaluator")
 
 LARGEST_BATCH = 1_000
-# An unknown error of the database counts as the ledger's trouble for so many seconds, and then as the fault of a value.
-DOUBT = 120.0
 _UNREADABLE = UUID("0d7f4a4e-41e7-5ab1-8c55-6b3c2f1f2a10")
 
 
@@ -63,7 +60,7 @@ class Inbox:
         self._empty = asyncio.Event()
         self._empty.set()
         self._seen = Seen()
-        self._doubted_since: float | None = None
+        self._doubt = Doubt()
 
     def take_event(self, event: Json) -> None:
         """Accept an event from Prefect: an update, a part of a recording, or something else. It never raises."""
@@ -129,12 +126,12 @@ class Inbox:
                 raise
             except (LedgerError, OSError) as error:
                 # The ledger is in trouble, not the recordings: they stay at the head of the queue.
-                self._doubt(error)
+                self._doubt.note(error)
                 self._health.down("ledger", error)
                 await asyncio.sleep(backoff.next())
                 continue
             backoff.reset()
-            self._doubted_since = None
+            self._doubt.clear()
             self._health.up("ledger")
             for _ in batch:
                 self._queue.popleft()
@@ -164,7 +161,7 @@ class Inbox:
             try:
                 await self._record(recordings)
             except Exception as error:
-                if not self._is_fault_of_a_value(error):
+                if not self._doubt.is_fault_of_a_value(error):
                     raise
                 await self._record_one_by_one(recordings)
         for item in batch:
@@ -188,7 +185,7 @@ class Inbox:
             try:
                 await self._record([recording])
             except Exception as error:
-                if not self._is_fault_of_a_value(error):
+                if not self._doubt.is_fault_of_a_value(error):
                     raise
                 await self._keep(_set_aside(recording, error))
 
@@ -198,24 +195,11 @@ class Inbox:
             try:
                 await self._ledger.refuse(kept)
             except Exception as error:
-                if not self._is_fault_of_a_value(error):
+                if not self._doubt.is_fault_of_a_value(error):
                     raise
                 logger.warning("%s is refused (%s) and cannot be kept: %s", refused.id, refused.reason, error)
             else:
                 return
-
-    def _doubt(self, error: Exception) -> None:
-        """Note since when an unknown error of the database stops the queue."""
-        if not isinstance(error, StatementRefused):
-            self._doubted_since = None
-        elif self._doubted_since is None:
-            self._doubted_since = time.monotonic()
-
-    def _is_fault_of_a_value(self, error: Exception) -> bool:
-        """Return True if the values to be written caused the error, not the ledger."""
-        if isinstance(error, StatementRefused):
-            return self._doubted_since is not None and time.monotonic() - self._doubted_since >= DOUBT
-        return not isinstance(error, LedgerError | OSError)
 
     def _accept(self, recording: Recording, *also: UUID) -> None:
         # An event with a known id and other content is passed to the ledger, which logs a warning.
@@ -251,23 +235,9 @@ def _id_of(data: Json) -> UUID:
 
 def _set_aside(recording: Recording, error: Exception) -> Refused:
     """Return the recording as refused, with its events."""
-    if isinstance(error, AssetflowError):
-        logger.warning("recording %s cannot be recorded; it is kept as refused: %s", recording.id, shown(error))
-    else:
-        logger.exception("recording %s cannot be recorded; it is kept as refused", recording.id)
-    events: list[Json] = []
-    for event in recording.events:
-        try:
-            events.append(event_to_json(event))
-        except Exception:
-            events.append({"id": str(event.id)})
-    return _refused(recording.id, {"id": str(recording.id), "events": events}, error)
+    log_set_aside(recording, error)
+    return _refused(recording.id, content_of(recording), error)
 
 
 def _refused(number: UUID, data: Json, error: Exception) -> Refused:
-    # The reason may quote text that cannot be written or displayed.
-    if isinstance(error, AssetflowError):
-        return Refused(number, data, shown(error), error.rule)
-    return Refused(
-        number, data, shown(f"it cannot be recorded: {error}. This is unexpected; the evaluator's log has more")
-    )
+    return Refused(number, data, *reason_of(error))

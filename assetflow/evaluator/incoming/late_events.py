@@ -27,7 +27,7 @@ Span = tuple[datetime, datetime]
 class LateEvents:
     """The spans of Prefect's event log that have grown since they were read.
 
-    Args:
+    Parameters:
         clock: returns seconds, to measure how long Prefect takes to count.
     """
 

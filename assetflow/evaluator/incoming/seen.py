@@ -6,15 +6,20 @@ from collections import OrderedDict
 from typing import cast
 from uuid import UUID
 
-from assetflow.core.events import AssetEvent, canonical_json
+from assetflow.core.events import AssetEvent
 from assetflow.evaluator.ports import Json
 from assetflow.prefect_io.names import MATERIALIZATION_SUCCEEDED, RECORDING_LABEL
 
 MOST = 50_000
 
+_NO_CONTENT = frozenset[int]()
+
 
 class Seen:
     """The latest ids, each with the hashes of the contents that came under it.
+
+    Equal contents may have different hashes, such as objects whose keys stand in another order. Then the ledger
+    compares them, and the hash is added.
 
     An event counts as seen while it waits in the inbox: it leaves the inbox for the ledger only.
     """
@@ -28,7 +33,7 @@ class Seen:
 
     def has(self, event: AssetEvent) -> bool:
         """Return True if an event with this id and this content was seen."""
-        return self._has(event.id, _content_of(event))
+        return event.id in self._contents and self._has(event.id, _content_of(event))
 
     def has_other_content(self, number: UUID, event: Json) -> bool:
         """Return True if an event from outside assetflow has an id that was seen with other contents only."""
@@ -39,9 +44,10 @@ class Seen:
             # The event is damaged, and its id was seen.
             return False
 
-    def add(self, number: UUID, *contents: int) -> None:
+    def add(self, number: UUID, content: int | None = None) -> None:
         """Remember an id, and forget the oldest ids."""
-        self._contents[number] = self._contents.get(number, frozenset()).union(contents)
+        known = self._contents.get(number, _NO_CONTENT)
+        self._contents[number] = known if content is None else known | {content}
         while len(self._contents) > MOST:
             self._contents.popitem(last=False)
 
@@ -49,14 +55,17 @@ class Seen:
         """Remember an event with its content."""
         self.add(event.id, _content_of(event))
 
-    def _has(self, number: UUID, content: int) -> bool:
+    def _has(self, number: UUID, content: int | None) -> bool:
         contents = self._contents.get(number)
         return contents is not None and (not contents or content in contents)
 
 
-def _content_of(event: AssetEvent) -> int:
+def _content_of(event: AssetEvent) -> int | None:
+    """Return the hash of an event's content; `None` if its id follows from its content, as for updates by tasks."""
+    if event.origin.kind == "task":
+        return None
     uri, key, extra = event.content
-    return hash((uri, key, canonical_json(extra)))
+    return hash((uri, key, repr(extra)))
 
 
 def _content_from_outside(event: Json) -> int:
@@ -64,5 +73,5 @@ def _content_from_outside(event: Json) -> int:
     payload = cast(Json, event["payload"] or {})
     uri = event["resource"]["prefect.resource.id"]
     if event["event"] == MATERIALIZATION_SUCCEEDED:
-        return hash((uri, None, canonical_json(payload)))
-    return hash((uri, payload.get("partition_key"), canonical_json(payload.get("extra") or {})))
+        return hash((uri, None, repr(payload)))
+    return hash((uri, payload.get("partition_key"), repr(payload.get("extra") or {})))

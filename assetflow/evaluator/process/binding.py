@@ -21,7 +21,7 @@ Note = Callable[[str | None], Awaitable[None]]
 async def bind(api: PrefectApi, ledger: UUID, note: Note | None = None, *, take_over: bool = False) -> None:
     """Bind this Prefect to a ledger, if it is bound to none, or if the ledger takes it over.
 
-    Args:
+    Parameters:
         note: as for `check`.
         take_over: True to bind it although it is bound to another ledger.
 
@@ -43,7 +43,7 @@ async def bind(api: PrefectApi, ledger: UUID, note: Note | None = None, *, take_
 async def check(api: PrefectApi, ledger: UUID, note: Note | None = None) -> None:
     """Check that this Prefect is still bound to the ledger.
 
-    Args:
+    Parameters:
         note: called with the id of the other ledger, or with `None`. It is stored in the ledger for processes that
             write to the ledger without an evaluator.
 

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID
 
+from assetflow.core.run_ends import RunEnd
 from assetflow.errors import InvalidCall, InvalidSettings, PrefectUnreachable
 from assetflow.evaluator.consumers.registry import Registry
 from assetflow.evaluator.health import keep_going, logger
@@ -53,7 +54,7 @@ async def open_evaluator(
     options = options or Options()
     _refuse_delivery_by_prefect()
     listeners = load_listeners(get_settings().listeners)
-    async with LedgerThread(place, stand_by=options.stand_by) as ledger, prefect_api() as api:
+    async with LedgerThread(place, stand_by=options.stand_by, ahead=options.ahead) as ledger, prefect_api() as api:
         await _bind(api, ledger, options)
         prefect = _prefect(api, ledger, options)
         rebuild = Rebuild(ledger, prefect.past_decisions)
@@ -84,7 +85,7 @@ def _prefect(api: PrefectApi, ledger: LedgerThread, options: Options) -> Prefect
 
 
 @asynccontextmanager
-async def _run_ends(url: str) -> AsyncGenerator[AsyncIterator[tuple[UUID, str]]]:
+async def _run_ends(url: str) -> AsyncGenerator[AsyncIterator[tuple[UUID, RunEnd]]]:
     async with subscribe(url, prefixes=["prefect.flow-run."]) as events:
         yield (ended async for event in events if (ended := ended_run(event)) is not None)
 

@@ -45,6 +45,7 @@ class Options:
         binding_every: the seconds between two checks whether another ledger has taken Prefect over.
         ui_url: the address of assetflow's pages, for links to them; empty if there are none.
         health: what works and what does not, already before the evaluator is open.
+        ahead: returns how far the ledger's clock is ahead of the real one, and of Prefect's: tests let time pass.
     """
 
     since: datetime | None = None
@@ -56,6 +57,7 @@ class Options:
     binding_every: float = 10.0
     ui_url: str = ""
     health: Health = field(default_factory=Health)
+    ahead: Callable[[], timedelta] = timedelta
 
 
 class Evaluator:
@@ -99,15 +101,15 @@ class Evaluator:
             ledger,
             prefect.events,
             prefect.deadline_event,
-            lambda: self.catch_up.read_until,
+            self._read_until,
             self._want_sweep,
             health,
-            utc_now,
+            lambda: utc_now() + options.ahead(),
             self._recorded,
             timedelta(seconds=get_settings().settle),
         )
         self.timers = Timers(ledger, prefect.time_runs, registry.inherited, health, utc_now, self._time_run_created)
-        self.run_watch = RunWatch(ledger, prefect.runs, health, self.launcher.wake)
+        self.run_watch = RunWatch(ledger, prefect.runs, health, self.launcher.wake, self.catch_up.read_on)
 
     async def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
         """Evaluate until cancelled.
@@ -215,8 +217,8 @@ class Evaluator:
     async def _listen_for_runs(self) -> None:
         async with self._prefect.run_ends() as ends:
             self.health.up("listening for runs")
-            async for run, state in ends:
-                await self.run_watch.end(run, state)
+            async for run, end in ends:
+                await self.run_watch.end(run, end)
 
     async def _keep_lease(self) -> None:
         while True:
@@ -244,6 +246,10 @@ class Evaluator:
     def _time_run_created(self, consumer: Consumer, tick: Tick, run: UUID) -> None:
         created = RunCreated(run, consumer.name, consumer.deployment_id, tick.partition_key, tick=tick.time)
         self._listeners.run_created(created)
+
+    def _read_until(self) -> datetime | None:
+        read = self.catch_up.read_until
+        return None if read is None else read + self._options.ahead()
 
     def _want_sweep(self) -> None:
         self.catch_up.want()

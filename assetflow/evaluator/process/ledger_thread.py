@@ -10,7 +10,8 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -20,6 +21,7 @@ from assetflow.core.consumers import Automation, Consumer
 from assetflow.core.events import Recording
 from assetflow.core.explanation import DecisionExplanation
 from assetflow.core.rules.adoption import Decided
+from assetflow.core.run_ends import RunEnd
 from assetflow.errors import UnknownEvent
 from assetflow.evaluator.consumers.consumer_ledger import KnownConsumer
 from assetflow.evaluator.ports import Json, Launch, Refused, RunWithoutNote, TimedConsumer, TimePassed, Written
@@ -37,6 +39,8 @@ from assetflow.prefect_io.ledger_variable import TAKEN_OVER
 SOURCE = "prefect"
 # The cursor that holds the timestamp of the newest automation that the consumers follow.
 AUTOMATIONS = "automations"
+# Prefect's logs are read every few seconds. What was read longer ago may lack updates.
+READ_LATELY = timedelta(seconds=15)
 
 
 class LedgerThread:
@@ -61,17 +65,18 @@ class LedgerThread:
         stand_by: bool = False,
         now: Callable[[], datetime] | None = None,
         role: Role = Role.EVALUATOR,
+        ahead: Callable[[], timedelta] = timedelta,
     ) -> None:
         self.ledger: Ledger
-        self.now = now or (lambda: datetime.now(UTC))
+        self.now = now or (lambda: datetime.now(UTC) + ahead())
+        self._ahead = ahead
         self._place = place
         self._stand_by = stand_by
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="assetflow-ledger")
         self._holder = Holder.this_process(uuid4(), role)
         self._leadership: Leadership
         self._decider: list[str | None] = []
-        # Whether instants are decided: before, what the evaluator finds has happened while none was running.
-        self._lets_time_pass = False
+        self._logs_read: datetime | None = None
 
     async def __aenter__(self) -> Self:
         """Open the ledger and become its evaluator.
@@ -124,7 +129,10 @@ class LedgerThread:
     # Recordings
 
     async def record(self, recordings: Sequence[Recording]) -> Written:
-        done = await self.call(self._writer.events.record, recordings, self.now())
+        moved = [
+            each if each.durable is None else replace(each, durable=each.durable + self._ahead()) for each in recordings
+        ]
+        done = await self.call(self._writer.events.record, moved, self.now())
         return Written(
             events=sum(len(recorded.events) for recorded, _ in done),
             decisions=sum(len(decisions) for _, decisions in done),
@@ -139,7 +147,6 @@ class LedgerThread:
     # Time
 
     async def let_time_pass(self, until: datetime) -> TimePassed:
-        self._lets_time_pass = True
         passed = await self.call(self._writer.clock.run, until, self.now())
         return TimePassed(len(passed.decisions), passed.next)
 
@@ -164,13 +171,19 @@ class LedgerThread:
         await self.call(self._writer.decisions.attempt_failed, decision, reason)
 
     async def undeliverable(self, decision: UUID, reason: str) -> None:
-        await self.call(self._writer.decisions.undeliverable, decision, reason, self.now())
+        now = self.now()
+        await self.call(self._writer.decisions.undeliverable, decision, reason, now, late=self._is_late(now))
 
     async def running(self, limit: int) -> Sequence[UUID]:
         return [each.flow_run_id for each in await self.call(self._reader.decisions.running, limit=limit)]
 
-    async def ended(self, flow_run: UUID, state: str) -> bool:
-        return await self.call(self._writer.decisions.ended, state, self.now(), flow_run_id=flow_run) is not None
+    async def is_compared(self, flow_run: UUID) -> bool:
+        return await self.call(self._reader.decisions.is_compared, flow_run)
+
+    async def ended(self, flow_run: UUID, end: RunEnd) -> bool:
+        now = self.now()
+        given = {"flow_run_id": flow_run, "late": self._is_late(now), "outcome": end.outcome}
+        return await self.call(self._writer.decisions.ended, end.state, now, **given) is not None
 
     async def without_note(self, limit: int) -> Sequence[RunWithoutNote]:
         records = await self.call(self._reader.decisions.without_note, limit=limit)
@@ -228,19 +241,28 @@ class LedgerThread:
 
     async def deploy(self, deployed: Deployed, *, paused: bool) -> Consumer:
         given = (deployed.name, deployed.id, deployed.flow_id, deployed.text, paused, deployed.held)
-        at_start = not self._lets_time_pass
-        consumer, _ = await self.call(self._writer.consumers.deploy, *given, self.now(), at_start=at_start)
+        now = self.now()
+        consumer, _ = await self.call(self._writer.consumers.deploy, *given, now, late=self._is_late(now))
         return consumer
 
     async def change(self, consumer: int, deployed: Deployed) -> None:
-        at_start = not self._lets_time_pass
-        await self.call(self._writer.consumers.change, consumer, deployed.text, self.now(), at_start=at_start)
+        now = self.now()
+        await self.call(self._writer.consumers.change, consumer, deployed.text, now, late=self._is_late(now))
 
     async def switch(self, consumer: int, *, paused: bool | None = None, held: bool | None = None) -> None:
-        await self.call(self._writer.consumers.switch, consumer, paused=paused, held=held, now=self.now())
+        now = self.now()
+        switch = partial(self._writer.consumers.switch, consumer, paused=paused, held=held)
+        await self.call(switch, now=now, late=self._is_late(now))
 
     async def remove(self, consumer: int) -> None:
         await self.call(self._writer.consumers.remove, consumer, self.now())
+
+    def logs_read(self, until: datetime) -> None:
+        self._logs_read = until + self._ahead()
+
+    def _is_late(self, now: datetime) -> bool:
+        """Return True if updates of before now may still be in Prefect's logs: at a start, or after an outage."""
+        return self._logs_read is None or now - self._logs_read > READ_LATELY
 
     async def set_automation(self, consumer: int, automation_id: UUID) -> None:
         await self.call(self._writer.consumers.set_automation, consumer, automation_id)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from uuid import UUID
 
+from assetflow.core.run_ends import RunEnd
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.ports import EvaluatorLedger, RunMaker
 
@@ -19,6 +20,7 @@ class RunWatch:
 
     Parameters:
         on_ended: called after the end of a decision's run, which may lead to a new decision.
+        read_logs: records what Prefect's logs have by now. What a run has updated counts before its end (8.16).
         ask_every: the seconds between two requests to Prefect.
     """
 
@@ -28,12 +30,14 @@ class RunWatch:
         runs: RunMaker,
         health: Health,
         on_ended: Callable[[], None],
+        read_logs: Callable[[], Awaitable[None]],
         ask_every: float = ASK_EVERY,
     ) -> None:
         self._ledger = ledger
         self._runs = runs
         self._health = health
         self._on_ended = on_ended
+        self._read_logs = read_logs
         self._ask_every = ask_every
         self._asked_last: UUID | None = None
 
@@ -44,18 +48,20 @@ class RunWatch:
             PrefectUnreachable, PrefectRefused, LedgerError: call it again.
         """
         while True:
-            for run, state in (await self._runs.ended(await self._next_runs())).items():
-                await self.end(run, state)
+            for run, end in (await self._runs.ended(await self._next_runs())).items():
+                await self.end(run, end)
             self._health.up("asking for runs")
             await asyncio.sleep(self._ask_every)
 
-    async def end(self, run: UUID, state: str) -> None:
-        """Record that a run has ended; `state` is the name of its last state.
+    async def end(self, run: UUID, end: RunEnd) -> None:
+        """Record that a run has ended, after what it has updated.
 
         Raises:
-            LedgerError
+            PrefectUnreachable, PrefectRefused, LedgerError
         """
-        if await self._ledger.ended(run, state):
+        if await self._ledger.is_compared(run):
+            await self._read_logs()
+        if await self._ledger.ended(run, end):
             self._on_ended()
 
     async def _next_runs(self) -> list[UUID]:

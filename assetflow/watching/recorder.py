@@ -1,0 +1,65 @@
+"""Record what a source brought. What cannot be recorded is set aside, so that it holds nothing up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+from assetflow.core.events import Recording
+from assetflow.core.watchers.intake import RefusedChange, WatcherIntake
+from assetflow.evaluator.unrecordable import Doubt, content_of, log_set_aside, reason_of
+
+
+class IntakeLedger(Protocol):
+    """The ledger, as far as updates from outside are recorded in it."""
+
+    async def record(self, intake: WatcherIntake) -> int:
+        """Record what a watcher found, and return how many updates are new."""
+        ...
+
+
+class Recorder:
+    """Records what one source brings, however often the source is opened again."""
+
+    def __init__(self, ledger: IntakeLedger) -> None:
+        self._ledger = ledger
+        self._doubt = Doubt()
+
+    async def record(self, intake: WatcherIntake) -> int:
+        """Record an intake, and return how many updates are new.
+
+        Raises:
+            LedgerError: the ledger is in trouble; nothing is set aside.
+        """
+        try:
+            new = await self._ledger.record(intake)
+        except Exception as error:
+            if not self._doubt.is_fault_of_a_value(error):
+                self._doubt.note(error)
+                raise
+            new = await self._record_one_by_one(intake)
+        self._doubt.clear()
+        return new
+
+    async def _record_one_by_one(self, intake: WatcherIntake) -> int:
+        """Record each recording alone. Those that cannot be recorded are refused, and the cursor comes last."""
+        new, refused = 0, list(intake.refused)
+        # The note of a message without an id has to be there before its update is (10.3).
+        await self._ledger.record(WatcherIntake(intake.source, notes=intake.notes))
+        for recording in intake.recordings:
+            try:
+                new += await self._ledger.record(
+                    WatcherIntake(intake.source, recordings=[recording], makers=intake.makers)
+                )
+            except Exception as error:
+                if not self._doubt.is_fault_of_a_value(error):
+                    raise
+                log_set_aside(recording, error)
+                refused.append(_refused(recording, intake, error))
+        return new + await self._ledger.record(replace(intake, recordings=[], refused=refused, notes=[]))
+
+
+def _refused(recording: Recording, intake: WatcherIntake, error: Exception) -> RefusedChange:
+    names = dict.fromkeys(name for event in recording.events for name in intake.makers.get(event.id, ()))
+    reason, rule = reason_of(error)
+    return RefusedChange(recording.id, content_of(recording), reason, tuple(names), rule)

@@ -1,0 +1,67 @@
+"""A change that is found before Prefect's logs are read is recorded first, and decides nothing as of before it. 9.6."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from assetflow.core.events import Recording
+from assetflow.core.timing import Intake
+from assetflow.evaluator.process.ledger_thread import READ_LATELY, LedgerThread
+from tests.ledger.making import A, deploy, update
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+class Clock:
+    now = NOON
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def thread(tmp_path: Path, clock: Clock) -> AsyncIterator[LedgerThread]:
+    """A ledger whose consumer waits for quiet, an hour long, with an update of noon."""
+    async with LedgerThread(tmp_path / "ledger.db", now=clock) as thread:
+        deploy(thread.ledger, A, while_paused="keep", intake=Intake(debounce=HOUR))
+        thread.ledger.writer.events.record([update(A)], NOON)
+        yield thread
+
+
+async def test_a_switch_that_is_found_at_the_start_decides_nothing(thread: LedgerThread, clock: Clock) -> None:
+    clock.now += 3 * HOUR
+
+    await thread.switch(1, paused=True)
+
+    assert not thread.ledger.reader.decisions.find()
+
+
+async def test_nor_does_one_that_is_found_when_prefect_comes_back(thread: LedgerThread, clock: Clock) -> None:
+    thread.logs_read(clock.now)
+    clock.now += 3 * HOUR
+
+    await thread.switch(1, paused=True)
+    thread.ledger.writer.events.record([Recording(update(A).id, update(A).events, NOON + HOUR / 2)], clock.now)
+
+    assert not thread.ledger.reader.decisions.find()
+
+
+async def test_a_switch_comes_after_the_instants_before_it_if_prefect_answers(
+    thread: LedgerThread, clock: Clock
+) -> None:
+    clock.now += 3 * HOUR
+    thread.logs_read(clock.now - READ_LATELY)
+
+    await thread.switch(1, paused=True)
+
+    assert [each.made for each in thread.ledger.reader.decisions.find()] == [NOON + HOUR]

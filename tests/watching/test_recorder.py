@@ -1,0 +1,86 @@
+"""One value that cannot be recorded holds nothing up, and a ledger in trouble costs nothing (10.2, 2.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+
+from assetflow.core.assets import Asset
+from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.watchers.intake import CursorStep, Note, WatcherIntake
+from assetflow.errors import LedgerLocked, StatementRefused
+from assetflow.evaluator import unrecordable
+from assetflow.watching.recorder import Recorder
+
+
+class Ledger:
+    """Takes what it can, and keeps each call."""
+
+    def __init__(self, fail: Callable[[WatcherIntake], None]) -> None:
+        self.taken: list[WatcherIntake] = []
+        self._fail = fail
+
+    async def record(self, intake: WatcherIntake) -> int:
+        self._fail(intake)
+        self.taken.append(intake)
+        return sum(len(each.events) for each in intake.recordings)
+
+    @property
+    def uris(self) -> list[str]:
+        return [event.uri for intake in self.taken for each in intake.recordings for event in each.events]
+
+
+def intake(*uris: str) -> WatcherIntake:
+    found = WatcherIntake("queue", notes=[Note(uuid4(), "digest")], cursor=CursorStep("orders", {"item": 1}))
+    for uri in uris:
+        event = AssetEvent(uuid4(), Asset(uri), datetime(2026, 1, 1, tzinfo=UTC), Origin("watcher"))
+        found.recordings.append(Recording(uuid4(), (event,)))
+        found.makers[event.id] = ("orders",)
+    return found
+
+
+def refuse(error: Exception, uri: str = "bad") -> Callable[[WatcherIntake], None]:
+    def fail(given: WatcherIntake) -> None:
+        if any(event.uri == uri for each in given.recordings for event in each.events):
+            raise error
+
+    return fail
+
+
+async def test_a_value_that_cannot_be_recorded_is_refused_alone() -> None:
+    ledger = Ledger(refuse(ValueError("a surrogate")))
+    given = intake("a", "bad", "b")
+
+    assert await Recorder(ledger).record(given) == 2
+
+    assert ledger.uris == ["a", "b"]
+    assert ledger.taken[0].notes == given.notes
+    (refused,) = ledger.taken[-1].refused
+    assert (refused.id, refused.watchers) == (given.recordings[1].id, ("orders",))
+    assert "a surrogate" in refused.reason
+    assert [each.cursor for each in ledger.taken] == [None, None, None, given.cursor]
+
+
+async def test_trouble_of_the_ledger_refuses_nothing() -> None:
+    ledger = Ledger(refuse(LedgerLocked("held")))
+    with pytest.raises(LedgerLocked):
+        await Recorder(ledger).record(intake("a", "bad"))
+    assert ledger.taken == []
+
+
+async def test_an_unknown_error_of_the_database_counts_as_a_value_s_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ledger = Ledger(refuse(StatementRefused("parser stack overflow")))
+    recorder, given = Recorder(ledger), intake("a", "bad")
+    with pytest.raises(StatementRefused):
+        await recorder.record(given)
+    assert ledger.taken == []
+
+    monkeypatch.setattr(unrecordable, "DOUBT", 0.0)
+
+    assert await recorder.record(given) == 1
+    assert "parser stack overflow" in ledger.taken[-1].refused[0].reason
