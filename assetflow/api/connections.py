@@ -108,7 +108,7 @@ class Connection(H11Protocol):
 def server_config(app: FastAPI, *, proxies: str = "127.0.0.1,::1") -> uvicorn.Config:
     """Return the configuration of a server with bounded connections.
 
-    Args:
+    Parameters:
         app: the application to serve.
         proxies: the addresses and networks, separated by commas, whose `X-Forwarded-For` and `X-Forwarded-Proto` the
             server trusts.

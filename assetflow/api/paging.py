@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, LiteralString
 
 from fastapi import Path, Query
 from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from assetflow.core.json_data import is_plain_text
 
@@ -18,13 +19,17 @@ def _in_utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except OverflowError as error:
-        raise ValueError("not in the years 1 to 9999") from error
+        raise _wrong("not in the years 1 to 9999", "Write a time in these years, in UTC") from error
 
 
 def _plain(text: str) -> str:
     if not is_plain_text(text):
-        raise ValueError("contains the character NUL or a lone surrogate")
+        raise _wrong("contains the character NUL or a lone surrogate", "Leave it out")
     return text
+
+
+def _wrong(message: LiteralString, fix: str) -> PydanticCustomError:
+    return PydanticCustomError("wrong_value", message, {"fix": fix})
 
 
 Moment = Annotated[datetime, AfterValidator(_in_utc)]

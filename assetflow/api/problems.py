@@ -128,6 +128,12 @@ def field_errors(found: Sequence[Any]) -> list[dict[str, object]]:
     ]
 
 
+def field_fix(found: Sequence[Any]) -> str:
+    """Return what to do about the first of pydantic's errors."""
+    told = found[0].get("ctx", {}).get("fix") if found else None
+    return str(told or "Read in /api/openapi.json what the fields of this request may hold")
+
+
 def add_handlers(app: FastAPI) -> None:
     """Answer every failure of a route with a problem document, never with a traceback."""
 
@@ -140,7 +146,8 @@ def add_handlers(app: FastAPI) -> None:
         errors = field_errors(error.errors())
         first = errors[0] if errors else {"loc": ["body"], "msg": "cannot be read"}
         place = ".".join(map(str, cast("list[object]", first["loc"])))
-        return problem(422, f"{place}: {first['msg']}", code="invalid-request", where=place, errors=errors)
+        fix = field_fix(error.errors())
+        return problem(422, f"{place}: {first['msg']}", code="invalid-request", where=place, fix=fix, errors=errors)
 
     @app.exception_handler(HTTPException)
     async def _http(_request: Request, error: HTTPException) -> Json:  # pyright: ignore[reportUnusedFunction]

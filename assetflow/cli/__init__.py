@@ -29,6 +29,7 @@ def run(arguments: Sequence[str]) -> int:
 
     given = [argument for argument in arguments if argument != "--debug"]
     try:
+        _check(given)
         result: object = app(given)
         sys.stdout.flush()
     except AssetflowError as error:
@@ -44,3 +45,17 @@ def run(arguments: Sequence[str]) -> int:
             raise
         return failures.unexpected(error, given)
     return result if isinstance(result, int) else 0
+
+
+def _check(arguments: Sequence[str]) -> None:
+    """Refuse text that neither a ledger nor Prefect can hold, such as a name typed on a terminal that is not UTF-8.
+
+    Raises:
+        InvalidCall: an argument has such text.
+    """
+    from assetflow.core.json_data import is_plain_text
+    from assetflow.errors import InvalidCall
+
+    for argument in arguments:
+        if not is_plain_text(argument):
+            raise InvalidCall(f"the argument {argument!a} is not valid text", fix="Write it in UTF-8, without NUL")

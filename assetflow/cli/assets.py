@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -71,8 +72,9 @@ def ls(*, group: str | None = None, json: bool = False) -> None:
         print_json([each.as_json() for each in found])
         return
     now = datetime.now(UTC)
-    made = table("asset", "name", "group", "last update", "events", "producers", "consumers", right=("events",))
-    show(rows(made, (_cells(each, now) for each in found), empty=empty))
+    columns = ("asset", "uri", "group", "last update", "events", "producers", "consumers")
+    made = table(*columns, right=("events",), whole=("uri",))
+    show(rows(made, (_cells(each, now) for each in found), empty=empty, spare=("uri", "group", "events")))
 
 
 def list_assets(reader: Reader) -> list[ListedAsset]:
@@ -125,10 +127,12 @@ def _names(by_token: ByToken, asset: AssetRecord) -> list[str]:
 
 
 def _cells(each: ListedAsset, now: datetime) -> list[Text]:
-    names = [name for name in each.names if name != each.asset.uri]
+    uri = each.asset.uri
+    name = ", ".join(name for name in each.names if name != uri) or uri
     return [
-        text(each.asset.uri),
-        text(", ".join(names)),
+        text(name),
+        # On a terminal, a URI without a name stands once.
+        text("" if name == uri and sys.stdout.isatty() else uri),
         text(each.asset.group),
         time_cell(each.last_update, now),
         Text(str(each.events)),

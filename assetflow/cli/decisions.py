@@ -66,7 +66,7 @@ def ls(
     columns = ("#", "consumer", "key", "made", "events", "status", *_ids())
     made = table(*columns, right=("#", "events"), whole=_ids())
     cells = (_cells(each, events[each.id], now) for each in found)
-    show(rows(made, cells, empty=empty))
+    show(rows(made, cells, empty=empty, spare=("events", "made", *_ids())))
 
 
 @app.command(name="show")
@@ -130,12 +130,10 @@ def _cells(each: DecisionRecord, events: int, now: datetime) -> list[Text]:
 
 
 def _ids() -> tuple[str, ...]:
-    # Two ids do not fit on most screens; the id of its run is enough to find a decision.
+    # Two ids do not fit on most screens; a decision also has a number.
     return ("flow run",) if sys.stdout.isatty() else ("flow run", "decision")
 
 
 def _id_cells(each: DecisionRecord) -> list[Text]:
     run = "" if each.flow_run_id is None else str(each.flow_run_id)
-    if sys.stdout.isatty():
-        return [Text(run or f"decision {each.id}", "dim")]
-    return [Text(run), Text(str(each.id))]
+    return [Text(run, "dim")] if sys.stdout.isatty() else [Text(run), Text(str(each.id))]

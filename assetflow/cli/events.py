@@ -55,7 +55,7 @@ def ls(*, asset: str | None = None, limit: AtLeastOne = 50, refused: bool = Fals
         return
     now = datetime.now(UTC)
     made = table("#", "asset", "key", "occurred", "by", "extra", "id", right=("#",), whole=("id",))
-    show(rows(made, (_cells(event, now) for event in found), empty=empty))
+    show(rows(made, (_cells(event, now) for event in found), empty=empty, spare=("extra", "by", "id")))
 
 
 @app.command(name="show")
@@ -102,4 +102,4 @@ def _refused(found: list[RefusedRecord], json: bool, empty: str) -> None:
     cells = (
         [time_cell(each.at, now), *map(text, (each.reason, each.rule or "", each.source, each.id))] for each in found
     )
-    show(rows(made, cells, empty=empty))
+    show(rows(made, cells, empty=empty, spare=("source", "rule", "id")))

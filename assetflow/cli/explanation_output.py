@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from assetflow.cli.output import print_json, show, table, text
+from assetflow.cli.output import print_json, rows, show, table, text
 from assetflow.core.explanation import (
     ConditionRow,
     ConsumerExplanation,
@@ -41,6 +41,7 @@ _STATES = {
     "never": "red",
     "removed": "red",
     "time only": "cyan",
+    "eager": "cyan",
 }
 _RECEIPTS = {"consumed": ("✔", "green"), "queued": ("○", "yellow"), "not_mapped": ("✗", "red")}
 
@@ -165,17 +166,18 @@ def _node(row: ConditionRow, facts: bool) -> Text:
 
 
 def _events(events: Iterable[EventSummary], completed: str | None) -> RenderableType:
-    made = table("#", "asset", "key", "recorded", "by", "id", "", right=("#",), whole=("id",))
-    for event in events:
-        recorded = "" if event.recorded is None else at(event.recorded)
-        note = Text("completed it", "green") if event.id == completed else Text()
-        made.add_row(
-            Text("" if event.sequence is None else str(event.sequence)),
-            text(event.name),
-            text(event.partition_key or ""),
-            Text(recorded),
-            text(event.source),
-            Text(event.id, "dim"),
-            note,
-        )
-    return made
+    made = table("#", "asset", "key", "recorded", "by", "id", "", right=("#",), whole=("id", ""))
+    cells = (_event_cells(event, event.id == completed) for event in events)
+    return rows(made, cells, empty="No events.", spare=("by", "id", "recorded"))
+
+
+def _event_cells(event: EventSummary, completed_it: bool) -> list[Text]:
+    return [
+        Text("" if event.sequence is None else str(event.sequence)),
+        text(event.name),
+        text(event.partition_key or ""),
+        Text("" if event.recorded is None else at(event.recorded)),
+        text(event.source),
+        Text(event.id, "dim"),
+        Text("completed it" if completed_it else "", "green"),
+    ]

@@ -87,7 +87,7 @@ def _report(error: BaseException, arguments: list[str]) -> Path | None:
             make_private_folder(each)
         place = folder / f"{now:%Y%m%d-%H%M%S}-{os.getpid()}.txt"
         make_private(place)
-        place.write_text(_report_text(error, arguments, now), encoding="utf-8")
+        place.write_text(_report_text(error, arguments, now), encoding="utf-8", errors="backslashreplace")
     except (OSError, AssetflowError):
         return None
     return place

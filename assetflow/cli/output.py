@@ -6,7 +6,6 @@ Text from users goes through `shown`: a name, key or extra must not move the cur
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -18,13 +17,13 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from assetflow.cli.fitting import GAP, Column, fitting, measure
 from assetflow.core.visible import shown
-from assetflow.core.words import ago, iso
+from assetflow.core.words import ago, iso, some
 
 # The width of a line in a pipe, where nothing has to fit on a screen.
 _ENDLESS = 100_000
-# The terminal width from which a row with an id fits.
-_ROOM = 90
+Row = Sequence[Text | str]
 
 
 def text(value: object, style: str = "") -> Text:
@@ -63,39 +62,51 @@ def table(*columns: str, right: Sequence[str] = (), whole: Sequence[str] = ()) -
 
     Parameters:
         columns: the titles of the columns.
-        right: the columns to align to the right, such as numbers.
-        whole: the columns not to wrap on a wide terminal, such as ids, which users copy.
+        right: the columns to align to the right, such as numbers. They do not wrap.
+        whole: further columns not to wrap, such as ids, which users copy.
     """
-    has_room = shutil.get_terminal_size().columns >= _ROOM
-    unbroken = (*right, *whole) if has_room else right
-    made = Table(box=box.SIMPLE_HEAD if sys.stdout.isatty() else None, pad_edge=False, header_style="bold")
+    on_terminal = sys.stdout.isatty()
+    made = Table(
+        box=box.SIMPLE_HEAD if on_terminal else None,
+        # The line below the titles puts one blank between two columns.
+        padding=(0, GAP - 1, 0, 0) if on_terminal else (0, 1),
+        show_edge=False,
+        pad_edge=False,
+        header_style="bold",
+    )
     for column in columns:
-        made.add_column(
-            column,
-            justify="right" if column in right else "left",
-            overflow="fold",
-            no_wrap=column in unbroken,
-            # Rich would cut cells if columns had to shrink below their titles.
-            min_width=len(column) if has_room else None,
-        )
+        justify = "right" if column in right else "left"
+        made.add_column(column, justify=justify, overflow="fold", no_wrap=column in (*right, *whole))
     return made
 
 
-def rows(into: Table, cells: Iterable[Sequence[Text | str]], *, empty: str) -> RenderableType:
+def rows(into: Table, cells: Iterable[Row], *, empty: str, spare: Sequence[str] = ()) -> RenderableType:
     """Add the rows to the table and return it, or return the `empty` sentence if there are none.
 
-    On a terminal, drop the columns without content.
+    On a terminal, drop the columns without content, and fit the others into its width.
+
+    Parameters:
+        into: the table.
+        cells: a cell for each column, for each row.
+        empty: what to say without rows.
+        spare: the columns to leave out where the terminal is too narrow, the first one first.
     """
-    lines = list(cells)
-    if not lines:
+    found = list(cells)
+    if not found:
         return Text(empty, "dim")
-    if sys.stdout.isatty():
-        kept = [place for place in range(len(into.columns)) if any(str(line[place]) for line in lines)]
-        into.columns = [replace(into.columns[place], _index=new) for new, place in enumerate(kept)]
-        lines = [[line[place] for place in kept] for line in lines]
-    for line in lines:
-        into.add_row(*line)
-    return into
+    if not sys.stdout.isatty():
+        return _filled(into, found)
+    places = [place for place in range(len(into.columns)) if any(str(row[place]) for row in found)]
+    found = _keep(into, places, found)
+    widths = fitting(_measured(into, found), Console().width, spare=spare)
+    left_out = [title for title in _titles(into) if title not in widths]
+    found = _keep(into, [place for place, title in enumerate(_titles(into)) if title in widths], found)
+    for column, width in zip(into.columns, widths.values(), strict=True):
+        column.width = width
+    filled = _filled(into, found)
+    if not left_out:
+        return filled
+    return Group(filled, Text(f"Not shown for lack of room: {some(left_out)}; --json prints everything", "dim"))
 
 
 def time_cell(value: datetime | None, now: datetime) -> Text:
@@ -105,3 +116,30 @@ def time_cell(value: datetime | None, now: datetime) -> Text:
     if not sys.stdout.isatty():
         return Text(iso(value) or "")
     return Text(ago(value, now))
+
+
+def _filled(into: Table, found: Iterable[Row]) -> Table:
+    for row in found:
+        into.add_row(*row)
+    return into
+
+
+def _keep(into: Table, places: Sequence[int], found: Iterable[Row]) -> list[Row]:
+    """Keep only the columns at these places, of the table and of its rows."""
+    into.columns = [replace(into.columns[place], _index=new) for new, place in enumerate(places)]
+    return [[row[place] for place in places] for row in found]
+
+
+def _measured(into: Table, found: Iterable[Row]) -> dict[str, Column]:
+    contents = {title: title.splitlines() for title in _titles(into)}
+    for row in found:
+        for title, cell in zip(contents, row, strict=True):
+            contents[title] += str(cell).splitlines()
+    return {
+        title: measure(contents[title] or [""], whole=column.no_wrap)
+        for title, column in zip(contents, into.columns, strict=True)
+    }
+
+
+def _titles(into: Table) -> list[str]:
+    return [str(column.header) for column in into.columns]

@@ -61,10 +61,10 @@ def ls(consumer: str, /, *, limit: AtLeastOne = 50, json: bool = False) -> None:
         return
     show(text(_totals(record, len(pending), decided)))
     now = datetime.now(UTC)
-    made = table("partition", "state", "received", "missing", "since", "flow run", whole=("partition",))
+    made = table("partition", "state", "received", "missing", "since", "flow run", whole=("partition", "flow run"))
     cells = [_pending_cells(key, leaves) for key, leaves in waiting.items()]
     cells += [_decided_cells(key, each, now) for key, each in list(decided.items())[:limit]]
-    show(rows(made, cells, empty=empty))
+    show(rows(made, cells, empty=empty, spare=("received", "since", "flow run")))
 
 
 @app.command

@@ -181,7 +181,8 @@ def _list_events(found: Sequence[QueuedEvent], json: bool, empty: str) -> None:
     consumers = ("consumer",) if len({each.consumer for each in found}) > 1 else ()
     keys = ("partition", "key") if any(each.target_key is not None for each in found) else ()
     made = table("#", *consumers, "asset", *keys, "occurred", "by", "id", right=("#",), whole=("id",))
-    show(rows(made, (_cells(each, consumers, keys, now) for each in found), empty=empty))
+    cells = (_cells(each, consumers, keys, now) for each in found)
+    show(rows(made, cells, empty=empty, spare=("by", "id")))
 
 
 def _cells(each: QueuedEvent, consumers: Sequence[str], keys: Sequence[str], now: datetime) -> list[Text]:

@@ -45,5 +45,9 @@ def read_text(file: Path) -> str:
     """
     try:
         return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidScenario(f"cannot be read: {error}", where=str(file)) from error
+    except OSError as error:
+        fix = "Name a file with a scenario, in JSON or YAML"
+        raise InvalidScenario(f"cannot be read: {error.strerror}", where=str(file), fix=fix) from error
+    except UnicodeDecodeError as error:
+        fix = "Save the file as text, in UTF-8"
+        raise InvalidScenario(f"cannot be read: {error}", where=str(file), fix=fix) from error

@@ -57,7 +57,7 @@ def show_asset(
 ) -> Response:
     """Show an asset by URI or name, or similar assets if it is unknown.
 
-    Args:
+    Parameters:
         at: the time in the middle of the partition map.
     """
     reader = backend.ledger.reader

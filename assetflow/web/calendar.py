@@ -115,7 +115,7 @@ class KnownKeys:
 def calendar_of(series: KeySeries, known: KnownKeys, now: datetime, at: datetime | None) -> Calendar:
     """Return the map around a time.
 
-    Args:
+    Parameters:
         at: a wall time in the time zone of the series; `None` for the newest key.
     """
     kind, start_of = series.writer.kind, series.writer.start_of

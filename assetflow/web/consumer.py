@@ -16,6 +16,7 @@ from assetflow.core.conditions import AssetAll
 from assetflow.core.consumers import Consumer
 from assetflow.core.lineage import loops_through
 from assetflow.core.redaction import redacted
+from assetflow.core.run_names import run_name
 from assetflow.errors import AssetflowError, InvalidCall, PrefectUnreachable
 from assetflow.ledger.read.explanations import consumer_explanation, partition_explanation
 from assetflow.ledger.records import ConsumerRecord
@@ -61,7 +62,7 @@ def show_consumer(
 ) -> Response:
     """Show a consumer or, with a key, one of its partitions.
 
-    Args:
+    Parameters:
         started: the run that an operator has just started here.
         removed: the number of events that an operator has just removed here.
         asked: `pause` or `resume`, if an operator has just asked Prefect for it.
@@ -178,6 +179,7 @@ def _page(
     shown = not partitioned or part is not None
     queued = reader.queues.events(consumer.id, key or None, limit=QUEUED + 1) if shown else []
     decisions = reader.decisions.find(consumer=consumer.id, before=before, limit=DECISIONS + 1)
+    consumed = reader.decisions.consumed_assets([each.number for each in decisions[:DECISIONS]])
     return pages.show(
         request,
         "consumer.html",
@@ -193,7 +195,11 @@ def _page(
         queued=explained.queued if part is None else part.queued,
         decisions=decisions[:DECISIONS],
         again=look_again(decisions),
-        consumed=reader.decisions.consumed_assets([each.number for each in decisions[:DECISIONS]]),
+        consumed=consumed,
+        run_names={
+            each.number: run_name(each.id, each.target_key, consumed.get(each.number, ()))
+            for each in decisions[:DECISIONS]
+        },
         missed=reader.deadlines.missed(consumer=consumer.id, limit=MISSED),
         older=_place(record, key=key, before=decisions[DECISIONS - 1].number) if len(decisions) > DECISIONS else "",
         newest=_place(record, key=key) if before is not None else "",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,6 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from assetflow.api.connections import server_config
+from tests.environment.waiting import until
 
 SECONDS = 20
 
@@ -28,11 +28,8 @@ def _running(server: uvicorn.Server, listener: socket.socket) -> Iterator[str]:
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:
-        deadline = time.monotonic() + SECONDS
-        while not server.started:
-            assert thread.is_alive(), "the server did not start"
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
+        until(lambda: server.started or not thread.is_alive())
+        assert server.started, "the server did not start"
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True

@@ -8,7 +8,8 @@ import pytest
 from playwright.sync_api import Error, Locator, Page, expect
 
 from assetflow.stack.environment import StackEnvironment
-from tests.environment.project_stack import assetflow, until
+from tests.environment.project_stack import assetflow
+from tests.environment.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.browser, pytest.mark.prefect, pytest.mark.spark, pytest.mark.timeout(400)]
 

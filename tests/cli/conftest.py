@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from assetflow.cli import run
 from assetflow.ledger import Ledger
+from tests.environment.prefect_settings import prefect_at
 
 API_URL = "http://127.0.0.1:9/api"
 
@@ -52,7 +52,7 @@ def new_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ledger(home: Path, new_ledger: Path) -> Iterator[Ledger]:
     """The ledger that the commands find; it belongs to a Prefect that nobody can reach."""
     shutil.copy(new_ledger, home / "ledger.db")
-    with temporary_settings({PREFECT_API_URL: API_URL}), Ledger.open(home / "ledger.db") as ledger:
+    with prefect_at(API_URL), Ledger.open(home / "ledger.db") as ledger:
         ledger.writer.set_prefect_api_url(API_URL)
         yield ledger
 

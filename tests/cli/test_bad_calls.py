@@ -49,9 +49,11 @@ BAD = [
     (("explain", "--run", NO_ID), "no decision started the flow run"),
     (("explain", "--event", NO_ID), "there is no event"),
     (("explain", "--event", "0"), "no event has the number 0"),
+    (("simulate", "nothing.json"), "do: Name a file with a scenario, in JSON or YAML"),
+    (("explain", "caf\udce9"), "do: Write it in UTF-8, without NUL"),
     (("emit",), "requires an argument"),
     (("emit", ""), "[invalid-asset]"),
-    (("emit", "s3://"), "needs a bucket"),
+    (("emit", "s3:///x"), "do: Name the bucket, as in s3://bucket/key"),
     (("emit", "x", "--extra", '{"rows": 1,, }'), "in line 1, column 12"),
     (("emit", "x", "--extra", "[1]"), "not a JSON object"),
     (("emit", "x", "--extra", '{"a": NaN}'), "extra.a is not JSON: it is NaN"),
@@ -118,14 +120,14 @@ def test_what_a_process_said_is_told_line_by_line(capsys: pytest.CaptureFixture[
 
 def test_a_mistake_of_ours_is_one_line_and_a_report(call: Call, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def explode(_: str) -> str:
-        raise ZeroDivisionError("\x1b[2Jboom")
+        raise ZeroDivisionError("\x1b[2Jboom\udce9")
 
     monkeypatch.setattr(assetflow.cli.version, "version_of", explode)
 
     answer = call("version")
 
     assert (answer.code, answer.out, answer.err.count("\n")) == (70, "", 1)
-    assert r"ZeroDivisionError: \x1b[2Jboom" in answer.err
+    assert r"ZeroDivisionError: \x1b[2Jboom\udce9" in answer.err
     (report,) = (home / "errors").iterdir()
     assert str(report) in answer.err
     assert "Traceback" in report.read_text()
@@ -149,3 +151,13 @@ def test_settings_that_cannot_be_are_refused(call: Call, monkeypatch: pytest.Mon
 
     assert answer.code == 2
     assert "ASSETFLOW_HOME" in answer.err
+
+
+def test_what_to_do_about_an_address_is_printed_whole(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSETFLOW_DATABASE_URL", "mysql://me:secret@host/database")
+
+    answer = call("events", "ls")
+
+    assert answer.code == 2
+    assert "postgresql+psycopg://host:5432/database, with user:password@ before the host" in answer.err
+    assert "secret" not in answer.err

@@ -21,7 +21,7 @@ from assetflow.core.visible import shown
 from assetflow.core.words import ago
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
-from tests.cli.shop import NOON, deploy, event_id, update
+from tests.cli.shop import HOURLY, NOON, ORDERS, deploy, event_id, update
 
 EVIL = Asset("s3://lake/evil", name="\x1b[2J\x07[bold red]x[/] :smile:\n\u202eevil\x9b31m")
 
@@ -87,6 +87,43 @@ def test_a_long_uri_on_a_narrow_terminal_wraps(monkeypatch: pytest.MonkeyPatch) 
     show(text("s3://" + "x" * 100))
 
     assert screen.getvalue().count("x") == 100
+
+
+def screen_of(columns: int, monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Return a terminal that what is printed goes to."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sys, "stdout", screen := Terminal())
+    return screen
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100, 140])
+def test_ids_and_uris_are_never_broken(
+    ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    deploy(ledger, "a-consumer-with-a-name/shop", ORDERS)
+    (decision,) = update(ledger, ORDERS, 1, extra={"rows": 336_776, "files": ["part-0", "part-1"]})
+    ledger.writer.decisions.launched(decision.id, run := event_id(7), NOON)
+    commands = ("events ls", "decisions ls", "assets ls", "queue ls", "decisions show 1", "events ls --refused")
+    ledger.writer.events.refuse({}, "a reason of many words that does not fit", "1.5", "prefect", event_id(3), NOON)
+    for command in commands:
+        screen = screen_of(columns, monkeypatch)
+        assert call(*command.split()).code == 0, command
+        printed = re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue())
+        assert max(map(len, printed.splitlines())) <= columns, printed
+        for whole in (str(event_id(1)), str(event_id(3)), str(run), ORDERS.uri):
+            table_part = printed.partition("Consumed")[2] or printed
+            assert whole in table_part or whole[:8] not in table_part, printed
+
+
+def test_ids_stay_as_long_as_other_columns_can_give_way(
+    ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update(ledger, HOURLY, 1, "2026-01-01T00:00:00", extra={"rows": 336_776, "files": ["part-0", "part-1"]})
+    screen = screen_of(80, monkeypatch)
+    call("events", "ls")
+    assert str(event_id(1)) in screen.getvalue()
+    assert "Not shown for lack of room: by, extra; --json prints everything" in screen.getvalue()
 
 
 @pytest.mark.parametrize("width", range(50, 131, 7))

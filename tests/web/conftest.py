@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import httpx
 import pytest
+from jinja2 import Environment, FileSystemBytecodeCache
 
 from assetflow.api.backend import Backend
 from assetflow.api.security import Access
 from assetflow.ledger import Ledger
-from assetflow.web import create_site
+from assetflow.web import create_site, pages
 from tests.api.serving import serving
 from tests.cli.shop import NOON
 from tests.web.html import Page, read
@@ -33,6 +35,15 @@ class Site(httpx.Client):
 
 
 MakeSite = Callable[..., Site]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compile_each_template_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the compiled templates for the next test's site: compiling them takes longer than most tests."""
+    kept = FileSystemBytecodeCache(str(tmp_path_factory.mktemp("templates")))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "Environment", partial(Environment, bytecode_cache=kept))
+        yield
 
 
 @pytest.fixture

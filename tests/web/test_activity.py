@@ -61,6 +61,7 @@ def test_a_run_that_nobody_decided_shows_what_it_produced(site: Site, ledger: Le
     page = site.page(f"/runs/{SOURCE}")
     assert "No decision started it" in page.text
     assert any(row.startswith("orders") for row in page.rows)
+    assert "<th>Partition</th>" not in site.get(f"/runs/{SOURCE}").text, "no update has a key"
 
 
 def test_an_unknown_run_says_what_it_may_be(site: Site) -> None:

@@ -94,7 +94,11 @@ def test_a_consumer_tells_why_and_shows_queue_and_decisions(site: Site, ledger: 
 
     page = site.page(REPORT)
     assert "report/nightly has been waiting since 2026-01-01 12:03:00 UTC; it still needs customers." in page.text
-    assert any(row.startswith("2026-01-01 12:03:00 orders (2), customers Completed") for row in page.rows)
+    name = f"orders-customers-{str(decision.id)[:6]}"
+    assert any(
+        row.startswith("2026-01-01 12:03:00 orders (2), customers Completed") and name in row for row in page.rows
+    )
+    assert name in site.page(f"/runs/{run}").text
     assert any(row.startswith("orders 2026-01-01 12:04:00") and row.endswith("Remove") for row in page.rows)
     assert f"/events/{event_id(4)}" in page.links
     assert f"/runs/{run}" in page.links
@@ -108,6 +112,11 @@ def test_a_consumer_shows_its_next_instants_and_the_deadlines_that_it_missed(sit
     assert re.search(r'Waits until</dt>\s*<dd[^>]*><time datetime="2026-01-01T14:00:00Z"', page)
     assert re.search(r'Next deadline</dt>\s*<dd[^>]*><time datetime="2026-01-01T13:00:00Z"', page)
     assert "Missed deadlines" not in page
+    coming = page.partition("What comes next")[2].partition("</ol>")[0]
+    assert re.findall(r'<time datetime="([^"]+)".*?<span class="wrap">([^<]+)</span>', coming, re.S) == [
+        ("2026-01-01T13:00:00Z", "Its deadline."),
+        ("2026-01-01T14:00:00Z", "It has been quiet for long enough (debounce)."),
+    ]
 
     ledger.writer.clock.run(NOON + timedelta(hours=1), NOON + timedelta(hours=1))
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from assetflow.api.backend import Backend, TheBackend
 from assetflow.api.posted_events import make_event, with_warnings
-from assetflow.api.problems import answers, field_errors
+from assetflow.api.problems import answers, field_errors, field_fix
 from assetflow.api.responses import Json
 from assetflow.api.schemas.own import EventIn, EventsIn, RecordedOut
 from assetflow.core.assets import Asset
@@ -67,7 +67,7 @@ def _read(index: int, given: object, now: datetime) -> _Item:
     except ValidationError as error:
         first = field_errors(error.errors())[0]
         place = ".".join(map(str, cast("list[object]", first["loc"])))
-        item.error = InvalidEvent(str(first["msg"]), where=place or "event")
+        item.error = InvalidEvent(str(first["msg"]), where=place or "event", fix=field_fix(error.errors()))
     except AssetflowError as error:
         item.error = error
     return item
