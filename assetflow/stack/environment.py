@@ -90,6 +90,8 @@ class StackEnvironment:
             "PREFECT_SERVER_API_HOST": "127.0.0.1",
             "PREFECT_SERVER_API_PORT": str(self.port),
             "PREFECT_WORKER_QUERY_SECONDS": "1",
+            # On SQLite, a busy server answers 503. After 5 retries, Prefect's default, a worker calls a run crashed.
+            "PREFECT_CLIENT_MAX_RETRIES": "8",
             "PREFECT_CLI_PROMPT": "false",
             # The output of the stack's processes goes to log files: write it in whole lines, without colours.
             "COLUMNS": "200",

@@ -177,9 +177,11 @@ class Stack:
                 self._lock = None
 
     def _stop_spark_server(self) -> None:
-        """Stop this stack's local Spark server, if its file exists."""
+        """Stop this stack's local Spark server, if there is one: here, as another process would need time to start."""
         if self.environment.spark_server_file.exists():
-            self._run(_assetflow("spark", "stop"), "spark stop", "stopping Spark's local server")
+            from assetflow.spark.connect import stop_recorded_server
+
+            stop_recorded_server(self.environment.spark_server_file)
 
     def watch(self, over: threading.Event | None = None) -> None:
         """Restart processes that end on their own, until `over` is set or, without it, the caller is interrupted."""

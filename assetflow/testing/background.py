@@ -31,9 +31,13 @@ class BackgroundEvaluator:
     Parameters:
         place: the ledger's file, or its URL.
         timeout: the seconds that the evaluator may take to start.
+
+    Attributes:
+        ahead: how far its clock is ahead of the real one.
     """
 
     def __init__(self, place: Path | str, *, timeout: float = SECONDS_TO_START) -> None:
+        self.ahead = timedelta()
         self._place = place
         self._timeout = timeout
         self._started = Event()
@@ -104,5 +108,5 @@ class BackgroundEvaluator:
             self._started.set()
             yield
 
-        options = Options(take_over=True, sweeps=SWEEPS)
+        options = Options(take_over=True, sweeps=SWEEPS, ahead=lambda: self.ahead)
         await evaluate(options, place=self._place, stop=self._stop, at_work=at_work)

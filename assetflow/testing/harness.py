@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from inspect import isawaitable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,12 +24,14 @@ from prefect.flow_engine import run_flow
 from assetflow.core.assets import Asset
 from assetflow.core.by_hand import event_by_hand
 from assetflow.core.events import AssetEvent, Origin, Recording
-from assetflow.errors import TimedOut, UnknownConsumer
+from assetflow.errors import InvalidCall, TimedOut, UnknownConsumer
 from assetflow.evaluator.process.evaluator import Evaluator, utc_now
 from assetflow.ledger import Reader
 from assetflow.ledger.records import ConsumerRecord
+from assetflow.prefect_io.flow_runs import run_end
 from assetflow.testing.background import BackgroundEvaluator
 from assetflow.testing.circles import StartedRun, circle_to
+from assetflow.testing.outside import Outside
 
 AnyFlow = Flow[..., Any]
 T = TypeVar("T")
@@ -101,7 +104,9 @@ def harness(*, use_running_server: bool = False, timeout: float = SECONDS_TO_SET
             from prefect.testing.utilities import prefect_test_harness
 
             stack.enter_context(prefect_test_harness(server_startup_timeout=90))
-        stack.enter_context(patch.dict(os.environ, {"ASSETFLOW_HOME": str(home), "ASSETFLOW_DATABASE_URL": ""}))
+        # Nothing comes late from a server of one's own, so that no instant has to wait for it.
+        own = {"ASSETFLOW_HOME": str(home), "ASSETFLOW_DATABASE_URL": "", "ASSETFLOW_SETTLE": "0"}
+        stack.enter_context(patch.dict(os.environ, own))
         evaluator = stack.enter_context(BackgroundEvaluator(home / "ledger.db", timeout=timeout))
         reader = stack.enter_context(Reader.open(home / "ledger.db"))
         made = Harness(evaluator, reader, timeout)
@@ -118,6 +123,7 @@ class Harness:
         self._timeout = timeout
         self._deployed: dict[UUID, AnyFlow] = {}
         self._executed: set[UUID] = set()
+        self._outside = Outside(reader.place)
 
     def deploy(self, flow: AnyFlow, name: str = "test", **options: Any) -> str:
         """Deploy a flow, wait until its consumer is known, and return the consumer's name, `flow/deployment`.
@@ -180,6 +186,50 @@ class Harness:
         self._call(record, f"for the update of {asset.uri} to be recorded")
         return event
 
+    def message(self, watcher: str, body: object, *, message_id: str | None = None) -> list[AssetEvent]:
+        """Let a message arrive in the queue of a watcher, without a broker, and return the updates that it is.
+
+        >>> from assetflow import Asset, AssetWatcher
+        >>> from assetflow.watchers import MessageQueueTrigger
+        >>> queue = MessageQueueTrigger("amqp://mq.internal", queue="orders", partition_key="date")
+        >>> orders = Asset("s3://shop/orders", watchers=[AssetWatcher("orders-queue", queue)])
+        >>> def test_a_message_is_an_update(h, report):
+        ...     h.deploy(report)
+        ...     h.message("orders-queue", {"date": "2026-01-01", "rows": 3})
+        ...     (run,) = h.settle().runs(report)
+        ...     assert run.partition_key == "2026-01-01"
+
+        Parameters:
+            watcher: the name of the watcher. A flow that is deployed has an asset with it.
+            body: the content: bytes, or what is written as JSON.
+            message_id: the message's id; two messages with one id are one update (contract 10.2). Without one, each
+                message is new.
+
+        Returns:
+            The updates; an empty list if the watcher's filter does not want the message, or it came before.
+
+        Raises:
+            UnknownWatcher: no deployed asset has this watcher.
+            InvalidWatcher: it does not watch a queue.
+            InvalidEvent: a running watcher would refuse the message; the error says why (contract 10.2).
+        """
+        return self._outside.message(watcher, body, message_id, utc_now())
+
+    def file(self, watcher: str, name: str, *, size: int = 1) -> list[AssetEvent]:
+        """Let a file appear or change where a watcher looks, without a folder, and return the updates that it is.
+
+        Parameters:
+            watcher: the name of the watcher. A flow that is deployed has an asset with it.
+            name: the path, or the part of it that comes after the folders without wildcards.
+            size: in bytes.
+
+        Raises:
+            UnknownWatcher: no deployed asset has this watcher.
+            InvalidWatcher: it does not watch files.
+            InvalidEvent: the file is not among those that it watches, or has no partition key where one is asked for.
+        """
+        return self._outside.file(watcher, name, size, utc_now())
+
     def settle(self, timeout: float | None = None, *, execute: bool = True) -> Harness:
         """Wait until everything is done: updates recorded, decisions made, runs started, and run to their end here.
 
@@ -214,6 +264,41 @@ class Harness:
                     )
                     raise self._circle(allowed) or _late(allowed, left)
                 self._execute(run, self._deployed[deployment], allowed, end)
+
+    def advance(self, span: timedelta) -> Harness:
+        """Let time pass at once: waits end, time gates expire, schedules open, deadlines are missed. Contract 9.6.
+
+        The harness first waits until all updates so far are recorded, as of the time before, and then until what falls
+        due in the span is decided and its runs are created. Runs by time alone are not moved.
+
+        >>> from datetime import timedelta
+        >>> from assetflow import Asset, flow
+        >>> from assetflow.testing import harness
+        >>> orders = Asset("s3://shop/orders")
+        >>> @flow(schedule=orders, debounce=timedelta(minutes=10))
+        ... def report(): ...
+        >>> def test_the_report_waits_until_it_is_quiet():
+        ...     with harness() as h:
+        ...         h.deploy(report)
+        ...         h.emit(orders)
+        ...         assert h.advance(timedelta(minutes=5)).runs(report) == []
+        ...         assert len(h.advance(timedelta(minutes=5)).runs(report)) == 1
+
+        Parameters:
+            span: how much time passes.
+
+        Returns:
+            The harness itself.
+
+        Raises:
+            InvalidCall: the span is below zero: time never goes back.
+            TimedOut: it took longer than the harness allows.
+        """
+        if span < timedelta():
+            raise InvalidCall(f"advance({span!r}) goes back in time", fix="Give a timedelta above zero")
+        self.settle(execute=False)
+        self._evaluator.ahead += span
+        return self.settle(execute=False)
 
     def runs(self, consumer: AnyFlow | str) -> list[ConsumerRun]:
         """Return the runs of a deployed flow that updates have started, oldest first.
@@ -287,9 +372,11 @@ class Harness:
         limited = flow if own is not None and own <= left else flow.with_options(timeout_seconds=left)
         # A failed run is a result too, which the test reads from its state.
         state = _finished(run_flow(limited, flow_run=flow_run, return_type="state"))
+        end_of_run = run_end(state.type.value, state.name or "")
+        assert end_of_run is not None, "the run of a flow that was called has ended"
 
         async def tell(evaluator: Evaluator) -> None:
-            await evaluator.run_watch.end(run, state.name or "")
+            await evaluator.run_watch.end(run, end_of_run)
 
         self._call(tell, f"for the end of the run {flow_run.name} of {flow.name} to be known")
         if limited is not flow and state.name == "TimedOut":

@@ -17,7 +17,8 @@ from assetflow.core.codec import declaration_from_text
 from assetflow.stack.calls import PrefectCalls
 from assetflow.stack.project import DEFAULT_POOL
 from tests.environment.prefect_server import PrefectServer
-from tests.environment.project_stack import ROOT, until
+from tests.environment.project_stack import ROOT
+from tests.environment.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.timeout(300)]
 

@@ -15,7 +15,7 @@ from assetflow.ledger.sql.engine import OLDEST_POSTGRES
 from assetflow.settings import Settings
 from tests.environment.examples import DEPLOYMENTS, ROOT, answers, commands, env_file, plain_environment, running
 from tests.environment.prefect_server import free_port
-from tests.environment.project_stack import until
+from tests.environment.waiting import until
 
 UNITS = sorted((DEPLOYMENTS / "one-machine" / "systemd").glob("*.service"))
 ENV_FILES = sorted(str(path.relative_to(DEPLOYMENTS)) for path in DEPLOYMENTS.rglob("*.env"))

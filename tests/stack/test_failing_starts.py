@@ -17,7 +17,7 @@ from assetflow.cli.failures import refused
 from assetflow.errors import PortInUse
 from assetflow.stack.environment import StackEnvironment
 from assetflow.stack.stack import Stack
-from tests.environment.project_stack import until
+from tests.environment.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.timeout(300)]
 

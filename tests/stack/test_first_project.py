@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.environment.fresh import ROOT, build_wheel, make_environment, write_locked
-from tests.environment.project_stack import until
+from tests.environment.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -112,8 +111,11 @@ def anonymous(told: str) -> str:
 
 def explained(newcomer: Newcomer, command: str, expected: str) -> str:
     """What a command says, asked until it says what is expected."""
-    end = time.monotonic() + SECONDS
-    while expected not in (told := newcomer.shell(command)):
-        assert time.monotonic() < end, told
-        time.sleep(0.5)
-    return told
+    told = [""]
+
+    def is_told() -> bool:
+        told[0] = newcomer.shell(command)
+        return expected in told[0]
+
+    until(is_told, told=lambda: told[0])
+    return told[0]

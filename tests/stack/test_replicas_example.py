@@ -17,8 +17,8 @@ from assetflow.ledger import Reader
 from tests.environment.examples import DEPLOYMENTS, answers, commands, env_file, plain_environment, running
 from tests.environment.postgres import on_server
 from tests.environment.prefect_server import free_port
-from tests.environment.project_stack import until
 from tests.environment.replicas import empty_redis, make_tables
+from tests.environment.waiting import until
 
 pytestmark = [
     pytest.mark.heavy,

@@ -18,7 +18,7 @@ from assetflow.ledger import Reader
 from assetflow.stack.calls import PrefectCalls, runs_of
 from assetflow.stack.environment import StackEnvironment, choose_port
 from assetflow.stack.summary import Story
-from tests.environment.project_stack import SECONDS, until
+from tests.environment.waiting import SECONDS, until
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.timeout(600)]
 

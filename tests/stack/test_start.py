@@ -17,7 +17,7 @@ import pytest
 from assetflow.errors import PortInUse, StackFailed
 from assetflow.stack.environment import StackEnvironment, choose_port, find_project
 from assetflow.stack.stack import Stack, empty
-from tests.environment.project_stack import until
+from tests.environment.waiting import until
 
 SLEEPS = "import time; time.sleep(120)"
 
@@ -198,6 +198,19 @@ def test_signals_do_not_interrupt_the_stop(project: Path) -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert stack.evaluator.exit_code == -15
+
+
+def test_the_stacks_spark_server_is_stopped_without_another_process(project: Path) -> None:
+    stack = Stack(environment(project), lambda _: None)
+    file = stack.environment.spark_server_file
+    file.parent.mkdir(parents=True)
+    command = [sys.executable, "-c", SLEEPS, "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    with subprocess.Popen(command) as server:
+        file.write_text(json.dumps({"pid": server.pid, "port": 1, "token": "secret", "version": "4.3.0"}))
+        stack.stop()
+        assert server.wait(10) == -signal.SIGTERM
+    assert not file.exists()
+    assert not stack.environment.logs.exists()
 
 
 SLOW = "import sys, time; [print(number, flush=True) or time.sleep(0.4) for number in range(5)]; sys.exit(3)"
