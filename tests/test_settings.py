@@ -54,6 +54,9 @@ def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) ->
         ("SPARK_REMOTE", "somewhere:15002", "sc://host:port"),
         ("SPARK_CONF", "spark.a=1", "JSON object"),
         ("SPARK_CONF", "[1]", "JSON object"),
+        ("SETTLE", "soon", "Allowed: a valid number"),
+        ("SETTLE", "inf", "a finite number"),
+        ("RECORDING_TIMEOUT", "inf", "a finite number"),
     ],
 )
 def test_a_bad_value_names_the_variable_and_what_is_allowed(
@@ -64,3 +67,16 @@ def test_a_bad_value_names_the_variable_and_what_is_allowed(
         get_settings()
     assert value in str(caught.value)
     assert allowed in caught.value.fix
+    assert "unable to parse" not in caught.value.fix
+
+
+@pytest.mark.parametrize("variable", ["API_URL", "UI_URL"])
+@pytest.mark.parametrize("value", ["assetflow.internal:4300", "ftp://assetflow.internal", "http://"])
+def test_an_address_that_is_none_is_refused_and_not_shown(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.setenv(f"ASSETFLOW_{variable}", value)
+    with pytest.raises(InvalidSettings, match=f"ASSETFLOW_{variable}") as caught:
+        get_settings()
+    assert value not in caught.value.message
+    assert caught.value.fix == "Allowed: an address such as https://assetflow.internal:4300"

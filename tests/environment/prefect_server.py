@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -17,6 +16,7 @@ import httpx
 
 from assetflow.stack import prefect_server
 from tests.environment.prefect_database import copy_empty_database, url_of
+from tests.environment.waiting import until
 
 START_SECONDS = 90.0
 STOP_SECONDS = 20.0
@@ -92,9 +92,9 @@ class PrefectServer:
     @contextmanager
     def used_here(self) -> Iterator[None]:
         """Within the block, Prefect in this process talks to this server."""
-        from prefect.settings import PREFECT_API_URL, temporary_settings
+        from tests.environment.prefect_settings import prefect_at
 
-        with temporary_settings(updates={PREFECT_API_URL: self.api_url}):
+        with prefect_at(self.api_url):
             yield
 
     def start(self) -> None:
@@ -170,17 +170,20 @@ class PrefectServer:
         os.killpg(self._process.pid, number)
 
     def _wait_until_healthy(self, process: subprocess.Popen[bytes]) -> None:
-        deadline = time.monotonic() + START_SECONDS
         # One client: each loads all certificates, unless it is told not to, and takes longer than its request.
         with httpx.Client(timeout=2, verify=False) as client:
-            while time.monotonic() < deadline:
-                if process.poll() is not None:
-                    raise RuntimeError(f"the Prefect server ended with {process.returncode}:\n{self._log_tail()}")
-                with suppress(httpx.TransportError):
-                    if client.get(f"{self.api_url}/health").is_success:
-                        return
-                time.sleep(0.1)
-        raise TimeoutError(f"the Prefect server did not answer within {START_SECONDS:.0f} s:\n{self._log_tail()}")
+            until(
+                lambda: process.poll() is not None or self._is_healthy(client),
+                seconds=START_SECONDS,
+                told=self._log_tail,
+            )
+        if process.poll() is not None:
+            raise RuntimeError(f"the Prefect server ended with {process.returncode}:\n{self._log_tail()}")
+
+    def _is_healthy(self, client: httpx.Client) -> bool:
+        with suppress(httpx.TransportError):
+            return client.get(f"{self.api_url}/health").is_success
+        return False
 
     def _log_tail(self) -> str:
         return self._log_path.read_text(errors="replace")[-3000:]

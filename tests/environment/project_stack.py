@@ -5,19 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from assetflow.stack.environment import StackEnvironment, choose_port
 from assetflow.stack.stack import Stack
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 120.0
-
-T = TypeVar("T")
 
 
 @contextmanager
@@ -41,12 +37,3 @@ def assetflow(environment: StackEnvironment, *arguments: str) -> Any:
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
-
-
-def until(condition: Callable[[], T | None], *, seconds: float = SECONDS) -> T:
-    """The first answer that is true."""
-    end = time.monotonic() + seconds
-    while not (answer := condition()):
-        assert time.monotonic() < end, f"not within {seconds:.0f} s"
-        time.sleep(0.1)
-    return answer

@@ -6,18 +6,17 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.environment.examples import commands, with_our_python
 from tests.environment.prefect_server import free_port
+from tests.environment.waiting import until
 
 # The commands are those of the example.
 MASTER, WORKER = commands("spark-standalone")
 (CONNECT,) = commands("spark-connect")
-SECONDS = 60.0
 WORKERS = 2
 
 
@@ -34,7 +33,7 @@ class SparkCluster:
     def start(self) -> None:
         self.home.mkdir(parents=True, exist_ok=True)
         self._master = self._run("master", MASTER, SPARK_PORT=str(self.port))
-        _until(lambda: _listens(self.port))
+        until(lambda: _listens(self.port))
         self.fill_up()
 
     def fill_up(self) -> None:
@@ -45,7 +44,7 @@ class SparkCluster:
             settings = {"SPARK_MASTER": self.master_url, "SPARK_WORK": str(self.home / f"worker-{number}")}
             self.workers.append(self._run(f"worker-{number}", WORKER, SPARK_MEMORY="1200M", **settings))
             log = self.home / f"worker-{number}.log"
-            _until(lambda log=log: "Successfully registered with master" in log.read_text(errors="replace"))
+            until(lambda log=log: "Successfully registered with master" in log.read_text(errors="replace"))
 
     def stop(self) -> None:
         for process in (*self.workers, self._master):
@@ -94,7 +93,7 @@ def connect_server(home: Path) -> Iterator[str]:
     log = home / "connect.log"
     process = start(CONNECT, log, SPARK_PORT=str(port), SPARK_MASTER="local[2]")
     try:
-        _until(lambda: _listens(port) or process.poll() is not None)
+        until(lambda: _listens(port) or process.poll() is not None)
         assert process.poll() is None, log.read_text()[-3000:]
         yield f"sc://127.0.0.1:{port}"
     finally:
@@ -111,11 +110,3 @@ def _listens(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def _until(condition: object) -> None:
-    assert callable(condition)
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "Spark did not come up"
-        time.sleep(0.1)

@@ -11,7 +11,7 @@ from assetflow.errors import InvalidAsset
 @pytest.mark.parametrize(
     ("uri", "what_to_do"),
     [
-        ("s3://", "'s3://' is refused: s3:// needs a bucket, as in s3://bucket/key"),
+        ("s3://", "'s3://' breaks the rule of its scheme. Name the bucket, as in s3://bucket/key"),
         ("airflow://example_asset", "Choose another scheme"),
         ("èxample_datašet", "Percent-encode it"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,6 +12,7 @@ from assetflow import Asset, AssetOrTimeSchedule, flow, listeners
 from assetflow.testing import Harness, harness
 from assetflow.timetables import CronTriggerTimetable
 from tests.environment.prefect_server import PrefectServer
+from tests.environment.waiting import until
 
 ORDERS = Asset("s3://listeners/orders")
 HOOKS = (
@@ -55,11 +55,8 @@ def h(prefect_here: PrefectServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         yield made
 
 
-def until(count: dict[str, int]) -> None:
-    deadline = time.monotonic() + 30
-    while Counter(name for name, _ in heard) != count:
-        assert time.monotonic() < deadline, Counter(name for name, _ in heard)
-        time.sleep(0.05)
+def counts() -> Counter[str]:
+    return Counter(name for name, _ in heard)
 
 
 @pytest.mark.prefect
@@ -69,7 +66,8 @@ def test_each_is_called_once(h: Harness, caplog: pytest.LogCaptureFixture) -> No
     (run,) = h.settle().runs(report)
     causes = ("on_asset_created", "on_asset_alias_created", "on_asset_changed", "on_asset_event_emitted", "on_decision")
     # The decision's run, and three of the clock, which are made ahead.
-    until(dict.fromkeys(causes, 1) | {"on_run_created": 4})
+    expected = dict.fromkeys(causes, 1) | {"on_run_created": 4}
+    until(lambda: counts() == expected, seconds=30, told=lambda: str(counts()))
     told = [value for name, value in heard if name == "on_run_created"]
     assert [each.flow_run_id for each in told if each.decision is not None] == [run.id]
     assert all((each.decision is None) != (each.tick is None) for each in told)

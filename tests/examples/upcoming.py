@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Any, cast
 
 from prefect import Flow
@@ -14,20 +13,15 @@ from prefect.client.schemas.sorting import FlowRunSort
 from prefect.flow_engine import run_flow
 from prefect.states import Pending
 
-SECONDS = 30.0
+from tests.environment.waiting import until
 
 
 def next_run(deployment: str) -> FlowRun:
     """The next upcoming run of `flow/deployment`, as soon as it is there."""
-    deadline = time.monotonic() + SECONDS
     with get_client(sync_client=True) as client:
         wanted = DeploymentFilter(id=DeploymentFilterId(any_=[client.read_deployment_by_name(deployment).id]))
-        while time.monotonic() < deadline:
-            found = client.read_flow_runs(deployment_filter=wanted, sort=FlowRunSort.EXPECTED_START_TIME_ASC, limit=1)
-            if found:
-                return found[0]
-            time.sleep(0.05)
-    raise AssertionError(f"{deployment} has no upcoming run")
+        order = FlowRunSort.EXPECTED_START_TIME_ASC
+        return until(lambda: client.read_flow_runs(deployment_filter=wanted, sort=order, limit=1))[0]
 
 
 def run_by_hand(deployment: str) -> FlowRun:

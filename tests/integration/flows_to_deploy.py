@@ -16,7 +16,7 @@ def derive() -> None: ...
 def consumer(limit: int = 3, *, triggering_asset_events: TriggeringAssetEvents) -> int:
     """Runs on orders.
 
-    Args:
+    Parameters:
         limit: how many
     """
     derive()

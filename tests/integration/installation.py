@@ -22,6 +22,7 @@ from assetflow.core.schedules import ConsumerOptions
 from assetflow.ledger import Reader
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
 from tests.environment.prefect_server import PrefectServer
+from tests.environment.waiting import until
 
 T = TypeVar("T")
 
@@ -164,14 +165,8 @@ class Installation:
     def reader(self) -> Reader:
         return Reader.open(self.home / "ledger.db")
 
-    def until(self, condition: Callable[[], T], seconds: float = SECONDS) -> T:
-        deadline = time.monotonic() + seconds
-        while True:
-            result = condition()
-            if result:
-                return result
-            assert time.monotonic() < deadline, f"not within {seconds:g} s; the evaluator says:\n{self.log}"
-            time.sleep(0.05)
+    def until(self, condition: Callable[[], T | None], seconds: float = SECONDS) -> T:
+        return until(condition, seconds=seconds, told=lambda: f"the evaluator says:\n{self.log}")
 
     def _is_ready(self) -> bool:
         assert self._process is not None

@@ -13,7 +13,6 @@ import pytest
 import respx
 from prefect import flow as prefect_flow
 from prefect.client.schemas.objects import State
-from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.transactions import transaction
 
 from assetflow import emit, flow, task
@@ -21,6 +20,7 @@ from assetflow.authoring.recording import current_recording
 from assetflow.errors import RecordingFailed
 from assetflow.prefect_io.recordings import recording_from_artifact, recording_from_prefect_event
 from tests.environment.prefect_server import PrefectServer
+from tests.environment.prefect_settings import prefect_at
 from tests.integration.recorded import fresh, new_events
 
 pytestmark = pytest.mark.prefect
@@ -137,7 +137,7 @@ def test_in_a_transaction_a_failure_rolls_the_task_back(
 def test_emit_says_when_prefect_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSETFLOW_RECORDING_TIMEOUT", "0.2")
     with (
-        temporary_settings(updates={PREFECT_API_URL: "http://127.0.0.1:9/api"}),
+        prefect_at("http://127.0.0.1:9/api"),
         pytest.raises(RecordingFailed) as told,
     ):
         emit(A)

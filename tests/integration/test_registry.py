@@ -27,6 +27,7 @@ from assetflow.prefect_io.names import ASSET_UPDATED, EVENTS_PARAMETER, OFF_TAG,
 from assetflow.prefect_io.rest import PrefectApi, prefect_api
 from tests.environment.prefect_server import PrefectServer
 from tests.environment.tasks import cancel
+from tests.environment.waiting import until_async
 
 pytestmark = pytest.mark.prefect
 
@@ -81,9 +82,7 @@ class World:
     async def sync(self) -> list[str]:
         """The steps of one look, those of this world's deployments."""
         self.registry.report.steps.clear()
-        async with asyncio.timeout(60):
-            while not await self._synced():  # noqa: ASYNC110
-                await asyncio.sleep(0.2)
+        await until_async(self._synced)
         return [each.what for each in self.registry.report.steps]
 
     async def _synced(self) -> bool:
@@ -365,7 +364,7 @@ async def test_an_emitted_schedule_event_starts_the_deployment(world: World) -> 
     await world.sync()
 
     start = f"prefect.deployment.{deployment}"
-    await until(lambda: posted_and_run(world.api, SCHEDULE_SATISFIED, start, deployment))
+    await until_async(lambda: posted_and_run(world.api, SCHEDULE_SATISFIED, start, deployment))
 
 
 async def test_a_shown_condition_starts_nothing(world: World) -> None:
@@ -375,7 +374,7 @@ async def test_a_shown_condition_starts_nothing(world: World) -> None:
     await world.sync()
     await post_update(world.api, shown.uri)
     # Prefect works events off in order: what follows has been decided, so that was decided too.
-    await until(lambda: posted_and_run(world.api, SCHEDULE_SATISFIED, f"prefect.deployment.{decided}", decided))
+    await until_async(lambda: posted_and_run(world.api, SCHEDULE_SATISFIED, f"prefect.deployment.{decided}", decided))
     assert await runs(world.api, deployment) == 0
 
 
@@ -392,10 +391,10 @@ async def test_a_running_registry_follows_within_seconds(world: World) -> None:
         async def paused() -> bool:
             return (await world.consumer(deployment)).paused
 
-        await until(known)
-        await until(lambda: shown(world.api, deployment))
+        await until_async(known)
+        await until_async(lambda: shown(world.api, deployment))
         await world.switch(deployment, False)
-        await until(paused)
+        await until_async(paused)
     finally:
         await cancel(running)
 
@@ -420,22 +419,16 @@ async def runs(api: PrefectApi, deployment: UUID) -> int:
 
 async def updated_until_run(api: PrefectApi, uri: str, deployment: UUID) -> None:
     """Update an asset until Prefect starts another run: its actions are not retried when SQLite is busy."""
-    await until(lambda: posted_and_run(api, ASSET_UPDATED, uri, deployment))
+    await until_async(lambda: posted_and_run(api, ASSET_UPDATED, uri, deployment))
 
 
 async def posted_and_run(api: PrefectApi, event: str, resource: str, deployment: UUID) -> bool:
     before = await runs(api, deployment)
     await post_event(api, event, resource)
     with suppress(TimeoutError):
-        async with asyncio.timeout(5):
-            while await runs(api, deployment) == before:  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
-            return True
+        return await until_async(lambda: has_more(api, deployment, before), seconds=5)
     return False
 
 
-async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 60) -> None:
-    """Wait until an asynchronous condition holds."""
-    async with asyncio.timeout(seconds):
-        while not await condition():  # noqa: ASYNC110 (Prefect tells of nothing that could be waited for here)
-            await asyncio.sleep(0.05)
+async def has_more(api: PrefectApi, deployment: UUID, before: object) -> bool:
+    return await runs(api, deployment) != before

@@ -19,7 +19,7 @@ from assetflow import Asset, TriggeringAssetEvents, flow, task
 from assetflow.ledger import Reader
 from assetflow.testing.background import BackgroundEvaluator
 from tests.environment.prefect_server import PrefectServer
-from tests.environment.project_stack import until
+from tests.environment.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect]
 

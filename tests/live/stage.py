@@ -25,6 +25,7 @@ from assetflow.prefect_io.names import ASSET_UPDATED, EVENTS_PARAMETER, SCHEMA_E
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
 from assetflow.testing.background import BackgroundEvaluator
 from tests.environment.prefect_server import PrefectServer
+from tests.environment.waiting import until
 from tests.integration.installation import events_of
 
 SECONDS = 30.0
@@ -233,10 +234,7 @@ class Stage:
             time.sleep(0.05)
 
     def _until(self, condition: Callable[[], object]) -> None:
-        deadline = time.monotonic() + SECONDS
-        while not condition():
-            assert time.monotonic() < deadline, "it did not happen in time"
-            time.sleep(0.01)
+        until(condition, seconds=SECONDS)
 
 
 @contextmanager

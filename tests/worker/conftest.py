@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,15 +45,38 @@ class Seam:
         return started.returncode, out, err
 
 
-@pytest.fixture
-def seam(tmp_path: Path) -> Iterator[Seam]:
-    folder, place = tmp_path / "folder", tmp_path / "socket"
-    folder.mkdir()
+@contextmanager
+def _template(place: Path) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "assetflow.worker.template", str(place)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        yield Seam(process, place, folder)
+        yield process
         process.stdin.close()
         assert process.wait(SECONDS) in (0, -9, -15)
+
+
+@pytest.fixture(scope="module")
+def shared_template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """A template and its socket: one starts in seconds, its children in milliseconds."""
+    place = tmp_path_factory.mktemp("template") / "socket"
+    with _template(place) as process:
+        yield process, place
+
+
+@pytest.fixture
+def seam(shared_template: tuple[subprocess.Popen[str], Path], tmp_path: Path) -> Iterator[Seam]:
+    """The shared template, which still runs after the test."""
+    process, place = shared_template
+    yield Seam(process, place, tmp_path)
+    assert process.poll() is None
+
+
+@pytest.fixture
+def own_seam(tmp_path: Path) -> Iterator[Seam]:
+    """A template of the test's own, which may end it."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with _template(tmp_path / "socket") as process:
+        yield Seam(process, tmp_path / "socket", folder)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.environment.project_stack import until
+from tests.environment.waiting import until
 from tests.worker.conftest import SECONDS, Seam
 
 # Only a child of the template has the template as its parent.
@@ -94,10 +94,10 @@ def test_what_is_read_at_a_start_needs_an_ordinary_process(seam: Seam, name: str
     assert seam.run(FORKED, **{name: value})[:2] == (0, "ordinary\n")
 
 
-def test_without_a_template_the_client_becomes_an_ordinary_process(seam: Seam) -> None:
-    seam.process.kill()
-    seam.process.wait()
-    assert seam.run(FORKED + "sys.exit(3)")[:2] == (3, "ordinary\n")
+def test_without_a_template_the_client_becomes_an_ordinary_process(own_seam: Seam) -> None:
+    own_seam.process.kill()
+    own_seam.process.wait()
+    assert own_seam.run(FORKED + "sys.exit(3)")[:2] == (3, "ordinary\n")
 
 
 def test_the_socket_is_its_users_alone(seam: Seam) -> None:
@@ -151,25 +151,25 @@ def test_a_killed_client_takes_its_child_along(seam: Seam) -> None:
     assert seam.run(FORKED)[:2] == (0, "forked\n")
 
 
-def test_a_killed_template_takes_its_children_and_their_clients_along(seam: Seam) -> None:
-    with seam.start(seam.module("job", WAITS)) as started:
+def test_a_killed_template_takes_its_children_and_their_clients_along(own_seam: Seam) -> None:
+    with own_seam.start(own_seam.module("job", WAITS)) as started:
         child = int(line(started))
-        seam.process.kill()
+        own_seam.process.kill()
         assert started.wait(SECONDS) == -signal.SIGKILL
     until_gone(child)
 
 
-def test_without_its_worker_the_template_lets_its_children_end(seam: Seam) -> None:
+def test_without_its_worker_the_template_lets_its_children_end(own_seam: Seam) -> None:
     code = "import sys\nprint('began', flush=True)\nsys.exit(len(sys.stdin.read()))\n"
-    with seam.start(seam.module("job", code)) as started:
+    with own_seam.start(own_seam.module("job", code)) as started:
         assert line(started) == "began"
-        assert seam.process.stdin is not None
-        seam.process.stdin.close()
-        with seam.start(seam.module("other", FORKED)) as other:
+        assert own_seam.process.stdin is not None
+        own_seam.process.stdin.close()
+        with own_seam.start(own_seam.module("other", FORKED)) as other:
             assert other.communicate(timeout=SECONDS)[0] == "ordinary\n"
         started.communicate("abc", timeout=SECONDS)
     assert started.returncode == 3
-    assert seam.process.wait(SECONDS) == 0
+    assert own_seam.process.wait(SECONDS) == 0
 
 
 @pytest.mark.long

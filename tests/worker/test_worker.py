@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,11 +16,11 @@ import httpx
 import pytest
 
 from tests.environment.prefect_server import PrefectServer
+from tests.environment.waiting import until
 from tests.integration.installation import PatientClient
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.timeout(400)]
 
-SECONDS = 120.0
 FLOW = """
 import os, time
 from pathlib import Path
@@ -113,10 +112,7 @@ class Pool:
         return None
 
     def until(self, condition: Callable[[], object]) -> None:
-        deadline = time.monotonic() + SECONDS
-        while not condition():
-            assert time.monotonic() < deadline, self.log.read_text()[-4000:]
-            time.sleep(0.05)
+        until(condition, told=lambda: self.log.read_text()[-4000:])
 
     def close(self) -> None:
         for worker in self.workers:

@@ -1,0 +1,132 @@
+"""Eager flows on a real Prefect server: updates, code versions, failures and keys, from declaration to run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from assetflow import Asset, Eager, OnMissing, asset, flow, task
+from assetflow.partitions import StartOfDayMapper
+from assetflow.testing import Harness, harness
+from tests.environment.prefect_server import PrefectServer
+
+pytestmark = pytest.mark.prefect
+
+RAW, LEFT, RIGHT, BOARD = (Asset(f"s3://eager/{name}") for name in ("raw", "left", "right", "board"))
+HITS, DAY, ONCE = (Asset(f"s3://eager/{name}") for name in ("hits", "day", "once"))
+
+
+@task(inlets=[RAW], outlets=[LEFT])
+def make_left() -> None: ...
+
+
+@task(inlets=[RAW], outlets=[RIGHT])
+def make_right() -> None: ...
+
+
+@task(inlets=[LEFT, RIGHT], outlets=[BOARD])
+def make_board() -> None: ...
+
+
+@flow(schedule=Eager())
+def left() -> None:
+    make_left()
+
+
+@flow(schedule=Eager())
+def right() -> None:
+    make_right()
+
+
+@flow(schedule=Eager())
+def board() -> None:
+    make_board()
+
+
+@task(inlets=[HITS], outlets=[DAY])
+def make_day() -> None: ...
+
+
+@flow(schedule=Eager(default_partition_mapper=StartOfDayMapper()))
+def day(partition_key: str | None = None) -> None:  # noqa: ARG001
+    make_day()
+
+
+@task(inlets=[RAW], outlets=[ONCE])
+def make_once() -> None: ...
+
+
+@flow(schedule=OnMissing())
+def once() -> None:
+    make_once()
+
+
+@flow(schedule=Eager(RAW))
+def fails() -> None:
+    make_never()
+    raise ValueError("on purpose")
+
+
+@task(outlets=[Asset("s3://eager/never")])
+def make_never() -> None:
+    raise ValueError("on purpose")
+
+
+@asset(uri="s3://eager/copy", schedule=Eager(RAW), code_version="1")
+def copy() -> None: ...
+
+
+@pytest.fixture
+def h(prefect_here: PrefectServer) -> Iterator[Harness]:  # noqa: ARG001
+    with harness(use_running_server=True) as made:
+        yield made
+
+
+def states(h: Harness, consumer: Any) -> list[tuple[str | None, str]]:
+    return [(run.partition_key, run.state) for run in h.runs(consumer)]
+
+
+def test_a_diamond_is_built_once_for_each_update(h: Harness) -> None:
+    for each in (board, left, right):
+        h.deploy(each)
+    assert h.settle().runs(left) == []
+    for number in (1, 2):
+        h.emit(RAW)
+        h.settle()
+        assert [len(h.runs(each)) for each in (left, right, board)] == [number] * 3
+
+
+def test_a_failed_run_is_not_repeated_for_the_same_data(h: Harness) -> None:
+    h.deploy(fails)
+    h.emit(RAW)
+    assert states(h.settle(), fails) == [(None, "Failed")]
+    h.emit(RAW)
+    assert states(h.settle(), fails) == [(None, "Failed")] * 2
+
+
+def test_each_key_is_built_for_its_own_updates(h: Harness) -> None:
+    h.deploy(day)
+    for key in ("2026-01-01T01:00:00", "2026-01-02T01:00:00", "2026-01-01T02:00:00"):
+        h.emit(HITS, partition_key=key)
+        h.settle()
+    done = "Completed"
+    assert states(h, day) == [("2026-01-01", done), ("2026-01-02", done), ("2026-01-01", done)]
+
+
+def test_what_was_made_once_is_not_made_again(h: Harness) -> None:
+    h.deploy(once)
+    for _ in range(2):
+        h.emit(RAW)
+        assert len(h.settle().runs(once)) == 1
+
+
+def test_a_new_code_version_is_built_when_it_is_deployed(h: Harness) -> None:
+    h.deploy(copy)
+    h.emit(RAW)
+    assert len(h.settle().runs(copy)) == 1
+    h.deploy(copy)
+    assert len(h.settle().runs(copy)) == 1
+    h.deploy(copy.with_options(code_version="2"))
+    assert len(h.settle().runs("copy/test")) == 2
