@@ -16,6 +16,7 @@ from threading import Event, Thread
 import pyarrow.parquet
 import pytest
 
+from tests.environment.waiting import until
 from tests.faults.world import ROOT
 
 pytestmark = [pytest.mark.faults, pytest.mark.spark, pytest.mark.timeout(1800)]
@@ -61,11 +62,8 @@ class Publisher:
         return len(self.notes.read_text().splitlines()) if self.notes.exists() else 0
 
     def _until(self, condition: Callable[[], bool], process: subprocess.Popen[bytes], seconds: float = 180) -> None:
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert process.poll() is None, self._log.read_text()[-3000:]
-            assert time.monotonic() < deadline, "it took too long"
-            time.sleep(0.02)
+        until(lambda: condition() or process.poll() is not None, seconds=seconds)
+        assert process.poll() is None, self._log.read_text()[-3000:]
 
     def _kill(self, process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
@@ -95,11 +93,7 @@ def test_readers_never_see_half_and_retries_never_double(tmp_path: Path) -> None
                 publisher.live_and_crash()
             else:
                 publisher.live_and_die(dice)
-        deadline = time.monotonic() + 300
-        while sum(seen.values()) < READS:
-            assert reader.is_alive(), "the reader failed"
-            assert time.monotonic() < deadline, "it took too long"
-            time.sleep(0.1)
+        until(lambda: sum(seen.values()) >= READS or not reader.is_alive(), seconds=300)
     finally:
         over.set()
         reader.join(30)

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -102,11 +103,17 @@ class World(Installation):
 
     # The evaluator
 
-    def start(self, *arguments: str, crash_at: str = "", ready: bool = True) -> subprocess.Popen[bytes]:
+    def start(
+        self,
+        *arguments: str,
+        crash_at: str = "",
+        ready: bool = True,
+        program: Sequence[str] = ("-m", "assetflow", "evaluator", "start"),
+    ) -> subprocess.Popen[bytes]:
         # What one that was killed left behind says nothing about this one.
         (self.home / "evaluator.json").unlink(missing_ok=True)
         env = self.env | {"PREFECT_API_URL": self.through, "ASSETFLOW_CRASH_AT": crash_at}
-        command = [sys.executable, "-m", "assetflow", "evaluator", "start", *arguments]
+        command = [sys.executable, *program, *arguments]
         with (self.home / "evaluator.log").open("ab") as log:
             self._process = subprocess.Popen(
                 command, env=env, cwd=ROOT, stdout=log, stderr=log, stdin=subprocess.DEVNULL
