@@ -15,7 +15,18 @@ from assetflow.core.simulation import simulate
 PAGE = (Path(__file__).parents[2] / "docs" / "contract.md").read_text()
 EXAMPLE = re.compile(r"^```json\n(.*?)^```\s+^```json answer\n(.*?)^```", re.M | re.S)
 CHAPTERS = re.split(r"^## (?=\d)", PAGE, flags=re.M)[1:]
-RULES = {1: (1, 8), 2: (1, 7), 3: (1, 7), 4: (1, 7), 5: (1, 7), 6: (0, 2), 7: (1, 3), 8: (1, 6), 9: (1, 17)}
+RULES = {
+    1: (1, 8),
+    2: (1, 7),
+    3: (1, 7),
+    4: (1, 7),
+    5: (1, 7),
+    6: (0, 2),
+    7: (1, 3),
+    8: (1, 18),
+    9: (1, 17),
+    10: (1, 7),
+}
 
 
 def examples() -> list[Any]:
@@ -34,11 +45,12 @@ def test_every_example_is_run() -> None:
     assert len(EXAMPLE.findall(PAGE)) == PAGE.count("```json\n") == PAGE.count("```json answer\n")
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS[:7], ids=lambda chapter: chapter[0])
+# The simulator begins where an update is known: it has no examples for chapter 10.
+@pytest.mark.parametrize("chapter", CHAPTERS[:9], ids=lambda chapter: chapter[0])
 def test_each_chapter_of_rules_has_an_example(chapter: str) -> None:
     assert EXAMPLE.search(chapter)
 
 
 def test_the_rules_are_numbered_without_gaps() -> None:
     expected = [f"{chapter}.{rule}" for chapter, (first, last) in RULES.items() for rule in range(first, last + 1)]
-    assert re.findall(r"\*\*(\d\.\d+)\*\*", PAGE) == expected
+    assert re.findall(r"\*\*(\d+\.\d+)\*\*", PAGE) == expected

@@ -252,7 +252,7 @@ def test_times(piece: Piece) -> None:
 
 
 def test_time_inside_conditions(piece: Piece) -> None:
-    page = piece("docs/times.md", 2)
+    page = piece("docs/time.md")
     names = ("together", "of_one_day", "two_regions", "mornings", "when_quiet", "one_by_one", "batches", "now_and_then")
     assert [getattr(page, name).declaration.options.describe() for name in names] == [
         "(orders AND customers) within 6 h of each other",
@@ -271,6 +271,46 @@ def test_watchers(piece: Piece) -> None:
     (watched,) = piece("docs/watchers.md").report.schedule.named_assets
     assert [str(each.trigger.describe()) for each in watched.watchers] == ["queue orders of amqp://mq.internal"]
     assert piece("docs/watchers.md", 1).landing.describe() == "files s3://shop/landing/date=*/*.json"
+
+
+@pytest.mark.prefect
+def test_the_harness_for_watchers(h: Harness, piece: Piece) -> None:
+    page = piece("docs/watchers.md")
+    piece("docs/watchers.md", 2).test_a_message_starts_the_report(h, page.report)
+
+
+# docs/freshness.md
+
+
+@pytest.mark.prefect
+def test_a_flow_that_keeps_its_outputs_up_to_date(h: Harness, piece: Piece) -> None:
+    page = piece("docs/freshness.md")
+    h.deploy(page.core)
+    h.emit(page.raw)
+    assert states(h, page.core) == ["Completed"]
+
+
+def test_a_flow_that_keeps_days_up_to_date(piece: Piece) -> None:
+    assert "out of date" in piece("docs/freshness.md", 1).day.schedule.describe()
+
+
+@pytest.mark.prefect
+@pytest.mark.usefixtures("prefect_here")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "test_what_belongs_together",
+        "test_it_waits_until_it_is_quiet",
+        "test_files_one_by_one_and_in_batches",
+        "test_no_run_is_lost_in_a_cooldown",
+        "test_at_eight_it_runs_with_what_is_there",
+    ],
+)
+def test_the_tutorial_on_time(piece: Piece, name: str) -> None:
+    flows = piece("docs/time.md")
+    tutorial = piece("docs/time.md", 1, **{each: value for each, value in vars(flows).items() if each[0] != "_"})
+    vars(tutorial)["harness"] = partial(harness, use_running_server=True)
+    getattr(tutorial, name)()
 
 
 def test_a_query_over_the_data_interval(piece: Piece) -> None:
