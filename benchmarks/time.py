@@ -3,6 +3,7 @@
 Figures:
     cpu_ms_per_event_10k: the CPU time for an update, with 10,000 consumers that have a window and a debounce.
     instants_per_second: how many of their waits end in a second, each with its decision, by CPU time.
+    cpu_ms_per_event_open_window: the CPU time for an update of a window that is open, with 100,000 updates in it.
     catch_up_seconds_7d: the CPU time for seven days of downtime, over hourly openings and the updates of that time.
 """
 
@@ -30,15 +31,17 @@ from benchmarks.report import Figures, parser, tell
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WEEK = timedelta(days=7)
 AT_ONCE = 100
+MEASURED = 1000
 HOURLY = Opening(CronTriggerTimetable("0 * * * *"))
 
 
-def figures(consumers: int, events: int, openings: int, updates: int) -> Figures:
+def figures(consumers: int, events: int, openings: int, updates: int, queued: int) -> Figures:
     """Measure each figure on a ledger of its own.
 
     Parameters:
         consumers, events: of the first two figures.
         openings, updates: the number of consumers with hourly openings, and the updates during the downtime.
+        queued: the updates in the open window.
     """
     assets = ring.assets(consumers)
     waiting = Intake(debounce=timedelta(hours=1))
@@ -63,8 +66,21 @@ def figures(consumers: int, events: int, openings: int, updates: int) -> Figures
     return {
         "cpu_ms_per_event_10k": 1000 * seconds / events,
         "instants_per_second": made[-1] / passing,
+        "cpu_ms_per_event_open_window": open_window(queued),
         "catch_up_seconds_7d": caught_up,
     }
+
+
+def open_window(queued: int) -> float:
+    """Return the CPU milliseconds for an update of one asset, of which so many wait for another asset."""
+    orders, customers = ring.assets(2)
+    together = Schedule((orders & customers).within(timedelta(hours=6)))
+    number = queued + MEASURED
+    with TemporaryDirectory() as folder, Ledger.open(Path(folder) / "ledger.db") as ledger:
+        deploy(ledger, [ConsumerOptions(together)])
+        came = at_times(ring.recordings([orders], number), START, timedelta(hours=1))
+        record(ledger, came[:queued], START + timedelta(hours=1))
+        return 1000 * cpu(lambda: record(ledger, came[queued:], START + timedelta(hours=1))) / MEASURED
 
 
 def deploy(ledger: Ledger, options: Iterable[ConsumerOptions]) -> None:
@@ -112,8 +128,12 @@ def main() -> None:
     options.add_argument("--events", type=int, default=10_000, help="updates of them")
     options.add_argument("--openings", type=int, default=100, help="consumers with hourly openings")
     options.add_argument("--updates", type=int, default=10_000, help="updates during the downtime")
+    options.add_argument("--queued", type=int, default=100_000, help="updates in the open window")
     given = options.parse_args()
-    tell(figures(given.consumers, given.events, given.openings, given.updates), as_json=given.json)
+    tell(
+        figures(given.consumers, given.events, given.openings, given.updates, given.queued),
+        as_json=given.json,
+    )
 
 
 if __name__ == "__main__":
