@@ -104,7 +104,12 @@ class ConditionTree:
     @cached_property
     def has_time_gates(self) -> bool:
         """Return True if the condition looks at when events were recorded. Contract 9.3, 9.4."""
-        return any(isinstance(node, Gate) and node.is_time_gate for node in self.postfix)
+        return bool(self.time_gate_places)
+
+    @cached_property
+    def time_gate_places(self) -> tuple[int, ...]:
+        """The places in `postfix` of the gates that look at when events were recorded."""
+        return tuple(place for place, node in enumerate(self.postfix) if isinstance(node, Gate) and node.is_time_gate)
 
     @cached_property
     def leaf_places(self) -> Mapping[Token, tuple[int, ...]]:

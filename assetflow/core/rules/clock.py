@@ -190,10 +190,11 @@ def _instants_after(state: State, consumer: Consumer, key: str | None, now: date
 
 def _is_behind(state: State, consumer: Consumer, key: str | None, now: datetime) -> bool:
     """Return True if instants before the one of a pass, or its first part, are not gone through yet."""
-    if state.clocks.queue(consumer.id, key).deferred:
+    clock, hours = state.clocks.queue(consumer.id, key), state.clocks.consumer(consumer.id)
+    if clock.deferred:
         return True
-    due = due_at(state, consumer, [key])
-    return due is not None and (due < now or (due == now and state.clocks.begun != now))
+    dues = [clock.due] if hours is None else [clock.due, hours.due]
+    return any(due is not None and (due < now or (due == now and state.clocks.begun != now)) for due in dues)
 
 
 def _lacks_an_asset(state: State, consumer: Consumer, key: str | None) -> bool:

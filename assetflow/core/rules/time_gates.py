@@ -68,6 +68,8 @@ class Reach:
         self._rolled_up: dict[int, _RolledUp] = {}
         self._judge_gates()
         for event in events:
+            if self.holds and self.is_settled:
+                break
             self._read(event)
 
     @property
@@ -76,9 +78,14 @@ class Reach:
         return self._latest[-1] != _NEVER
 
     @property
+    def is_settled(self) -> bool:
+        """Whether each time gate holds: what one held over once, it holds over for ever."""
+        return _NEVER not in [self._latest[place] for place in self.condition.time_gate_places]
+
+    @property
     def time_gates(self) -> Mapping[int, bool]:
         """Return for the place of each time gate in postfix order whether it holds over all events."""
-        return {place: self._latest[place] != _NEVER for place, gate, _ in self.condition.gates if gate.is_time_gate}
+        return {place: self._latest[place] != _NEVER for place in self.condition.time_gate_places}
 
     def too_old(self, event: AssetEvent, margin: timedelta) -> Iterator[datetime | None]:
         """Yield, for each leaf that an event matches, when the event becomes too old for it.

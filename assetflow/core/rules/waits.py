@@ -142,7 +142,7 @@ class TimedQueue:
             margin: how long after the end of a span an event is too old for it.
         """
         condition = self.consumer.schedule.condition
-        if condition is None or not condition.has_time_gates:
+        if condition is None or not condition.has_time_gates or self.reach.is_settled:
             return
         for event in self.events:
             lost = list(self.reach.too_old(event, margin))
