@@ -466,6 +466,37 @@ def test_a_long_queue_that_lacks_an_asset_is_not_read(sqlite_ledger: Ledger, mon
     assert len(sqlite_ledger.reader.decisions.events_of([decision])[decision.id]) == 5
 
 
+@pytest.mark.parametrize(
+    ("schedule", "options", "due"),
+    [
+        (A | B, {"intake": Intake(debounce=hours(1))}, hours(1)),
+        (A | B, {"intake": Intake(debounce=hours(2), max_wait=hours(3))}, hours(2)),
+        (A | B, {"intake": Intake(min_events=100, max_wait=hours(3))}, hours(3)),
+        (
+            Schedule(A, opening=Opening(CronTriggerTimetable("0 18 * * *"))),
+            {"intake": Intake(debounce=hours(1))},
+            hours(1),
+        ),
+    ],
+    ids=["debounce", "debounce with max_wait", "min_events", "opening"],
+)
+def test_a_long_queue_that_waits_for_certain_is_not_read(
+    sqlite_ledger: Ledger,
+    monkeypatch: pytest.MonkeyPatch,
+    schedule: Any,
+    options: dict[str, Any],
+    due: timedelta,
+) -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    deploy(sqlite_ledger, schedule, **options)
+    with monkeypatch.context() as patched:
+        patched.setattr(Queues, "queued", None)
+        for minute in range(3):
+            sqlite_ledger.writer.events.record([update(A)], noon + timedelta(minutes=minute))
+
+    assert sqlite_ledger.writer.clock.run(noon, noon).next == noon + due
+
+
 def test_the_deadline_of_an_opening_runs_with_what_is_there(sqlite_ledger: Ledger) -> None:
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
     opened = Schedule(A & B, opening=Opening(CronTriggerTimetable("0 13 * * *")))

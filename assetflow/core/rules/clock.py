@@ -51,10 +51,11 @@ def pass_over_queue(
         waits = replace(state.clocks.queue(consumer.id, key), deferred=True)
         state.clocks.set_queue(consumer.id, key, replace(waits, due=waits.due or now))
         return []
-    if recorded_from is not None and _lacks_an_asset(state, consumer, key):
-        _look_in_time(state, consumer, key, recorded_from)
+    queue = TimedQueue(state, consumer, key, now, recorded=False)
+    if recorded_from is not None and queue.cannot_be_decided_by(recorded_from):
+        _look_in_time(state, queue, recorded_from)
         return []
-    made, left = _decide_on(TimedQueue(state, consumer, key, now, recorded=False), state)
+    made, left = _decide_on(queue, state)
     _look_again(state, left, over=False)
     return made
 
@@ -197,31 +198,34 @@ def _is_behind(state: State, consumer: Consumer, key: str | None, now: datetime)
     return any(due is not None and (due < now or (due == now and state.clocks.begun != now)) for due in dues)
 
 
-def _lacks_an_asset(state: State, consumer: Consumer, key: str | None) -> bool:
-    """Return True if the condition cannot hold, for so few assets have been updated, and nothing runs without it.
-
-    Most events meet such a queue. It may be long, so its events are not looked at.
-    """
-    few = len(state.queues.pending(consumer.id, key)) < consumer.fewest
-    return few and not state.clocks.queue(consumer.id, key).overdue
-
-
-def _look_in_time(state: State, consumer: Consumer, key: str | None, recorded_from: datetime) -> None:
-    """Have the clock look at a queue when the first of its new events may expire, or its deadline may be due.
+def _look_in_time(state: State, queue: TimedQueue, recorded_from: datetime) -> None:
+    """Have the clock look at a queue when time may change something for its new events.
 
     Of the older ones the clock knows. It may look earlier than it has to, which changes nothing.
     """
-    condition, deadline = consumer.schedule.condition, consumer.options.deadline
+    consumer, key = queue.consumer, queue.target_key
+    condition = consumer.schedule.condition
     assert condition is not None, "only a schedule on assets has a queue"
     ends = [end_of(gate, recorded_from) for _, gate, _ in condition.gates if gate.is_time_gate]
-    if deadline is not None and deadline.after is not None and not consumer.deadline_of_opening:
-        ends.append(recorded_from + deadline.after)
+    if consumer.decides:
+        ends += _ends_of_waits(queue, recorded_from)
     if consumer.deployed is not None and consumer.deployed > recorded_from:
         ends.append(consumer.deployed)
     clock = state.clocks.queue(consumer.id, key)
     due = min([*ends, *([] if clock.due is None else [clock.due])], default=None)
     if due != clock.due:
         state.clocks.set_queue(consumer.id, key, replace(clock, due=due))
+
+
+def _ends_of_waits(queue: TimedQueue, recorded_from: datetime) -> list[datetime]:
+    """Return when waits of new events may be over, and their deadline due."""
+    deadline, intake = queue.consumer.options.deadline, queue.consumer.options.intake
+    ends = [queue.cool_at] if queue.is_cooling else []
+    spans = [] if queue.lacks_an_asset else [intake.debounce, intake.max_wait]
+    if deadline is not None and not queue.consumer.deadline_of_opening:
+        spans.append(deadline.after)
+    ends += [recorded_from + span for span in spans if span is not None]
+    return [end for end in ends if end is not None]
 
 
 def _look_again(state: State, queue: TimedQueue, *, over: bool) -> None:

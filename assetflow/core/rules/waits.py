@@ -11,6 +11,7 @@ from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer, Receipt, ReceiptStatus
 from assetflow.core.events import AssetEvent
 from assetflow.core.rules.state import State
+from assetflow.core.rules.state.clocks import QueueClock
 from assetflow.core.rules.state.events import place_in_ledger
 from assetflow.core.rules.time_gates import Reach, in_order, instant_of
 
@@ -66,10 +67,51 @@ class TimedQueue:
     def is_open(self) -> bool:
         """Whether the schedule is open for this queue (9.7)."""
         hours = self._state.clocks.consumer(self.consumer.id)
-        if hours is None:
+        return hours is None or (hours.is_open and self._clock.closed != hours.opened)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a run goes on, so that the next decision waits for its end (4.5)."""
+        return self.consumer.coalesces and self._state.decisions.is_busy(self.consumer.id, self.target_key)
+
+    @property
+    def is_cooling(self) -> bool:
+        """Whether the cooldown after the last decision is not over yet (9.11)."""
+        cools = self.cool_at
+        return cools is not None and not self._is_over(cools)
+
+    @property
+    def lacks_an_asset(self) -> bool:
+        """Whether the condition cannot hold because too few assets have been updated, and nothing runs without it."""
+        few = len(self._state.queues.pending(self.consumer.id, self.target_key)) < self.consumer.fewest
+        return few and not self._clock.overdue
+
+    def cannot_be_decided_by(self, recorded_from: datetime) -> bool:
+        """Return True if new events lead to no decision, whatever else is queued. Most events meet such a queue.
+
+        The queue may be long, so its events are not looked at. Where they would tell, the answer is False.
+
+        Parameters:
+            recorded_from: the earliest instant of the new events.
+        """
+        if self.lacks_an_asset or not self.consumer.decides or self.is_busy or self.is_cooling:
             return True
-        closed = self._state.clocks.queue(self.consumer.id, self.target_key).closed
-        return hours.is_open and closed != hours.opened
+        intake = self.consumer.options.intake
+        # When `max_wait` for older events was over, the clock has looked: if they are left, it is closed or not held.
+        late = intake.max_wait is not None and recorded_from + intake.max_wait < self.now
+        if late or self._clock.overdue:
+            return False
+        few = intake.min_events is not None and self.size < intake.min_events
+        return few or not self.is_open or (intake.debounce is not None and recorded_from + intake.debounce >= self.now)
+
+    @property
+    def size(self) -> int:
+        """The number of queued events, those of later instants too."""
+        return self._state.queues.size(self.consumer.id, self.target_key)
+
+    @property
+    def _clock(self) -> QueueClock:
+        return self._state.clocks.queue(self.consumer.id, self.target_key)
 
     @property
     def oldest_due(self) -> datetime | None:
@@ -78,8 +120,7 @@ class TimedQueue:
         if deadline is None or deadline.after is None or not self.events or self.consumer.deadline_of_opening:
             return None
         oldest = self.events[0]
-        told = self._state.clocks.queue(self.consumer.id, self.target_key).told == oldest.sequence
-        return None if told else instant_of(oldest) + deadline.after
+        return None if self._clock.told == oldest.sequence else instant_of(oldest) + deadline.after
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -91,35 +132,31 @@ class TimedQueue:
 
     def waits(self) -> Waits:
         """Return what the queue waits for. It is decided on if that is nothing but `at_latest`."""
-        consumer, clocks = self.consumer, self._state.clocks
+        consumer, overdue = self.consumer, self._clock.overdue
         found: dict[Reason, datetime | None] = {}
         if not consumer.decides:
             found["resume"] = None
         if not self.events:
             found["update"] = None
             return found
-        overdue = clocks.queue(consumer.id, self.target_key).overdue
         if not overdue and not self.is_open:
             found["opening"] = self._next_opening()
         if not overdue and not self.reach.holds:
             found["condition"] = None
-        if consumer.coalesces and self._state.decisions.is_busy(consumer.id, self.target_key):
+        if self.is_busy:
             found["run"] = None
-        cools = self.cool_at
-        if cools is not None and not self._is_over(cools):
-            found["cooldown"] = cools
+        if self.is_cooling:
+            found["cooldown"] = self.cool_at
         if not overdue and "condition" not in found:
             found |= self._waits_for_more()
         return found
 
     @property
     def cool_at(self) -> datetime | None:
-        """When the cooldown after the last decision is over (9.11)."""
+        """When the cooldown after the last decision is over; `None` without one (9.11)."""
         cooldown = self.consumer.cooldown
-        if cooldown is None:
-            return None
-        decided = self._state.clocks.queue(self.consumer.id, self.target_key).decided
-        return None if decided is None else decided + cooldown
+        decided = None if cooldown is None else self._clock.decided
+        return None if cooldown is None or decided is None else decided + cooldown
 
     @property
     def quiet_at(self) -> datetime | None:

@@ -11,6 +11,7 @@ from assetflow.core.events import AssetEvent, Recording
 from assetflow.core.rules.evaluation import evaluate
 from assetflow.core.rules.mapping import target_keys_of
 from assetflow.core.rules.state.changes import QueueKey
+from assetflow.core.rules.state.queues import LONG
 from assetflow.core.rules.state.state import State
 from assetflow.errors import MappingError
 
@@ -119,7 +120,8 @@ def _may_be_consumed(state: State, touched: Touched, tokens: Mapping[str, frozen
     for (number, key), (consumer, added) in touched.items():
         waits = consumer.coalesces and state.decisions.is_busy(number, key)
         if consumer.is_timed:
-            if len(stored[number, key].keys() | added) >= consumer.fewest:
+            # A long queue is read when a decision needs it: most events meet one that waits for something else.
+            if len(stored[number, key].keys() | added) >= consumer.fewest and state.queues.size(number, key) <= LONG:
                 yield number, key
         elif consumer.decides and stored[number, key] and not waits:
             pending = {uri: Counter(keys) for uri, keys in stored[number, key].items()}

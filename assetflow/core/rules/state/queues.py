@@ -103,6 +103,10 @@ class Queues:
         """Return the summary of a queue: each URI with the keys of its events."""
         return self._queue((consumer, target_key)).counts
 
+    def size(self, consumer: int, target_key: str | None) -> int:
+        """Return the number of queued events."""
+        return self._queue((consumer, target_key)).size
+
     def target_keys(self, consumer: int) -> Collection[str | None]:
         """Return the target keys under which events are queued; for a plain consumer `None` is the only one."""
         if consumer not in self._stored_keys:
