@@ -98,8 +98,11 @@ class ConditionTree:
 
     @cached_property
     def needs_nothing_else(self) -> bool:
-        """True if the condition has only ANDs of assets, so that it holds as soon as its needed URIs are updated."""
-        return all(node.kind == "all" if isinstance(node, Gate) else node.token.kind == "uri" for node in self.postfix)
+        """True if the condition has only ANDs of assets: if time does not count, it holds once its URIs are updated."""
+        return all(
+            node.kind == "all" or node.is_time_gate if isinstance(node, Gate) else node.token.kind == "uri"
+            for node in self.postfix
+        )
 
     @cached_property
     def has_time_gates(self) -> bool:

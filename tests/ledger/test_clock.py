@@ -472,13 +472,10 @@ def test_a_long_queue_that_lacks_an_asset_is_not_read(sqlite_ledger: Ledger, mon
         (A | B, {"intake": Intake(debounce=hours(1))}, hours(1)),
         (A | B, {"intake": Intake(debounce=hours(2), max_wait=hours(3))}, hours(2)),
         (A | B, {"intake": Intake(min_events=100, max_wait=hours(3))}, hours(3)),
-        (
-            Schedule(A, opening=Opening(CronTriggerTimetable("0 18 * * *"))),
-            {"intake": Intake(debounce=hours(1))},
-            hours(1),
-        ),
+        (A & AtLeast(2, A, B, C), {"deadline": Deadline(hours(4))}, hours(4)),
+        (A.times(10) | B, {"intake": Intake(cooldown=hours(5)), "deadline": Deadline(hours(2))}, hours(2)),
     ],
-    ids=["debounce", "debounce with max_wait", "min_events", "opening"],
+    ids=["debounce", "debounce with max_wait", "min_events", "quorum", "times"],
 )
 def test_a_long_queue_that_waits_for_certain_is_not_read(
     sqlite_ledger: Ledger,
@@ -495,6 +492,20 @@ def test_a_long_queue_that_waits_for_certain_is_not_read(
             sqlite_ledger.writer.events.record([update(A)], noon + timedelta(minutes=minute))
 
     assert sqlite_ledger.writer.clock.run(noon, noon).next == noon + due
+
+
+def test_a_long_queue_is_not_read_while_it_is_closed(sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    deploy(sqlite_ledger, Schedule(A, opening=Opening(EVERY_SIX, EVERY_FOUR)))
+    let_pass(sqlite_ledger, noon + hours(0.5))
+    with monkeypatch.context() as patched:
+        patched.setattr(Queues, "queued", None)
+        sqlite_ledger.writer.events.record([update(A)], noon + hours(1))
+        sqlite_ledger.writer.events.record([update(A)], noon + hours(2))
+
+    let_pass(sqlite_ledger, noon + hours(6))
+    (decision,) = sqlite_ledger.reader.decisions.find()
+    assert decision.made == noon + hours(6)
 
 
 def test_the_deadline_of_an_opening_runs_with_what_is_there(sqlite_ledger: Ledger) -> None:

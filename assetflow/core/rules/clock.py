@@ -221,7 +221,7 @@ def _ends_of_waits(queue: TimedQueue, recorded_from: datetime) -> list[datetime]
     """Return when waits of new events may be over, and their deadline due."""
     deadline, intake = queue.consumer.options.deadline, queue.consumer.options.intake
     ends = [queue.cool_at] if queue.is_cooling else []
-    spans = [] if queue.lacks_an_asset else [intake.debounce, intake.max_wait]
+    spans = [] if queue.lacks_updates else [intake.debounce, intake.max_wait]
     if deadline is not None and not queue.consumer.deadline_of_opening:
         spans.append(deadline.after)
     ends += [recorded_from + span for span in spans if span is not None]

@@ -17,7 +17,7 @@ TokensOf = Callable[[str], frozenset[Token]]
 
 
 def holds(condition: Condition, facts: Mapping[Token, int]) -> bool:
-    """Return True if a condition without time gates holds. AND of nothing is true, OR of nothing is false.
+    """Return True if a condition holds, whenever the events came. AND of nothing is true, OR of nothing is false.
 
     Parameters:
         facts: how many queued events match each token; tokens without any may be left out.
@@ -26,7 +26,7 @@ def holds(condition: Condition, facts: Mapping[Token, int]) -> bool:
 
 
 def _gate_holds(gate: Gate, members: Sequence[int]) -> bool:
-    if gate.kind == "all":
+    if gate.kind == "all" or gate.is_time_gate:
         return all(members)
     if gate.kind == "any":
         return any(members)
@@ -67,7 +67,10 @@ def is_complete(
 
 
 def evaluate(schedule: Schedule, target_key: str | None, pending: Pending, tokens_of: TokensOf) -> bool:
-    """Return True if the schedule's condition holds over the queued events. Without any it does not. Contract 4.1."""
+    """Return True if the schedule's condition holds over the queued events. Without any it does not. Contract 4.1.
+
+    It is not asked when the events came: where that counts, `Reach` tells more.
+    """
     if schedule.condition is None or not pending:
         return False
     # Most events meet a condition that still lacks an asset. This test finds that without looking at each leaf.

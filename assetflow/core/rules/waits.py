@@ -10,6 +10,7 @@ from typing import Literal
 from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer, Receipt, ReceiptStatus
 from assetflow.core.events import AssetEvent
+from assetflow.core.rules.evaluation import evaluate
 from assetflow.core.rules.state import State
 from assetflow.core.rules.state.clocks import QueueClock
 from assetflow.core.rules.state.events import place_in_ledger
@@ -81,10 +82,12 @@ class TimedQueue:
         return cools is not None and not self._is_over(cools)
 
     @property
-    def lacks_an_asset(self) -> bool:
-        """Whether the condition cannot hold because too few assets have been updated, and nothing runs without it."""
-        few = len(self._state.queues.pending(self.consumer.id, self.target_key)) < self.consumer.fewest
-        return few and not self._clock.overdue
+    def lacks_updates(self) -> bool:
+        """Whether the condition cannot hold, whenever the queued updates came, and nothing runs without it."""
+        schedule, key = self.consumer.schedule, self.target_key
+        pending = self._state.queues.pending(self.consumer.id, key)
+        few = len(pending) < self.consumer.fewest
+        return not self._clock.overdue and (few or not evaluate(schedule, key, pending, self._state.names.tokens_of))
 
     def cannot_be_decided_by(self, recorded_from: datetime) -> bool:
         """Return True if new events lead to no decision, whatever else is queued. Most events meet such a queue.
@@ -94,7 +97,7 @@ class TimedQueue:
         Parameters:
             recorded_from: the earliest instant of the new events.
         """
-        if self.lacks_an_asset or not self.consumer.decides or self.is_busy or self.is_cooling:
+        if self.lacks_updates or not self.consumer.decides or self.is_busy or self.is_cooling:
             return True
         intake = self.consumer.options.intake
         # When `max_wait` for older events was over, the clock has looked: if they are left, it is closed or not held.
