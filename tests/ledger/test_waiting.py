@@ -15,6 +15,7 @@ from assetflow.ledger.read.explanations import consumer_explanation
 from tests.ledger.making import NOW, A, B, deploy, update
 
 HOUR = timedelta(hours=1)
+ONE = "2026-01-01T13:00:00Z"
 
 
 def explained(ledger: Ledger, now: Any = NOW) -> Any:
@@ -23,26 +24,28 @@ def explained(ledger: Ledger, now: Any = NOW) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("schedule", "options", "words", "waits"),
+    ("schedule", "options", "words", "waits", "until"),
     [
-        (A, {"intake": Intake(debounce=HOUR)}, "It waits until 2026-01-01 13:00:00 UTC (debounce", {"quiet"}),
-        (A, {"intake": Intake(min_events=3)}, "It waits for 2 more updates (min_events).", {"more"}),
+        (A, {"intake": Intake(debounce=HOUR)}, "It waits until 2026-01-01 13:00:00 UTC (debounce", {"quiet"}, ONE),
+        (A, {"intake": Intake(min_events=3)}, "It waits for 2 more updates (min_events).", {"more"}, None),
         (
             A,
             {"intake": Intake(debounce=HOUR, max_wait=2 * HOUR)},
             "at the latest until 2026-01-01 14:00:00 UTC (max_wait)",
             {"quiet", "at_latest"},
+            ONE,
         ),
         (
             Schedule(A, opening=Opening(CronTriggerTimetable("0 18 * * *"))),
             {},
             "It waits until 2026-01-01 18:00:00 UTC (its schedule opens then).",
             {"opening"},
+            "2026-01-01T18:00:00Z",
         ),
     ],
 )
 def test_the_words_say_until_when_it_waits(
-    sqlite_ledger: Ledger, schedule: Any, options: Any, words: str, waits: set[str]
+    sqlite_ledger: Ledger, schedule: Any, options: Any, words: str, waits: set[str], until: str | None
 ) -> None:
     deploy(sqlite_ledger, schedule, **options)
     sqlite_ledger.writer.events.record([update(A)], NOW)
@@ -52,7 +55,9 @@ def test_the_words_say_until_when_it_waits(
     assert found.state == "waiting"
     assert found.words.startswith("The condition of flow/one holds. It waits ")
     assert words in found.words
-    assert set(found.as_json()["waits"]) == waits
+    said = found.as_json()
+    assert set(said["waits"]) == set(said["because"]) == waits
+    assert said["until"] == until
 
 
 def test_what_expires_and_the_next_deadline_are_told(sqlite_ledger: Ledger) -> None:

@@ -75,6 +75,8 @@ class Waiting:
 
     def as_json(self) -> dict[str, object]:
         return {
+            "until": iso(self.until),
+            "because": list(self.waits),
             "waits": {reason: iso(moment) for reason, moment in self.waits.items()},
             "expires": [[str(event.id), iso(moment)] for event, moment in self.expires],
             "deadline": iso(self.deadline),
