@@ -300,6 +300,8 @@ def test_a_flow_that_keeps_days_up_to_date(piece: Piece) -> None:
     "name",
     [
         "test_what_belongs_together",
+        "test_what_belongs_to_one_day",
+        "test_two_of_three_and_three_prices",
         "test_it_waits_until_it_is_quiet",
         "test_files_one_by_one_and_in_batches",
         "test_no_run_is_lost_in_a_cooldown",
