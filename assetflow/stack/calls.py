@@ -10,6 +10,7 @@ from typing import cast
 from uuid import UUID
 
 from assetflow.errors import TimedOut
+from assetflow.worker import POOL_TYPE
 
 ENDED = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
 PAGE = 200
@@ -64,14 +65,14 @@ class PrefectCalls:
         self._api.close()
 
     def make_pool(self, name: str) -> None:
-        """Create a work pool for processes, unless it exists. Its worker fills in the job template.
+        """Create a work pool for warm workers, unless it exists. Its worker fills in the job template.
 
         Raises:
             PrefectUnauthorized: also if the name is one of Prefect's own.
         """
         # A name that Prefect refuses may not be part of a path.
         if not self._api.post("/work_pools/filter", {"work_pools": {"name": {"any_": [name]}}}):
-            self._api.post("/work_pools/", {"name": name, "type": "process"})
+            self._api.post("/work_pools/", {"name": name, "type": POOL_TYPE})
 
     def start(self, deployment: str, **parameters: object) -> UUID:
         """Start a run of a deployment, named `flow/deployment`, as the Run button does."""

@@ -139,7 +139,7 @@ class Stack:
 
     def _worker(self, pool: str, number: int) -> StackProcess:
         name = "worker" if number == 1 else f"worker {number}"
-        return self._process(name, _prefect("worker", "start", f"--pool={pool}", "--type", "process"))
+        return self._process(name, _prefect("worker", "start", f"--pool={pool}"))
 
     def _deploy(self, project: Project) -> None:
         """Deploy the project's flows. On a slow machine this takes minutes; it fails only if nothing moves any more.

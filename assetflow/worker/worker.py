@@ -13,6 +13,7 @@ from prefect.workers.process import ProcessJobConfiguration, ProcessWorker
 
 from assetflow.errors import PrefectUnreachable
 from assetflow.prefect_io.websocket import subscribe
+from assetflow.worker import POOL_TYPE
 from assetflow.worker.keeper import TemplateKeeper
 
 logger = get_logger("worker.assetflow")
@@ -38,7 +39,7 @@ class WarmJobConfiguration(ProcessJobConfiguration):
 class WarmWorker(ProcessWorker):
     """Prefect's process worker with two differences: it hears of scheduled runs, and forks them from a template."""
 
-    type = "assetflow"
+    type = POOL_TYPE
     job_configuration = WarmJobConfiguration
     _description = "Execute flow runs as forks of a process that has imported Prefect, so that they start fast."
     _display_name = "assetflow"

@@ -58,4 +58,4 @@ def test_a_pool_that_is_not_there_is_created(respx_mock: respx.MockRouter) -> No
     created = respx_mock.post("/work_pools/").respond(201, json={"name": "mine"})
     with PrefectCalls(API) as calls:
         calls.make_pool("mine")
-    assert json.loads(created.calls.last.request.content) == {"name": "mine", "type": "process"}
+    assert json.loads(created.calls.last.request.content) == {"name": "mine", "type": "assetflow"}
