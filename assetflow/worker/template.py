@@ -1,7 +1,8 @@
 """The template: a process that has imported what flow runs need, and forks a child for each run.
 
 It has one Python thread and no event loop, so that a child begins in a known state. It ends when its worker has gone
-and its last child has ended: `python -m assetflow.worker.template SOCKET`, with a pipe from the worker as its input.
+and its last child has ended: `python -m assetflow.worker.template SOCKET MODULE...`, with a pipe from the worker as its
+input, imports the modules besides.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import selectors
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -181,15 +182,16 @@ def listen(place: Path) -> socket.socket:
     return listener
 
 
-def main(place: Path) -> None:
+def main(place: Path, modules: Sequence[str]) -> None:
     """Import what runs need, serve, and in each child do the job."""
-    from assetflow.worker.preload import packages_are_unchanged, preload
+    from assetflow.worker.preload import is_current, preload
 
-    unchanged = packages_are_unchanged()
-    preload()
+    preload(modules)
+    if not is_alone():
+        sys.stderr.write("flow runs start as ordinary processes: an imported module has started a thread\n")
     gc.collect()
     gc.freeze()
-    template = Template(listen(place), os.dup(0), unchanged)
+    template = Template(listen(place), os.dup(0), is_current())
     sys.stdout.write("ready\n")
     job = template.serve()
     if job is not None:
@@ -197,4 +199,4 @@ def main(place: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])

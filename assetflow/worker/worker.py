@@ -9,7 +9,8 @@ import anyio
 import httpx
 from prefect.logging import get_logger
 from prefect.settings import PREFECT_API_URL
-from prefect.workers.process import ProcessJobConfiguration, ProcessWorker
+from prefect.workers.process import ProcessJobConfiguration, ProcessVariables, ProcessWorker
+from pydantic import Field
 
 from assetflow.errors import PrefectUnreachable
 from assetflow.prefect_io.websocket import subscribe
@@ -30,10 +31,23 @@ class WarmJobConfiguration(ProcessJobConfiguration):
     # Of the worker that runs in this process.
     keeper: ClassVar[TemplateKeeper | None] = None
 
+    preload: list[str] = Field(default_factory=list)
+
     def prepare_for_flow_run(self, *args: Any, **given: Any) -> None:
         if self.command is None and self.keeper is not None:
-            self.command = self.keeper.command()
+            self.command = self.keeper.command(self.preload)
         super().prepare_for_flow_run(*args, **given)
+
+
+class WarmVariables(ProcessVariables):
+    """The job variables of a pool or a deployment."""
+
+    preload: list[str] = Field(
+        default_factory=list,
+        title="Preload",
+        description="Modules that are imported once, before the flow runs fork. A change of one counts when the worker "
+        "is started anew.",
+    )
 
 
 class WarmWorker(ProcessWorker):
@@ -41,6 +55,7 @@ class WarmWorker(ProcessWorker):
 
     type = POOL_TYPE
     job_configuration = WarmJobConfiguration
+    job_configuration_variables = WarmVariables
     _description = "Execute flow runs as forks of a process that has imported Prefect, so that they start fast."
     _display_name = "assetflow"
     _documentation_url = "https://docs.prefect.io/latest/get-started/quickstart"

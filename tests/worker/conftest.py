@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,9 +47,9 @@ class Seam:
 
 
 @contextmanager
-def _template(place: Path) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "assetflow.worker.template", str(place)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+def a_template(place: Path, *modules: str, **given: Any) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "assetflow.worker.template", str(place), *modules]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **given) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -61,7 +62,7 @@ def _template(place: Path) -> Iterator[subprocess.Popen[str]]:
 def shared_template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     """A template and its socket: one starts in seconds, its children in milliseconds."""
     place = tmp_path_factory.mktemp("template") / "socket"
-    with _template(place) as process:
+    with a_template(place) as process:
         yield process, place
 
 
@@ -78,5 +79,5 @@ def own_seam(tmp_path: Path) -> Iterator[Seam]:
     """A template of the test's own, which may end it."""
     folder = tmp_path / "folder"
     folder.mkdir()
-    with _template(tmp_path / "socket") as process:
+    with a_template(tmp_path / "socket") as process:
         yield Seam(process, tmp_path / "socket", folder)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assetflow.worker.preload import packages_are_unchanged
+from assetflow.worker.preload import is_current
 from assetflow.worker.start_environment import differs
 
 OWN = {"PATH": "/bin", "LANG": "C.UTF-8", "PYTHONPATH": "/a"}
@@ -48,8 +48,15 @@ def test_installing_a_package_is_noticed(tmp_path: Path, monkeypatch: pytest.Mon
     packages.mkdir()
     os.utime(packages, (1, 1))
     monkeypatch.setattr(sys, "path", [str(packages), str(tmp_path)])
-    unchanged = packages_are_unchanged()
+    current = is_current()
     (tmp_path / "file").touch()
-    assert unchanged()
+    assert current()
     (packages / "installed").touch()
-    assert not unchanged()
+    assert not current()
+
+
+def test_growth_is_noticed() -> None:
+    current = is_current()
+    assert current()
+    grown = b"x" * 80 * 1024**2
+    assert not current(), len(grown)

@@ -64,7 +64,7 @@ class Pool:
     def write(self, code: str) -> None:
         (self.home / "flows.py").write_text(code)
 
-    def deploy(self, entrypoint: str) -> str:
+    def deploy(self, entrypoint: str, **job_variables: object) -> str:
         folder = {"prefect.deployments.steps.set_working_directory": {"directory": str(self.home)}}
         body = {
             "name": uuid4().hex,
@@ -72,6 +72,7 @@ class Pool:
             "work_pool_name": self.name,
             "entrypoint": entrypoint,
             "pull_steps": [folder],
+            "job_variables": job_variables,
         }
         return self.post("/deployments/", body)["id"]
 
@@ -147,6 +148,19 @@ def test_runs_are_heard_of_and_forked_and_an_edited_flow_counts(pool: Pool) -> N
         assert pool.note(version)[1:] == (pool.template(), version)
         for line in ("said by the flow", "Finished in state Completed"):
             pool.until(lambda run=run, line=line: line in pool.said(run))
+
+
+def test_a_module_may_be_imported_before_the_fork(pool: Pool) -> None:
+    (pool.home / "heavy.py").write_text("import os\nIMPORTED_BY = os.getpid()\n")
+    (pool.home / "uses.py").write_text(FLOW.replace("os.getpid()", "__import__('heavy').IMPORTED_BY"))
+    preloading = pool.deploy("uses.py:report", preload=["heavy"])
+    # The template of these runs begins with the first of them, which does not wait for it.
+    for number in range(20):
+        assert pool.ended(pool.order(preloading, name=f"heavy{number}")) == "COMPLETED"
+        imported_by, parent, _ = pool.note(f"heavy{number}")
+        if imported_by == parent:
+            return
+    pytest.fail("no run found the module imported")
 
 
 def test_a_cancelled_run_ends_with_its_process(pool: Pool) -> None:
