@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -53,7 +54,11 @@ class Pool:
         self.workers: list[subprocess.Popen[bytes]] = []
         self.process = self.start_worker()
         self.deployment = self.deploy("flows.py:report")
-        self.until(lambda: list(home.glob("assetflow-worker-*/*.socket")))
+        self.until(self.sockets)
+
+    def sockets(self) -> set[Path]:
+        """The sockets at which templates listen, or have listened until they were killed."""
+        return set(self.home.glob("assetflow-worker-*/*.socket"))
 
     def start_worker(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", self.name]
@@ -104,11 +109,11 @@ class Pool:
         return "\n".join(each["message"] for each in self.post("/logs/filter", wanted))
 
     def template(self) -> int | None:
-        """The process id of the worker's template."""
+        """The process id of the worker's template that imports nothing of a user's."""
         for each in Path("/proc").iterdir():
             with suppress(OSError):
                 is_ours = each.name.isdigit() and f"PPid:\t{self.process.pid}\n" in (each / "status").read_text()
-                if is_ours and b"assetflow.worker.template" in (each / "cmdline").read_bytes():
+                if is_ours and re.search(rb"assetflow.worker.template\0[^\0]*\0$", (each / "cmdline").read_bytes()):
                     return int(each.name)
         return None
 
@@ -180,12 +185,12 @@ def test_a_killed_run_is_crashed(pool: Pool) -> None:
 
 def test_a_killed_template_is_replaced(pool: Pool) -> None:
     run = pool.order(name="before", until_there="never")
-    template = pool.note("before")[1]
+    template, sockets = pool.note("before")[1], pool.sockets()
     os.kill(template, signal.SIGKILL)
     assert pool.ended(run) == "CRASHED"
     assert pool.ended(pool.order(name="between")) == "COMPLETED"
     pool.until(lambda: pool.template() not in (None, template))
-    pool.until(lambda: list(pool.home.glob("assetflow-worker-*/2.socket")))
+    pool.until(lambda: pool.sockets() - sockets)
     assert pool.ended(pool.order(name="after")) == "COMPLETED"
     assert pool.note("after")[1] == pool.template()
 
@@ -214,7 +219,7 @@ def test_a_run_goes_on_without_its_worker(own_pool: Pool) -> None:
 
 def test_two_workers_start_each_run_once(own_pool: Pool) -> None:
     own_pool.start_worker()
-    own_pool.until(lambda: len(list(own_pool.home.glob("assetflow-worker-*/*.socket"))) == 2)
+    own_pool.until(lambda: len(own_pool.sockets()) == 2)
     runs = {f"run{number}": own_pool.order(name=f"run{number}") for number in range(8)}
     assert {own_pool.ended(run) for run in runs.values()} == {"COMPLETED"}
     for name in runs:
