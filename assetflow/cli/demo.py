@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 
 from assetflow.cli.dev import stop_on_signals
 from assetflow.cli.values import Port
@@ -35,11 +36,13 @@ def demo(*, port: Port | None = None, json: bool = False) -> int:
             where=str(project),
             fix="Clone the repository and run `make demo` there; `assetflow dev` serves this project",
         )
-    progress = Console(stderr=True, highlight=False)
+    progress = Console(stderr=True, highlight=False, soft_wrap=True)
     stop_on_signals()
     waiting = progress.status("Starting") if progress.is_terminal else None
     with waiting or nullcontext():
-        result = Demo(environment, waiting.update if waiting else progress.print).run()
+        # As `Text`, because the words may hold what Rich takes for markup, such as `assetflow[java]`.
+        tell = waiting.update if waiting else progress.print
+        result = Demo(environment, lambda line: tell(Text(line))).run()
     if json:
         sys.stdout.write(json_format.dumps(result.summary, indent=2) + "\n")
     else:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import cast
 from uuid import UUID
 
-from assetflow.errors import TimedOut
+from assetflow.errors import StackFailed, TimedOut
 from assetflow.worker import POOL_TYPE
 
 ENDED = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
@@ -104,16 +104,23 @@ class PrefectCalls:
         return {recording_from_artifact(artifact).id for artifact in found}
 
     def wait_for_run(self, run: UUID, seconds: float) -> None:
-        """Wait until a flow run has ended.
+        """Wait until a flow run has completed.
 
         Raises:
+            StackFailed: the run has ended otherwise.
             TimedOut: the run has not ended in that time.
         """
         end = time.monotonic() + seconds
-        while cast(Json, self._api.get(f"/flow_runs/{run}"))["state_type"] not in ENDED:
+        while (found := cast(Json, self._api.get(f"/flow_runs/{run}")))["state_type"] not in ENDED:
             if time.monotonic() > end:
                 raise TimedOut(f"flow run {run} has not ended after {seconds:.0f} s", fix="Read its logs in Prefect")
             time.sleep(POLL_SECONDS)
+        if found["state_type"] != "COMPLETED":
+            said = cast("dict[str, object]", found.get("state") or {}).get("message") or "without a message"
+            raise StackFailed(
+                f"flow run {found['name']} ended as {found['state_name']}: {said}",
+                fix="Read what it said in worker.log, beside the other logs of the stack",
+            )
 
     def _pages(self, path: str, body: dict[str, object]) -> Iterator[Json]:
         offset = 0

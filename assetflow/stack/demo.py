@@ -57,9 +57,12 @@ class Demo:
             look: called when everything has run, while the stack is still up.
 
         Raises:
+            JavaNotFound: Spark has no Java to run on.
             StackFailed, TimedOut: a process or a run failed; the stack is stopped.
         """
         started = time.monotonic()
+        if self.environment.has_spark_server:
+            self.environment.check_java()
         stack = Stack(self.environment, self._tell, fresh=True)
         with stack:
             with stack.watched(), PrefectCalls(self.environment.api_url) as calls:

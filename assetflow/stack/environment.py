@@ -46,6 +46,17 @@ class StackEnvironment:
         """True if the flow runs share Spark's own local Connect server."""
         return self.variables["ASSETFLOW_SPARK_REMOTE"] == "local" and find_spec("pyspark") is not None
 
+    def check_java(self) -> None:
+        """Check that Spark's server will find the Java that it needs.
+
+        Raises:
+            JavaNotFound: there is none.
+        """
+        from assetflow.spark.java import find_java
+
+        given = self.processes_env
+        find_java(given.get("JAVA_HOME", ""), given["PATH"])
+
     @property
     def spark_server_file(self) -> Path:
         """The file that says where Spark's own local Connect server listens."""

@@ -115,11 +115,8 @@ class Stack:
 
     def _start_spark(self) -> None:
         """Start Spark's server. Without Java, print a warning, and let the flows run that do not need Spark."""
-        from assetflow.spark.java import find_java
-
-        given = self.environment.processes_env
         try:
-            find_java(given.get("JAVA_HOME", ""), given["PATH"])
+            self.environment.check_java()
         except JavaNotFound as error:
             self._tell(f"Tasks on Spark will fail: {error}")
         else:

@@ -9,7 +9,7 @@ import httpx
 import pytest
 import respx
 
-from assetflow.errors import PrefectRefused, PrefectUnreachable
+from assetflow.errors import PrefectRefused, PrefectUnreachable, StackFailed
 from assetflow.stack.calls import PrefectCalls
 
 API = "http://127.0.0.1:9/api"
@@ -59,3 +59,12 @@ def test_a_pool_that_is_not_there_is_created(respx_mock: respx.MockRouter) -> No
     with PrefectCalls(API) as calls:
         calls.make_pool("mine")
     assert json.loads(created.calls.last.request.content) == {"name": "mine", "type": "assetflow"}
+
+
+@respx.mock(base_url=API)
+def test_a_run_that_fails_is_not_waited_for_any_longer(respx_mock: respx.MockRouter) -> None:
+    state = {"message": "Flow run encountered an exception: JavaNotFound: none"}
+    answer = {"name": "calm-fox", "state_type": "FAILED", "state_name": "Failed", "state": state}
+    respx_mock.get(path__startswith="/flow_runs/").respond(json=answer)
+    with PrefectCalls(API) as calls, pytest.raises(StackFailed, match=r"calm-fox ended as Failed: .*JavaNotFound"):
+        calls.wait_for_run(uuid4(), 60)

@@ -93,6 +93,23 @@ def test_a_machine_without_java(project: Path) -> None:
     assert "pip install 'assetflow[java]'" in line
 
 
+def test_the_demo_needs_java(project: Path) -> None:
+    (project / "flows").mkdir()
+    (project / "flows" / "check.py").touch()
+    env = os.environ | {"PATH": without_java(project / "bin"), "JAVA_HOME": ""}
+    demo = subprocess.run(
+        [sys.executable, "-c", WITHOUT_JAVA, "demo"],
+        cwd=project,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert demo.returncode == 2
+    assert demo.stderr.startswith("error [java-not-found] Spark needs Java 17 or newer, and none was found")
+    assert "pip install 'assetflow[java]'" in demo.stderr
+
+
 def test_a_server_that_dies(project: Path) -> None:
     home = project / ".assetflow" / "dev"
     (home / "prefect").mkdir(parents=True)
