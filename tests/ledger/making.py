@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID, uuid4, uuid5
 
 from sqlalchemy import Connection, text
 
 from assetflow.core.assets import Asset
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
+from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer
 from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.freshness.data_flow import Output
 from assetflow.core.schedule_values import to_schedule
 from assetflow.core.schedules import ConsumerOptions
 from assetflow.ledger import Ledger
@@ -42,6 +45,22 @@ def deploy(
 ) -> Consumer:
     text = declared(schedule, **options)
     return ledger.writer.consumers.deploy(name, deployment_id or uuid4(), uuid4(), text, False, False, NOW)[0]
+
+
+def deploy_maker(
+    ledger: Ledger,
+    schedule: object,
+    makes: Iterable[Asset],
+    reads: Iterable[Asset],
+    name: str,
+    code_version: str | None = None,
+    at: datetime = NOW,
+) -> Consumer:
+    """Deploy a flow that makes each of some assets from all of others; the same name is the same deployment."""
+    outputs = tuple(Output(Token("uri", each.uri), code_version=code_version) for each in makes)
+    declaration = FlowDeclaration(ConsumerOptions(to_schedule(schedule)), tuple(makes), tuple(reads), outputs)
+    text, deployment = declaration_to_text(declaration), uuid5(UUID(int=8), name)
+    return ledger.writer.consumers.deploy(name, deployment, uuid4(), text, False, False, at)[0]
 
 
 def without_freshness(connection: Connection) -> None:

@@ -73,14 +73,20 @@ def next_look(book: Book) -> datetime | None:
     return min((moment for moment in found if moment is not None), default=None)
 
 
-def plan(book: Book, now: datetime) -> list[Verdict]:
-    """Return what would be done now with every Eager and Lazy target, and what holds it back; start nothing."""
+def plan(book: Book, now: datetime, targets: Iterable[Target] | None = None) -> list[Verdict]:
+    """Return what would be done now with Eager and Lazy targets, and what holds them back; start nothing.
+
+    Parameters:
+        targets: those to judge; all by default.
+    """
     demands = Demands(book, DataTimes(book), now)
     found = [demand for uri in book.policies.all() if (demand := demands.demand(uri)) is not None]
     judging = Judging(book, demands.pulls(each for each in found if each.due <= now), now, recorded=True)
+    if targets is not None:
+        return [verdict for verdict in _judge_all(book, judging, targets).values() if verdict is not None]
     keepers = [node for node in book.graph.all() if node.keeping is not None]
-    targets = {Target(node.id, key): None for node in keepers for key in all_keys(book, node)}
-    judged = _judge_all(book, judging, targets)
+    every = {Target(node.id, key): None for node in keepers for key in all_keys(book, node)}
+    judged = _judge_all(book, judging, every)
     runs = (run for node in book.graph.all() for run in book.runs.of(node.id))
     going_on = {run.target: Verdict(run.target, "in_progress") for run in runs}
     return [verdict for verdict in {**judged, **going_on}.values() if verdict is not None]

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from uuid import UUID
 
 RunKind = Literal["eager", "lazy", "backfill", "asset", "time", "manual"]
+ItemState = Literal["missing", "stale", "fresh", "source", "unknown"]
 RunState = Literal["completed", "failed", "crashed", "cancelled"]
 
 

@@ -12,7 +12,7 @@ from assetflow.core.freshness.demands import Demands, policy_inputs
 from assetflow.core.freshness.moments import CURRENT, DataTime
 from assetflow.core.freshness.records import Item, Target
 from assetflow.core.freshness.state.backfills import Backfill
-from assetflow.core.freshness.status import Status, counts_of, status_of
+from assetflow.core.freshness.statuses import ItemStatus, counts_of, status_of
 from assetflow.core.freshness.verdicts import Verdict
 from assetflow.core.simulation.world import World
 
@@ -116,7 +116,7 @@ def _verdict_to_answer(world: World, verdict: Verdict) -> Json:
     return row
 
 
-def _status_to_answer(status: Status) -> Json:
+def _status_to_answer(status: ItemStatus) -> Json:
     if status.state in ("source", "unknown"):
         return {"state": status.state}
     causes = [cause_to_answer(cause) for cause in status.causes]

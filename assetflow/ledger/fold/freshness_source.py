@@ -51,6 +51,12 @@ _NEWEST_FIRST = (_V.sequence.desc(), _V.confirms.desc())
 _OLDEST_FIRST = (_V.sequence, _V.confirms)
 _HISTORY = select(*VERSION_COLUMNS).where(_OF_ITEM).order_by(*_NEWEST_FIRST)
 _NEWEST = _HISTORY.limit(1)
+_ALL_NEWEST = (
+    select(*VERSION_COLUMNS)
+    .join(ITEM, and_(ITEM.c.uri == _V.uri, ITEM.c.partition_key == _V.partition_key, ITEM.c.sequence == _V.sequence))
+    .where(ITEM.c.uri == bindparam("uri"))
+    .order_by(_V.confirms)
+)
 _AS_OF = _HISTORY.where(_V.sequence <= bindparam("sequence")).limit(1)
 _FIRST = select(*VERSION_COLUMNS).where(_OF_ITEM).order_by(*_OLDEST_FIRST).limit(1)
 _ENDED = (
@@ -69,6 +75,7 @@ _KEYS = (
     .where(ITEM.c.uri == bindparam("uri"), ITEM.c.partition_key != NO_KEY)
     .order_by(ITEM.c.partition_key.desc())
 )
+_KEY_COUNT = select(func.count()).where(ITEM.c.uri == bindparam("uri"), ITEM.c.partition_key != NO_KEY)
 _HAS_ITEMS = select(exists().where(ITEM.c.uri == bindparam("uri")))
 _CHANGED = (
     select(ITEM.c.partition_key)
@@ -88,6 +95,16 @@ _TARGET_KEYS = (
     select(TARGET_KEY.c.target_key)
     .where(TARGET_KEY.c.consumer == bindparam("consumer"))
     .order_by(TARGET_KEY.c.target_key.desc())
+)
+_TARGET_COUNT = select(func.count()).where(TARGET_KEY.c.consumer == bindparam("consumer"))
+_HAS_TARGET = select(
+    exists().where(TARGET_KEY.c.consumer == bindparam("consumer"), TARGET_KEY.c.target_key == bindparam("key"))
+)
+_IS_KNOWN = exists().where(TARGET_KEY.c.consumer == TARGET.c.consumer, TARGET_KEY.c.target_key == TARGET.c.target_key)
+_VERDICTS = (
+    select(TARGET.c.verdict, func.count())
+    .where(TARGET.c.consumer == bindparam("consumer"), TARGET.c.verdict > literal_column("''"), _IS_KNOWN)
+    .group_by(TARGET.c.verdict)
 )
 _RECORDS = select(*TARGET_PLACE, *TARGET_VALUES).where(
     in_values(TARGET.c.consumer, "consumers"), in_values(TARGET.c.target_key, "keys")
@@ -143,8 +160,12 @@ class FreshnessTables(FreshnessSource):
         return None if data is None else flow_from_json(data)
 
     def newest(self, items: Collection[Item]) -> Iterable[Update]:
-        found = (self._update(_NEWEST, item) for item in items)
-        return [update for update in found if update is not None]
+        if len(items) > PAGE and len({item.uri for item in items}) == 1:
+            wanted = set(items)
+            found = map(update_from_row, self._rows(_ALL_NEWEST, uri=next(iter(items)).uri))
+            return [update for update in found if update.item in wanted]
+        each = (self._update(_NEWEST, item) for item in items)
+        return [update for update in each if update is not None]
 
     def newest_of(self, uri: str) -> Update | None:
         rows = self._rows(_NEWEST_OF, uri=uri)
@@ -173,6 +194,9 @@ class FreshnessTables(FreshnessSource):
     def keys(self, uri: str, most: int | None = None) -> Collection[str]:
         return self._scalars(_KEYS.limit(most), uri=uri)
 
+    def count_keys(self, uri: str) -> int:
+        return self._connection().scalar(_KEY_COUNT, {"uri": uri}) or 0
+
     def has_items(self, uri: str) -> bool:
         return bool(self._connection().scalar(_HAS_ITEMS, {"uri": uri}))
 
@@ -189,6 +213,14 @@ class FreshnessTables(FreshnessSource):
     def target_keys(self, consumer: int, most: int | None = None) -> Collection[str]:
         return self._scalars(_TARGET_KEYS.limit(most), consumer=consumer)
 
+    def has_target(self, target: Target) -> bool:
+        return bool(
+            self._connection().scalar(_HAS_TARGET, {"consumer": target.consumer, "key": key_to_column(target.key)})
+        )
+
+    def count_targets(self, consumer: int) -> int:
+        return self._connection().scalar(_TARGET_COUNT, {"consumer": consumer}) or 0
+
     def records(self, targets: Collection[Target]) -> Iterable[tuple[Target, TargetRecord]]:
         consumers = list(dict.fromkeys(target.consumer for target in targets))
         keys = list(dict.fromkeys(key_to_column(target.key) for target in targets))
@@ -196,8 +228,11 @@ class FreshnessTables(FreshnessSource):
         wanted = set(targets)
         return [pair for pair in found if pair[0] in wanted]
 
-    def with_verdict(self, verdict: str, consumer: int) -> Iterable[Target]:
-        return [_target(row) for row in self._rows(_WITH_VERDICT, verdict=verdict, consumer=consumer)]
+    def with_verdict(self, verdict: str, consumer: int, most: int | None = None) -> Iterable[Target]:
+        return [_target(row) for row in self._rows(_WITH_VERDICT.limit(most), verdict=verdict, consumer=consumer)]
+
+    def verdicts(self, consumer: int) -> Mapping[str, int]:
+        return dict(map(tuple, self._rows(_VERDICTS, consumer=consumer)))
 
     def consumers_with(self, verdict: str) -> Iterable[int]:
         assert verdict == "waits", "there is an index for this verdict alone"

@@ -24,6 +24,7 @@ from assetflow.ledger.read.deadlines import DeadlineReader
 from assetflow.ledger.read.decisions import DecisionReader
 from assetflow.ledger.read.events import EventReader
 from assetflow.ledger.read.feed import FeedReader
+from assetflow.ledger.read.freshness import FreshnessReader
 from assetflow.ledger.read.lineage import LineageReader
 from assetflow.ledger.read.partitions import PartitionReader
 from assetflow.ledger.read.pruning import PruningReader
@@ -43,8 +44,8 @@ class Reader:
 
     Attributes:
         place: the file or the address of the ledger, for people to read.
-        events, receipts, assets, partitions, consumers, queues, decisions, deadlines, lineage, watchers: the reads
-            about each of these.
+        events, receipts, assets, partitions, consumers, queues, decisions, deadlines, lineage, freshness, watchers:
+            the reads about each of these.
         feed: new assets, events, decisions and missed deadlines from a position on.
         pruning: what is old and no longer needed.
     """
@@ -61,6 +62,7 @@ class Reader:
         self.decisions = DecisionReader(self._connect)
         self.deadlines = DeadlineReader(self._connect)
         self.lineage = LineageReader(self._connect)
+        self.freshness = FreshnessReader(self._connect)
         self.feed = FeedReader(self._connect)
         self.watchers = WatcherReader(self._connect)
         self.pruning = PruningReader(self._connect)

@@ -53,6 +53,16 @@ class Readings:
         own = self._sorted.get(consumer, [])
         return sorted({*own, *stored}) if stored else own
 
+    def has(self, target: Target) -> bool:
+        """Return True if a partitioned consumer has a target."""
+        stored = not self._is_forgotten(target.consumer) and self._source.has_target(target)
+        return stored or target.key in self._targets.get(target.consumer, ())
+
+    def count(self, consumer: int) -> int:
+        """Return how many targets a consumer has."""
+        known = consumer in self._sorted or self._is_forgotten(consumer)
+        return len(self.targets(consumer)) if known else self._source.count_targets(consumer)
+
     def greatest(self, consumer: int, most: int) -> Sequence[str]:
         """Return the greatest target keys of a consumer, sorted."""
         stored = () if self._is_forgotten(consumer) else self._source.target_keys(consumer, most)

@@ -71,6 +71,10 @@ class FreshnessSource:
         """Return the keys of an asset, the greatest first; with `most`, only that many."""
         return ()
 
+    def count_keys(self, uri: str) -> int:
+        """Return how many keys an asset has."""
+        return 0
+
     def has_items(self, uri: str) -> bool:
         """Return True if an asset was ever updated."""
         return False
@@ -87,13 +91,25 @@ class FreshnessSource:
         """Return the target keys of a partitioned consumer, the greatest first; with `most`, only that many."""
         return ()
 
+    def has_target(self, target: Target) -> bool:
+        """Return True if a key is one of the target keys of a partitioned consumer."""
+        return False
+
+    def count_targets(self, consumer: int) -> int:
+        """Return how many targets a partitioned consumer has."""
+        return 0
+
     def records(self, targets: Collection[Target]) -> Iterable[tuple[Target, TargetRecord]]:
         """Return what is remembered of these targets."""
         return ()
 
-    def with_verdict(self, verdict: str, consumer: int) -> Iterable[Target]:
-        """Return the targets of a consumer of which this was said last."""
+    def with_verdict(self, verdict: str, consumer: int, most: int | None = None) -> Iterable[Target]:
+        """Return the targets of a consumer of which this was said last; with `most`, only that many."""
         return ()
+
+    def verdicts(self, consumer: int) -> Mapping[str, int]:
+        """Return what was said last of the known targets of a consumer, unless that is nothing, with their number."""
+        return {}
 
     def consumers_with(self, verdict: str) -> Iterable[int]:
         """Return the consumers that have targets of which this was said last."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 
 from assetflow.core.freshness.records import Target, TargetRecord
@@ -50,11 +50,27 @@ class Targets:
             if record.verdict:
                 self._by_verdict.setdefault(record.verdict, {}).setdefault(target.consumer, {})[target] = None
 
-    def with_verdict(self, verdict: str, consumer: int) -> Collection[Target]:
-        """Return the targets of a consumer of which this was said last."""
+    def with_verdict(self, verdict: str, consumer: int, most: int | None = None) -> Collection[Target]:
+        """Return the targets of a consumer of which this was said last.
+
+        Parameters:
+            most: at least that many, if there are; all by default.
+        """
         own = self._by_verdict.get(verdict, {}).get(consumer, {})
-        stored = (each for each in self._source.with_verdict(verdict, consumer) if each not in self._changes.targets)
-        return dict.fromkeys([*own, *stored])
+        stored = self._source.with_verdict(verdict, consumer, most)
+        return dict.fromkeys([*own, *(each for each in stored if each not in self._changes.targets)])
+
+    def verdicts(self, consumer: int, is_known: Callable[[Target], bool]) -> Mapping[str, int]:
+        """Return what was said last of the targets of a consumer, each with the number of targets.
+
+        Parameters:
+            is_known: returns whether there is a target; a run by hand may have a key of its own.
+        """
+        stored = self._source.verdicts(consumer)
+        if not any(target.consumer == consumer for target in self._changes.targets):
+            return stored
+        names = {*stored, *self._by_verdict}
+        return {name: sum(map(is_known, self.with_verdict(name, consumer))) for name in sorted(names)}
 
     def consumers_with(self, verdict: str) -> Collection[int]:
         """Return the consumers that have targets of which this was said last."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 from uuid import UUID
 
 from assetflow.core.freshness.records import Item, Row, Update
@@ -83,8 +84,14 @@ class Updates:
 
     def history(self, item: Item) -> Iterator[Update]:
         """Yield the updates and confirmations of an item, the newest first."""
-        yield from reversed(self._own.get(item, ()))
-        yield from self._source.history(item)
+        own = self._own.get(item, ())
+        yield from reversed(own)
+        stored = self._source.history(item)
+        if not own and (newest := self.newest(item)) is not None:
+            # Mostly nobody asks for an older one.
+            yield newest
+            stored = islice(stored, 1, None)
+        yield from stored
 
     def greatest_keys(self, uri: str, most: int) -> Sequence[str]:
         """Return the greatest keys of an asset, sorted."""
@@ -96,6 +103,10 @@ class Updates:
         stored = self._source.keys(uri)
         own = self._keys.get(uri, [])
         return sorted({*own, *stored}) if stored else own
+
+    def count_keys(self, uri: str) -> int:
+        """Return how many keys an asset has."""
+        return len(self.keys(uri)) if uri in self._keys else self._source.count_keys(uri)
 
     def has_items(self, uri: str) -> bool:
         """Return True if an asset was ever updated."""

@@ -1,0 +1,218 @@
+"""What Eager flows would run now, what holds them back, and when they are looked at next, in words (contract 8.16)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from assetflow.core.freshness.causes import causes_in_words
+from assetflow.core.freshness.deciding import plan
+from assetflow.core.freshness.graph import FlowNode
+from assetflow.core.freshness.records import Item, Run, Target
+from assetflow.core.freshness.state import Book
+from assetflow.core.freshness.verdicts import Verdict, VerdictName
+from assetflow.core.words import at, count, iso, joined, some
+
+MOST_TARGETS = 50
+
+# The order in which a plan shows targets, and in which it looks for them if there are many.
+_ORDER: tuple[VerdictName, ...] = (
+    *("run", "in_progress", "waits", "retry", "missing_input", "backfill", "paused"),
+    *("tried", "waived", "history", "ignored", "no_gain", "not_needed"),
+)
+_WORDS: Mapping[VerdictName, str] = {
+    "run": "It would run now",
+    "in_progress": "It runs",
+    "paused": "It is paused",
+    "backfill": "A backfill makes it",
+    "history": "Newer keys go first (lookback)",
+    "missing_input": "It misses an input",
+    "tried": "The last run has tried the same inputs",
+    "waived": "It is waived (catchup)",
+    "retry": "Its last run failed",
+    "waits": "It waits",
+    "ignored": "What has changed starts no runs",
+    "not_needed": "No freshness policy needs it now",
+    "no_gain": "A run would read nothing new",
+}
+_LOOK: Mapping[VerdictName, str] = {
+    "run": "now",
+    "in_progress": "when the run ends",
+    "paused": "when it is resumed",
+    "backfill": "when the backfill is done with it",
+    "history": "when it is among the newest keys",
+    "tried": "when an input or the code changes",
+    "waived": "when an input or the code changes",
+    "ignored": "when something changes that starts runs",
+    "not_needed": "when a policy is due",
+    "no_gain": "when an input changes",
+}
+
+
+@dataclass(frozen=True)
+class PlannedTarget:
+    """What would be done with a consumer, or with one of its keys, and why.
+
+    Attributes:
+        partition_key: the target key; `None` for a plain consumer.
+        verdict: `run`, or what holds it back.
+        words: the same in words, with the causes.
+        looked_at: when it is looked at next, in words.
+        look: the same as an instant, UTC, if only the time has to pass.
+    """
+
+    partition_key: str | None
+    verdict: VerdictName
+    words: str
+    looked_at: str
+    look: datetime | None = None
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "partition_key": self.partition_key,
+            "verdict": self.verdict,
+            "words": self.words,
+            "looked_at": self.looked_at,
+            "look": iso(self.look),
+        }
+
+
+@dataclass(frozen=True)
+class PlannedConsumer:
+    """What would be done with the targets of one Eager consumer.
+
+    Attributes:
+        consumer: `flow/deployment`.
+        schedule: when it runs, in words.
+        targets: those that are out of date, or run, at most 50; those that would run come first.
+        counts: how many targets there are by verdict, as the last pass left them; up-to-date ones are left out.
+        known: how many targets there are.
+    """
+
+    consumer: str
+    schedule: str
+    targets: tuple[PlannedTarget, ...]
+    counts: Mapping[str, int]
+    known: int
+
+    @property
+    def words(self) -> str:
+        """The plan of the consumer in a sentence."""
+        if not self.targets:
+            return "Everything is up to date." if self.known else "It has no keys yet."
+        if self.targets[0].partition_key is None:
+            return f"{self.targets[0].words}."
+        parts = [f"{number:,} {_SHORT[name]}" for name in _ORDER if (number := self.counts.get(name, 0))]
+        return f"Of {count(self.known, 'key')}: {joined(parts)}."
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "consumer": self.consumer,
+            "schedule": self.schedule,
+            "words": self.words,
+            "targets": [target.as_json() for target in self.targets],
+            "counts": dict(self.counts),
+            "known": self.known,
+        }
+
+
+_SHORT: Mapping[VerdictName, str] = {
+    "run": "would run now",
+    "in_progress": "running",
+    "paused": "held back by the pause",
+    "backfill": "in a backfill",
+    "history": "outside the lookback",
+    "missing_input": "missing an input",
+    "tried": "tried already",
+    "waived": "waived",
+    "retry": "waiting for a retry",
+    "waits": "waiting for others",
+    "ignored": "with changes that start no runs",
+    "not_needed": "not needed now",
+    "no_gain": "without anything new to read",
+}
+
+
+def explain_plan(
+    book: Book, name_of: Callable[[str], str], now: datetime, consumer: int | None = None
+) -> list[PlannedConsumer]:
+    """Return what would be done now with the Eager consumers, and what holds them back; start nothing.
+
+    Parameters:
+        name_of: returns the readable name of a URI.
+        consumer: only this one; all by default.
+    """
+    keepers = [node for node in book.graph.all() if node.keeping is not None and consumer in (None, node.id)]
+    targets = [target for node in keepers for target in _open_targets(book, node)]
+    found: dict[int, list[Verdict]] = {}
+    for verdict in plan(book, now, targets):
+        found.setdefault(verdict.target.consumer, []).append(verdict)
+    words = _Words(book, name_of)
+    return [
+        words.consumer(node, found.get(node.id, ())) for node in sorted(keepers, key=lambda node: node.consumer.name)
+    ]
+
+
+def _open_targets(book: Book, node: FlowNode) -> list[Target]:
+    """Return the targets that are not up to date as the last pass left them, at most `MOST_TARGETS`."""
+    if not node.is_partitioned:
+        return [Target(node.id)]
+    found = {run.target: None for run in book.runs.of(node.id)}
+    for name in _ORDER:
+        if len(found) < MOST_TARGETS:
+            found |= dict.fromkeys(book.targets.with_verdict(name, node.id, MOST_TARGETS))
+    return list(found)[:MOST_TARGETS]
+
+
+class _Words:
+    def __init__(self, book: Book, name_of: Callable[[str], str]) -> None:
+        self._book = book
+        self._name = name_of
+
+    def consumer(self, node: FlowNode, verdicts: Sequence[Verdict]) -> PlannedConsumer:
+        ordered = sorted(verdicts, key=lambda each: (_ORDER.index(each.name), each.target.key or ""))
+        counts = self._book.targets.verdicts(node.id, self._book.readings.has)
+        known = self._book.readings.count(node.id) if node.is_partitioned else 1
+        rows = tuple(self._target(node, each) for each in ordered)
+        return PlannedConsumer(node.consumer.name, node.consumer.schedule.describe(), rows, counts, known)
+
+    def _target(self, node: FlowNode, verdict: Verdict) -> PlannedTarget:
+        parts = [self._verdict(node, verdict)]
+        if verdict.because:
+            named = [each._replace(uri=self._name(each.uri)) for each in verdict.because]
+            parts.append(causes_in_words(named))
+        return PlannedTarget(verdict.target.key, verdict.name, ": ".join(parts), self._look(verdict), verdict.at)
+
+    def _verdict(self, node: FlowNode, verdict: Verdict) -> str:
+        words = _WORDS[verdict.name]
+        if verdict.name == "paused" and not node.consumer.paused:
+            return "Its deployment is paused"
+        if verdict.name == "in_progress":
+            return f"{words}, since {self._since(verdict.target)}"
+        if verdict.name == "waits":
+            return f"{words} for {some([self._maker(each) for each in verdict.waits_for], 3)}"
+        if verdict.name == "missing_input":
+            return f"It misses {some([self._item(each) for each in verdict.missing], 3)}"
+        return words
+
+    def _look(self, verdict: Verdict) -> str:
+        if verdict.at is not None:
+            return at(verdict.at)
+        if verdict.name == "waits":
+            return f"when {some([self._maker(each) for each in verdict.waits_for], 3)} ended"
+        if verdict.name == "missing_input":
+            return f"when {some([self._item(each) for each in verdict.missing], 3)} is updated"
+        return _LOOK[verdict.name]
+
+    def _since(self, target: Target) -> str:
+        runs: list[Run] = list(self._book.runs.of_target(target))
+        return at(min(run.began for run in runs))
+
+    def _maker(self, target: Target) -> str:
+        node = self._book.graph.find(target.consumer)
+        assert node is not None, "a target of a removed flow is not waited for"
+        return node.consumer.name if target.key is None else f"{node.consumer.name} ({target.key})"
+
+    def _item(self, item: Item) -> str:
+        return self._name(item.uri) if item.key is None else f"{self._name(item.uri)} ({item.key})"

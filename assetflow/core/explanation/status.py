@@ -1,0 +1,229 @@
+"""The status of an asset in words: whether it is up to date, and what has changed since it was made (contract 8.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from assetflow.core.freshness.causes import Cause, CauseKind
+from assetflow.core.freshness.graph import FlowNode
+from assetflow.core.freshness.reads import items_read
+from assetflow.core.freshness.records import Item, ItemState, Target, Update
+from assetflow.core.freshness.state import Book
+from assetflow.core.freshness.status import base_of, target_key_of
+from assetflow.core.freshness.statuses import Statuses
+from assetflow.core.words import ago, iso
+
+MOST_CAUSES = 100
+_SHORT = 10
+
+
+@dataclass(frozen=True)
+class StatusCause:
+    """Why an asset is not up to date.
+
+    Attributes:
+        kind: `missing`: it was never made. `data`: an input has another version than the one that was read.
+            `dependency`: its flow reads an input since a deploy, or no more. `code`: its flow has another code version.
+        uri, partition_key: the input that changed, or the asset itself; "" for `code`.
+        read, now: the version that was read, and the newest one; of `code`, code versions.
+        since: when the input changed first since it was read, UTC.
+        words: the cause in words.
+    """
+
+    kind: CauseKind
+    words: str
+    uri: str = ""
+    partition_key: str | None = None
+    read: str | None = None
+    now: str | None = None
+    since: datetime | None = None
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "kind": self.kind,
+            "uri": self.uri,
+            "partition_key": self.partition_key,
+            "read": self.read,
+            "now": self.now,
+            "since": iso(self.since),
+            "words": self.words,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> StatusCause:
+        """Return the cause that `as_json` wrote."""
+        since = None if data["since"] is None else datetime.fromisoformat(data["since"])
+        return cls(data["kind"], data["words"], data["uri"], data["partition_key"], data["read"], data["now"], since)
+
+
+@dataclass(frozen=True)
+class Status:
+    """The status of an asset, or of one of its partitions. Contract 8.9.
+
+    Attributes:
+        uri: the asset.
+        partition_key: the key of the partition; `None` for the asset as a whole.
+        state: `fresh`, `stale`, or `missing`: it was never made. Of an asset with keys, `stale` or `missing` if one key
+            is. `source`: no flow makes it. `unknown`: nothing compares it, because no Eager flow needs it, or it was
+            never updated.
+        causes: why it is not fresh, at most 100 causes; empty for an asset with keys as a whole.
+        outdated: it is not fresh, or something is not that it was made from, directly or through others.
+        counts: of an asset with keys, how many keys are in which state; else `None`.
+        made_by: the consumer whose declaration counts for it; `None` for a source.
+    """
+
+    uri: str
+    partition_key: str | None
+    state: ItemState
+    causes: tuple[StatusCause, ...] = ()
+    outdated: bool = False
+    counts: Mapping[ItemState, int] | None = None
+    made_by: str | None = None
+
+    @property
+    def words(self) -> str:
+        """The state in words: "stale", "3 stale, 97 fresh"."""
+        if self.counts is None:
+            return f"{self.state}, outdated" if self.outdated and self.state == "fresh" else self.state
+        return ", ".join(f"{number:,} {state}" for state, number in self.counts.items()) or "no keys yet"
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "uri": self.uri,
+            "partition_key": self.partition_key,
+            "state": self.state,
+            "outdated": self.outdated,
+            "causes": [cause.as_json() for cause in self.causes],
+            "counts": None if self.counts is None else dict(self.counts),
+            "made_by": self.made_by,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Status:
+        """Return the status that `as_json` wrote."""
+        causes = tuple(map(StatusCause.from_json, data["causes"]))
+        return cls(
+            data["uri"],
+            data["partition_key"],
+            data["state"],
+            causes,
+            data["outdated"],
+            data["counts"],
+            data["made_by"],
+        )
+
+
+@dataclass(frozen=True)
+class ReadVersion:
+    """An item that an output is made from: the version that was read, and the newest one.
+
+    Attributes:
+        read, now: the update that was read, and the newest one; `None` if there was none.
+    """
+
+    uri: str
+    partition_key: str | None
+    read: Update | None
+    now: Update | None
+
+    @property
+    def is_same(self) -> bool:
+        """True if what was read is the newest version."""
+        return self.read is not None and self.now is not None and self.read.data_version == self.now.data_version
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "uri": self.uri,
+            "partition_key": self.partition_key,
+            "read": None if self.read is None else self.read.data_version,
+            "read_recorded": None if self.read is None else iso(self.read.recorded),
+            "now": None if self.now is None else self.now.data_version,
+            "now_recorded": None if self.now is None else iso(self.now.recorded),
+            "same": self.is_same,
+        }
+
+
+class StatusExplainer:
+    """Explains the status of assets, each thing worked out once.
+
+    Parameters:
+        name_of: returns the readable name of a URI.
+        now: the time from which "12 min ago" counts, UTC.
+    """
+
+    def __init__(self, book: Book, name_of: Callable[[str], str], now: datetime) -> None:
+        self._book = book
+        self._name = name_of
+        self._now = now
+        self._statuses = Statuses(book, MOST_CAUSES)
+
+    def of(self, uri: str, key: str | None = None) -> Status:
+        """Return the status of an asset, or of one of its partitions."""
+        if not self._book.concerns(uri):
+            return Status(uri, key, "unknown")
+        maker = self._book.graph.maker(uri)
+        made_by = None if maker is None else maker.consumer.name
+        counts = self._statuses.counts(uri) if key is None else None
+        if counts is not None:
+            states: dict[ItemState, int] = {each: counts.states[each] for each in _WORST_FIRST if each in counts.states}
+            return Status(uri, None, next(iter(states), "missing"), (), counts.outdated, states, made_by)
+        found = self._statuses.of(Item(uri, key))
+        causes = () if maker is None else tuple(self._cause(maker, Item(uri, key), each) for each in found.causes)
+        return Status(uri, key, found.state, causes, found.outdated, None, made_by)
+
+    def reads(self, uri: str, key: str | None = None) -> Sequence[ReadVersion]:
+        """Return what an output is made from, at most 100 items, with the versions that were read and those of now."""
+        maker = self._book.graph.maker(uri) if self._book.concerns(uri) else None
+        return [] if maker is None else list(islice(self._reads(maker, Item(uri, key)), MOST_CAUSES))
+
+    def _reads(self, maker: FlowNode, output: Item) -> Iterator[ReadVersion]:
+        base = base_of(self._book, maker, output)
+        for uri in sorted(maker.outputs[output.uri]):
+            after = None if base is None else base.reads.get(uri)
+            for item in items_read(self._book, maker, target_key_of(maker, output.key), uri):
+                read = None if after is None else self._book.updates.as_of(item, after)
+                yield ReadVersion(*item, read, self._book.updates.newest(item))
+
+    def _cause(self, maker: FlowNode, output: Item, cause: Cause) -> StatusCause:
+        if cause.kind == "data":
+            return self._data_cause(maker, output, Item(cause.uri, cause.key))
+        if cause.kind == "code":
+            base = base_of(self._book, maker, output)
+            before, now = None if base is None else base.update.code_version, maker.code_versions[output.uri]
+            words = f"the code changed: {before or 'no version'} → {now}"
+            return StatusCause("code", words, read=before, now=now)
+        name = self._name(cause.uri)
+        if cause.kind == "missing":
+            return StatusCause("missing", "it was never made", cause.uri, output.key)
+        reads = "is read since a deploy" if cause.uri in maker.inputs else "is not read any more"
+        return StatusCause(cause.kind, f"{name} {reads}", cause.uri)
+
+    def _data_cause(self, maker: FlowNode, output: Item, item: Item) -> StatusCause:
+        base, newest = base_of(self._book, maker, output), self._book.updates.newest(item)
+        assert base is not None, "without a base, nothing was read"
+        assert newest is not None, "what changed exists"
+        read = self._book.updates.as_of(item, base.reads[item.uri])
+        first = self._book.updates.first(item) if read is None else self._book.updates.row(read).ended
+        since = (first or newest).recorded
+        name = self._name(item.uri) if item.key is None else f"{self._name(item.uri)} ({item.key})"
+        version = short(newest.data_version)
+        change = f"is new: {version}" if read is None else f"changed: {short(read.data_version)} → {version}"
+        words = f"{name} {change}, {ago(since, self._now)}, {self._reading(maker, output.key, newest)}"
+        before = None if read is None else read.data_version
+        return StatusCause("data", words, *item, before, newest.data_version, since)
+
+    def _reading(self, maker: FlowNode, key: str | None, newest: Update) -> str:
+        runs = self._book.runs.of_target(Target(maker.id, target_key_of(maker, key)))
+        return "a run reads it now" if any(run.tried.sequence >= newest.sequence for run in runs) else "not read yet"
+
+
+_WORST_FIRST: tuple[ItemState, ...] = ("stale", "missing", "fresh")
+
+
+def short(version: str) -> str:
+    """Return the first characters of a version: enough to tell two apart."""
+    return version if len(version) <= _SHORT else f"{version[: _SHORT - 2]}…"

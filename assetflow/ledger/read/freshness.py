@@ -1,0 +1,167 @@
+"""Whether assets are up to date, what Eager flows would run, and the versions of assets (contract 8.9, 8.16)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import bindparam, exists, select
+
+from assetflow.core.codec.origins import origin_from_json
+from assetflow.core.explanation.plan import PlannedConsumer, explain_plan
+from assetflow.core.explanation.status import ReadVersion, Status, StatusExplainer
+from assetflow.core.rules.state import State
+from assetflow.core.words import iso
+from assetflow.ledger.fold.freshness_rows import VERSION_COLUMNS, update_from_row
+from assetflow.ledger.fold.source import LedgerSource
+from assetflow.ledger.read.queues import LAST
+from assetflow.ledger.sql.engine import Connect
+from assetflow.ledger.sql.freshness_tables import DATA_FLOW, ITEM_VERSION
+from assetflow.ledger.sql.rows import key_to_column
+from assetflow.ledger.sql.tables import CONSUMER, EVENT
+
+_V = ITEM_VERSION.c
+_COMPARES = select(exists(select(DATA_FLOW.c.consumer)))
+_VERSIONS = (
+    select(*VERSION_COLUMNS, EVENT.c.origin, CONSUMER.c.name)
+    .outerjoin(EVENT, EVENT.c.id == _V.event)
+    .outerjoin(CONSUMER, CONSUMER.c.id == _V.consumer)
+    .where(_V.uri == bindparam("uri"), _V.sequence <= bindparam("last"))
+    .order_by(_V.sequence.desc(), _V.confirms.desc())
+)
+
+
+@dataclass(frozen=True)
+class AssetVersion:
+    """An update of an asset with its version, or the confirmation that it was up to date.
+
+    Attributes:
+        event: the id of the event; of a confirmation, an id of its own.
+        sequence: its place in the ledger.
+        confirms: it is a confirmation: its task skipped, and the version stayed.
+        consumer: who made it; "" for an update from outside.
+        flow_run, flow_run_name: the run that made it; `None` and "" if no run did.
+        read: each input that it was made from, with the place in the ledger up to which that was read.
+    """
+
+    event: UUID
+    sequence: int
+    partition_key: str | None
+    data_version: str
+    code_version: str | None
+    recorded: datetime
+    confirms: bool
+    consumer: str
+    flow_run: UUID | None
+    flow_run_name: str
+    read: Mapping[str, int]
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "event": str(self.event),
+            "sequence": self.sequence,
+            "partition_key": self.partition_key,
+            "data_version": self.data_version,
+            "code_version": self.code_version,
+            "recorded": iso(self.recorded),
+            "confirms": self.confirms,
+            "consumer": self.consumer or None,
+            "flow_run": None if self.flow_run is None else str(self.flow_run),
+            "flow_run_name": self.flow_run_name or None,
+            "read": dict(self.read),
+        }
+
+
+class FreshnessReader:
+    """Reads what chapter 8 knows, by the judging of the evaluator.
+
+    All methods raise `LedgerError` if the ledger cannot be read.
+    """
+
+    def __init__(self, connect: Connect) -> None:
+        self._connect = connect
+
+    def compares(self) -> bool:
+        """Return True if a flow keeps its outputs up to date, so that assets have a status."""
+        with self._connect() as connection:
+            return bool(connection.scalar(_COMPARES))
+
+    def status(self, uri: str, key: str | None, now: datetime) -> Status:
+        """Return the status of an asset, or of one of its partitions.
+
+        Parameters:
+            now: the time from which "12 min ago" counts, UTC.
+        """
+        return self.statuses([uri], now)[0] if key is None else self.explained(uri, key, now)[0]
+
+    def statuses(self, uris: Collection[str] | None, now: datetime) -> list[Status]:
+        """Return the status of these assets, in order; of all that Eager flows need, by URI, for `None`."""
+        with self._state() as state:
+            explainer = StatusExplainer(state.freshness, _names_of(state), now)
+            return [explainer.of(uri) for uri in (sorted(state.freshness.graph.compared()) if uris is None else uris)]
+
+    def explained(self, uri: str, key: str | None, now: datetime) -> tuple[Status, Sequence[ReadVersion]]:
+        """Return the status of an item, and the versions that it was made from, beside those of now."""
+        with self._state() as state:
+            explainer = StatusExplainer(state.freshness, _names_of(state), now)
+            return explainer.of(uri, key), explainer.reads(uri, key)
+
+    def plan(self, now: datetime, consumer: int | None = None) -> list[PlannedConsumer]:
+        """Return what would be done with the Eager consumers, by name, and what holds them back.
+
+        Parameters:
+            now: the instant for which it is asked, UTC.
+            consumer: only this one.
+        """
+        with self._state() as state:
+            return explain_plan(state.freshness, _names_of(state), now, consumer)
+
+    def versions(
+        self, uri: str, key: str | None = None, *, before: int | None = None, limit: int = 20
+    ) -> list[AssetVersion]:
+        """Return the versions of an asset that Eager flows need, newest first.
+
+        Parameters:
+            key: only of this partition.
+            before: only those before this place in the ledger.
+        """
+        query = _VERSIONS if key is None else _VERSIONS.where(_V.partition_key == key_to_column(key))
+        with self._connect() as connection:
+            given = {"uri": uri, "last": LAST if before is None else before - 1}
+            return [_version(row) for row in connection.execute(query.limit(limit), given)]
+
+    @contextmanager
+    def _state(self) -> Generator[State]:
+        with self._connect() as connection:
+            state = State(LedgerSource(connection))
+            # The state reads everything from the tables: no event is newer than them.
+            state.begin(LAST + 1)
+            yield state
+
+
+def _names_of(state: State) -> Callable[[str], str]:
+    """Return the function that returns the readable name of a URI; without one, the URI."""
+    return lambda uri: min((name for name in state.names.names_of(uri) if name != uri), default=uri)
+
+
+def _version(row: Sequence[Any]) -> AssetVersion:
+    *values, origin, consumer = row
+    update = update_from_row(values)
+    run = None if origin is None else origin_from_json(origin).flow_run
+    return AssetVersion(
+        update.event,
+        update.sequence,
+        update.item.key,
+        update.data_version,
+        update.code_version,
+        update.recorded,
+        update.confirms,
+        consumer or "",
+        None if run is None else run.id,
+        "" if run is None else run.name,
+        update.pins or {},
+    )

@@ -1,0 +1,239 @@
+"""What the ledger says of chapter 8: the status of assets, plans and versions, with few statements (8.9, 8.16)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from assetflow import Eager
+from assetflow.core.assets import Asset
+from assetflow.core.consumers import Decision
+from assetflow.core.events import Origin, SourceFlowRun
+from assetflow.core.explanation.plan import MOST_TARGETS
+from assetflow.core.explanation.status import MOST_CAUSES, Status
+from assetflow.core.partitions import IdentityMapper
+from assetflow.ledger import Ledger
+from tests.ledger.making import NOW, A, B, C, deploy, deploy_maker, update
+from tests.ledger.test_plans import scans, statements
+
+MINUTE = timedelta(minutes=1)
+TABLES = ("item_version", "item", "reading", "target_key", "target", "kept_run", "event", "decision")
+BY_KEY = Eager(A, default_partition_mapper=IdentityMapper())
+
+
+def record(ledger: Ledger, asset: Asset, minute: int = 0, **fields: Any) -> list[Decision]:
+    return ledger.writer.events.record([update(asset, **fields)], NOW + minute * MINUTE)[0][1]
+
+
+def run(ledger: Ledger, made: list[Decision], *outputs: Asset, minute: int = 0, state: str = "Completed") -> None:
+    """Let the run of the one decision update its outputs and end."""
+    (decision,) = made
+    for output in outputs:
+        source = SourceFlowRun(decision.id, "make/x", deployment_id=decision.deployment_id)
+        record(ledger, output, minute, partition_key=decision.target_key, origin=Origin("task", flow_run=source))
+    ledger.writer.decisions.ended(state, NOW + minute * MINUTE, decision_id=decision.id)
+
+
+def status(ledger: Ledger, asset: Asset, key: str | None = None, minute: int = 0) -> Status:
+    return ledger.reader.freshness.status(asset.uri, key, NOW + minute * MINUTE)
+
+
+def states(ledger: Ledger, *assets: Asset) -> list[str]:
+    return [each.state for each in ledger.reader.freshness.statuses([asset.uri for asset in assets], NOW)]
+
+
+def words(ledger: Ledger, minute: int = 0) -> list[str]:
+    return [each.words for each in ledger.reader.freshness.plan(NOW + minute * MINUTE)]
+
+
+def test_8_9_an_asset_that_nobody_compares_is_unknown(ledger: Ledger) -> None:
+    deploy(ledger, A)
+    record(ledger, A)
+
+    assert states(ledger, A) == ["unknown"]
+    assert not ledger.reader.freshness.compares()
+    assert ledger.reader.freshness.statuses(None, NOW) == []
+
+
+def test_8_9_missing_then_fresh_then_stale(ledger: Ledger) -> None:
+    deploy_maker(ledger, Eager(), [B], [A], "make/x")
+    assert states(ledger, A, B) == ["unknown", "missing"]
+    made = record(ledger, A)
+    assert states(ledger, A, B) == ["source", "missing"]
+    run(ledger, made, B)
+    assert states(ledger, A, B) == ["source", "fresh"]
+    record(ledger, A, minute=1, data_version="second")
+
+    found = status(ledger, B, minute=13)
+
+    (cause,) = found.causes
+    assert (found.state, found.outdated, found.made_by) == ("stale", True, "make/x")
+    assert (cause.kind, cause.uri, cause.now, cause.since) == ("data", A.uri, "second", NOW + MINUTE)
+    assert cause.words.endswith("… → second, 12 min ago, a run reads it now")
+    assert Status.from_json(found.as_json()) == found
+
+
+def test_8_9_what_is_below_something_stale_is_outdated(ledger: Ledger) -> None:
+    deploy_maker(ledger, Eager(), [B], [A], "make-b/x")
+    deploy_maker(ledger, Eager(), [C], [B], "make-c/x")
+    run(ledger, record(ledger, A), B)
+    (decision,) = ledger.reader.decisions.find(limit=1)
+    run(ledger, [decision], C)  # type: ignore[list-item]
+    record(ledger, A)
+
+    found = status(ledger, C)
+
+    assert (found.state, found.outdated, found.words) == ("fresh", True, "fresh, outdated")
+
+
+def test_8_9_another_code_version_is_a_cause(ledger: Ledger) -> None:
+    deploy_maker(ledger, Eager(), [B], [A], "make/x", code_version="1")
+    run(ledger, record(ledger, A), B)
+    deploy_maker(ledger, Eager(on=["data"]), [B], [A], "make/x", code_version="2")
+
+    assert [cause.words for cause in status(ledger, B).causes] == ["the code changed: no version → 2"]
+
+
+def test_8_9_an_asset_with_keys_is_counted_by_state(ledger: Ledger) -> None:
+    deploy_maker(ledger, BY_KEY, [B], [A], "make/x")
+    run(ledger, record(ledger, A, partition_key="2"), B)
+    run(ledger, record(ledger, A, partition_key="1"), B)
+    record(ledger, A, partition_key="1")
+    record(ledger, A, partition_key="3")
+
+    found = status(ledger, B)
+
+    assert (found.state, found.counts, found.words) == (
+        "stale",
+        {"stale": 1, "missing": 1, "fresh": 1},
+        "1 stale, 1 missing, 1 fresh",
+    )
+    assert [status(ledger, B, key).state for key in "123"] == ["stale", "fresh", "missing"]
+
+
+@pytest.mark.parametrize("outputs", [[B], [B, C]], ids=["one output", "two outputs"])
+def test_8_9_counts_are_those_of_the_items(ledger: Ledger, outputs: list[Asset]) -> None:
+    """Also with an input that every target reads, and a flow whose outputs are not all made."""
+    whole = Asset("s3://lake/whole")
+    record(ledger, whole)
+    deploy_maker(ledger, BY_KEY, outputs, [A, whole], "make/x")
+    for key in "1234":
+        run(ledger, record(ledger, A, partition_key=key), *outputs[: 1 + (key == "1")])
+    record(ledger, A, partition_key="5")
+    record(ledger, A, partition_key="2")
+    for moment in range(2):
+        for output in outputs:
+            found = status(ledger, output)
+            each = [status(ledger, output, key).state for key in "12345"]
+            assert found.counts == {
+                state: each.count(state) for state in ("stale", "missing", "fresh") if state in each
+            }
+        if moment == 0:
+            record(ledger, whole)
+    assert status(ledger, B).counts == {"stale": 4, "missing": 1}
+
+
+def test_8_9_the_list_has_everything_that_is_compared(ledger: Ledger) -> None:
+    deploy_maker(ledger, Eager(), [C], [B], "make-c/x")
+    deploy_maker(ledger, A, [B], [A], "make-b/x")
+
+    found = ledger.reader.freshness.statuses(None, NOW)
+
+    assert [(each.uri, each.state) for each in found] == [
+        (A.uri, "unknown"),
+        (B.uri, "missing"),
+        (C.uri, "missing"),
+    ]
+
+
+def test_8_9_not_more_causes_than_people_read(ledger: Ledger) -> None:
+    deploy_maker(ledger, Eager(), [B], [A], "make/x")
+    run(ledger, record(ledger, A), B)
+    for number in range(MOST_CAUSES + 20):
+        record(ledger, A, partition_key=str(number))
+
+    assert len(status(ledger, B).causes) == MOST_CAUSES
+
+
+def test_8_16_a_plan_says_what_holds_each_target_back(ledger: Ledger) -> None:
+    consumer = deploy_maker(ledger, Eager(retries=1), [B], [A], "make-b/x")
+    deploy_maker(ledger, Eager(), [C], [B], "make-c/x")
+    assert words(ledger)[0] == f"It misses {A.uri}: {B.uri} was never made."
+    made = record(ledger, A)
+    assert words(ledger)[0] == "It runs, since 2026-01-01 12:00:00 UTC."
+    run(ledger, made, state="Failed")
+    assert words(ledger)[0] == f"Its last run failed: {B.uri} was never made."
+    assert words(ledger, minute=5)[0] == f"It would run now: {B.uri} was never made."
+    ledger.writer.consumers.switch(consumer.id, paused=True, now=NOW)
+    assert words(ledger)[0] == f"It is paused: {B.uri} was never made."
+
+
+def test_8_16_a_plan_says_when_a_target_is_looked_at_next(ledger: Ledger) -> None:
+    deploy_maker(ledger, Eager(retries=1), [B], [A], "make-b/x")
+    deploy_maker(ledger, Eager(), [C], [B, A], "make-c/x")
+    run(ledger, record(ledger, A), state="Failed")
+
+    first, second = (each.targets[0] for each in ledger.reader.freshness.plan(NOW))
+
+    assert (first.verdict, first.look, first.looked_at) == ("retry", NOW + 5 * MINUTE, "2026-01-01 12:05:00 UTC")
+    assert (second.verdict, second.looked_at) == ("missing_input", f"when {B.uri} is updated")
+
+
+def test_8_16_a_plan_of_very_many_keys_shows_some_and_counts_all(ledger: Ledger) -> None:
+    deploy_maker(ledger, Eager(catchup="none", default_partition_mapper=IdentityMapper()), [C], [B], "other/x")
+    keys = [f"{number:03}" for number in range(MOST_TARGETS + 30)]
+    for key in keys:
+        record(ledger, A, partition_key=key)
+    deploy_maker(ledger, Eager(A, catchup="none", default_partition_mapper=IdentityMapper()), [B], [A], "make/x")
+    record(ledger, A, partition_key=keys[0])
+
+    made, _ = ledger.reader.freshness.plan(NOW)
+
+    assert made.targets[0].verdict == "in_progress"
+    assert len(made.targets) == MOST_TARGETS
+    assert made.words == f"Of {len(keys)} keys: 1 running and {len(keys) - 1} waived."
+
+
+def test_8_2_versions_with_the_run_that_made_each(ledger: Ledger) -> None:
+    deploy_maker(ledger, Eager(), [B], [A], "make/x", code_version="1")
+    made = record(ledger, A, data_version="first")
+    run(ledger, made, B)
+
+    (newest,) = ledger.reader.freshness.versions(B.uri)
+    (source,) = ledger.reader.freshness.versions(A.uri)
+
+    assert (newest.consumer, newest.flow_run, newest.read) == ("make/x", made[0].id, {A.uri: source.sequence})
+    assert (source.data_version, source.consumer, source.flow_run) == ("first", "", None)
+    assert ledger.reader.freshness.versions(B.uri, before=newest.sequence) == []
+
+
+def test_8_5_what_was_read_stands_beside_what_there_is_now(ledger: Ledger) -> None:
+    deploy_maker(ledger, Eager(), [B], [A], "make/x")
+    run(ledger, record(ledger, A, data_version="first"), B)
+    record(ledger, A, data_version="second")
+
+    _, (each,) = ledger.reader.freshness.explained(B.uri, None, NOW)
+
+    assert each.read is not None
+    assert each.now is not None
+    assert (each.read.data_version, each.now.data_version, each.is_same) == ("first", "second", False)
+
+
+def test_8_9_the_statements_do_not_grow_with_the_keys(sqlite_ledger: Ledger) -> None:
+    ledger = sqlite_ledger
+    deploy_maker(ledger, BY_KEY, [B], [A], "make/x")
+    sent: list[int] = []
+    for number in range(20):
+        run(ledger, record(ledger, A, partition_key=f"{number:03}"), B)
+        if number in (2, 19):
+            record(ledger, A, partition_key="001")
+            with statements(ledger) as given:
+                assert status(ledger, B).state == "stale"
+                ledger.reader.freshness.plan(NOW)
+            sent.append(len(given))
+            assert not scans(ledger, given, TABLES)
+            run(ledger, [ledger.reader.decisions.find(limit=1)[0]], B)  # type: ignore[list-item]
+
+    assert sent[0] == sent[1]
