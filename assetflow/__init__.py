@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assetflow.authoring.asset_decorator import asset
+    from assetflow.authoring.asset_status import status
     from assetflow.authoring.emitting import emit
     from assetflow.authoring.flows import flow
     from assetflow.authoring.metadata import Metadata, Skip
@@ -82,12 +83,14 @@ __all__ = [
     "register_scheme",
     "simulate",
     "spark_task",
+    "status",
     "task",
     "triggering_asset_events",
 ]
 
 _PLACES = {
     "assetflow.authoring.asset_decorator": ("asset",),
+    "assetflow.authoring.asset_status": ("status",),
     "assetflow.authoring.emitting": ("emit",),
     "assetflow.authoring.flows": ("flow",),
     "assetflow.authoring.metadata": ("Metadata", "Skip"),

@@ -13,6 +13,7 @@ from assetflow.authoring.flows import AssetFlow
 from assetflow.authoring.past_events.reading import EventSequence
 from assetflow.authoring.tasks import AssetTask
 from assetflow.core.events import SourceFlowRun, SourceTaskRun
+from assetflow.core.explanation.status import Status, StatusCause
 from assetflow.spark.publish import Published
 
 __all__ = [
@@ -23,4 +24,6 @@ __all__ = [
     "Published",
     "SourceFlowRun",
     "SourceTaskRun",
+    "Status",
+    "StatusCause",
 ]

@@ -35,6 +35,9 @@ app.command(
 )
 app.command("assetflow.cli.explain:explain", name="explain", help="Explain why something runs, or why it does not.")
 app.command("assetflow.cli.partitions:app", name="partitions", help="Partitions: what has run for which key.")
+app.command(
+    "assetflow.cli.plan:plan", name="plan", help="Show what Eager consumers would run, and what holds them back."
+)
 app.command("assetflow.cli.queue:app", name="queue", help="Queues: updates that consumers have not consumed yet.")
 app.command("assetflow.cli.server:app", name="server", help="Evaluator, REST API and pages in one process.")
 app.command("assetflow.cli.simulate:simulate", name="simulate", help="Show what schedules would do with events.")

@@ -19,6 +19,9 @@ from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import AssetRecord, DeclaredEdge
 
 app = cyclopts.App(name="assets", help="Assets: what tasks update and flows run on.")
+app.command(
+    "assetflow.cli.asset_status:status", name="status", help="Show whether assets are up to date, and what has changed."
+)
 
 ByToken = dict[Token, list[str]]
 

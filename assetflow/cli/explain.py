@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from assetflow.cli.explanation_output import Explanation, show_explanation
+from assetflow.cli.status_output import show_asset
 from assetflow.cli.values import EventName
 from assetflow.core.explanation import (
     ConsumerExplanation,
@@ -22,7 +23,7 @@ from assetflow.ledger.read.explanations import (
     run_explanation,
 )
 from assetflow.ledger.read.reader import Reader
-from assetflow.operations.lookup import find_consumer, find_event
+from assetflow.operations.lookup import find_consumer, find_event, find_uri
 
 
 def explain(
@@ -32,9 +33,11 @@ def explain(
     partition: str | None = None,
     run: UUID | None = None,
     event: EventName | None = None,
+    asset: str | None = None,
+    key: str | None = None,
     json: bool = False,
 ) -> None:
-    """Explain why a consumer runs or does not run, why a run was started, or what consumers did with an event.
+    """Explain why a consumer or a run runs, what became of an event, or what an asset was made from.
 
     Parameters
     ----------
@@ -46,15 +49,24 @@ def explain(
         The id of a flow run: show the decision that started it, and the update that completed its condition.
     event
         The id or number of an event: show where it came from, and each of its receipts.
+    asset
+        The URI or name of an asset: show whether it is up to date, and the versions that were read beside those of now.
+    key
+        A partition of the asset.
     json
         Print one JSON document.
     """
-    if sum(each is not None for each in (consumer, run, event)) != 1 or (partition is not None and consumer is None):
+    given = sum(each is not None for each in (consumer, run, event, asset))
+    if given != 1 or (partition is not None and consumer is None) or (key is not None and asset is None):
         raise InvalidCall(
-            "exactly one of a consumer, --run and --event is needed, and --partition needs a consumer",
+            "exactly one of a consumer, --run, --event and --asset is needed, --partition needs a consumer, and --key "
+            "an asset",
             fix="Write `assetflow explain flow/deployment`",
         )
     with Reader.open() as reader:
+        if asset is not None:
+            show_asset(*reader.freshness.explained(find_uri(reader, asset), key, datetime.now(UTC)), json=json)
+            return
         if event is not None:
             explanation: Explanation = event_explanation(reader, find_event(reader, event))
         elif run is not None:

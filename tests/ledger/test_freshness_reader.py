@@ -13,6 +13,7 @@ from assetflow.core.consumers import Decision
 from assetflow.core.events import Origin, SourceFlowRun
 from assetflow.core.explanation.plan import MOST_TARGETS
 from assetflow.core.explanation.status import MOST_CAUSES, Status
+from assetflow.core.freshness.records import RunState
 from assetflow.core.partitions import IdentityMapper
 from assetflow.ledger import Ledger
 from tests.ledger.making import NOW, A, B, C, deploy, deploy_maker, update
@@ -27,13 +28,13 @@ def record(ledger: Ledger, asset: Asset, minute: int = 0, **fields: Any) -> list
     return ledger.writer.events.record([update(asset, **fields)], NOW + minute * MINUTE)[0][1]
 
 
-def run(ledger: Ledger, made: list[Decision], *outputs: Asset, minute: int = 0, state: str = "Completed") -> None:
+def run(ledger: Ledger, made: list[Decision], *outputs: Asset, outcome: RunState = "completed") -> None:
     """Let the run of the one decision update its outputs and end."""
     (decision,) = made
     for output in outputs:
         source = SourceFlowRun(decision.id, "make/x", deployment_id=decision.deployment_id)
-        record(ledger, output, minute, partition_key=decision.target_key, origin=Origin("task", flow_run=source))
-    ledger.writer.decisions.ended(state, NOW + minute * MINUTE, decision_id=decision.id)
+        record(ledger, output, partition_key=decision.target_key, origin=Origin("task", flow_run=source))
+    ledger.writer.decisions.ended(outcome.title(), NOW, decision_id=decision.id, outcome=outcome)
 
 
 def status(ledger: Ledger, asset: Asset, key: str | None = None, minute: int = 0) -> Status:
@@ -163,7 +164,7 @@ def test_8_16_a_plan_says_what_holds_each_target_back(ledger: Ledger) -> None:
     assert words(ledger)[0] == f"It misses {A.uri}: {B.uri} was never made."
     made = record(ledger, A)
     assert words(ledger)[0] == "It runs, since 2026-01-01 12:00:00 UTC."
-    run(ledger, made, state="Failed")
+    run(ledger, made, outcome="failed")
     assert words(ledger)[0] == f"Its last run failed: {B.uri} was never made."
     assert words(ledger, minute=5)[0] == f"It would run now: {B.uri} was never made."
     ledger.writer.consumers.switch(consumer.id, paused=True, now=NOW)
@@ -173,7 +174,7 @@ def test_8_16_a_plan_says_what_holds_each_target_back(ledger: Ledger) -> None:
 def test_8_16_a_plan_says_when_a_target_is_looked_at_next(ledger: Ledger) -> None:
     deploy_maker(ledger, Eager(retries=1), [B], [A], "make-b/x")
     deploy_maker(ledger, Eager(), [C], [B, A], "make-c/x")
-    run(ledger, record(ledger, A), state="Failed")
+    run(ledger, record(ledger, A), outcome="failed")
 
     first, second = (each.targets[0] for each in ledger.reader.freshness.plan(NOW))
 

@@ -2,10 +2,21 @@
 
 from fastapi import APIRouter
 
-from assetflow.api.v1 import assets, consumers, deadlines, decisions, events, health, partitions, recording, simulation
+from assetflow.api.v1 import (
+    assets,
+    consumers,
+    deadlines,
+    decisions,
+    events,
+    health,
+    partitions,
+    recording,
+    simulation,
+    statuses,
+)
 
 router = APIRouter(prefix="/api/v1")
-for part in (health, recording, events, assets, partitions, consumers, decisions, deadlines, simulation):
+for part in (health, recording, events, assets, partitions, consumers, decisions, deadlines, statuses, simulation):
     router.include_router(part.router)
 
 __all__ = ["router"]

@@ -1,0 +1,52 @@
+"""Lay out the status of an asset for a terminal: its state, the causes, and the versions that were read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from assetflow.cli.output import print_json, rows, show, table, text, time_cell
+from assetflow.core.explanation.status import ReadVersion, Status, short
+from assetflow.core.freshness.records import Update
+
+_MARKS = {"fresh": ("●", "green"), "stale": ("●", "yellow"), "missing": ("○", "red")}
+_OTHER = ("–", "dim")
+
+
+def show_asset(status: Status, reads: Sequence[ReadVersion], *, json: bool) -> None:
+    """Print the status of an asset, and what it was made from."""
+    if json:
+        print_json(status.as_json() | {"reads": [each.as_json() for each in reads]})
+        return
+    made = table("input", "key", "read", "recorded", "now", "recorded", "")
+    cells = (_cells(each) for each in reads)
+    show(*status_parts(status), Text(), rows(made, cells, empty="It is made from nothing that is known here."))
+
+
+def status_parts(status: Status) -> list[RenderableType]:
+    """Lay out the status of one asset: its state, and a line for each cause."""
+    key = "" if status.partition_key is None else f" ({status.partition_key})"
+    parts: list[RenderableType] = [Text.assemble(text(status.uri + key, "bold"), "  ", state_cell(status))]
+    if status.made_by is not None:
+        parts.append(text(f"made by {status.made_by}", "dim"))
+    return [*parts, *(text(cause.words) for cause in status.causes)]
+
+
+def state_cell(status: Status) -> Text:
+    """Return the state with its mark, or how many keys are in which state."""
+    mark, style = _MARKS.get(status.state, _OTHER)
+    return Text.assemble((f"{mark} ", style), status.words)
+
+
+def _cells(each: ReadVersion) -> list[Text]:
+    changed = Text("" if each.is_same else "changed" if each.read is not None else "not read", "yellow")
+    return [text(each.uri), text(each.partition_key or ""), *_version(each.read), *_version(each.now), changed]
+
+
+def _version(update: Update | None) -> list[Text]:
+    if update is None:
+        return [Text("–", "dim"), Text()]
+    return [text(short(update.data_version)), time_cell(update.recorded, datetime.now(UTC))]
