@@ -13,6 +13,7 @@ from assetflow.authoring.flows import AssetFlow
 from assetflow.authoring.past_events.reading import EventSequence
 from assetflow.authoring.tasks import AssetTask
 from assetflow.core.events import SourceFlowRun, SourceTaskRun
+from assetflow.core.explanation.plan import PlannedConsumer, PlannedTarget
 from assetflow.core.explanation.status import Status, StatusCause
 from assetflow.spark.publish import Published
 
@@ -21,6 +22,8 @@ __all__ = [
     "AssetFlow",
     "AssetTask",
     "EventSequence",
+    "PlannedConsumer",
+    "PlannedTarget",
     "Published",
     "SourceFlowRun",
     "SourceTaskRun",

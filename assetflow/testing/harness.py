@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from inspect import isawaitable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,6 +24,8 @@ from prefect.flow_engine import run_flow
 from assetflow.core.assets import Asset
 from assetflow.core.by_hand import event_by_hand
 from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.explanation.plan import PlannedConsumer
+from assetflow.core.explanation.status import Status
 from assetflow.errors import InvalidCall, TimedOut, UnknownConsumer
 from assetflow.evaluator.process.evaluator import Evaluator, utc_now
 from assetflow.ledger import Reader
@@ -271,7 +273,7 @@ class Harness:
         The harness first waits until all updates so far are recorded, as of the time before, and then until what falls
         due in the span is decided and its runs are created. Runs by time alone are not moved.
 
-        >>> from datetime import timedelta
+        >>> from datetime import datetime, timedelta
         >>> from assetflow import Asset, flow
         >>> from assetflow.testing import harness
         >>> orders = Asset("s3://shop/orders")
@@ -329,6 +331,49 @@ class Harness:
         """
         return self._reader.queues.events(self._consumer(consumer).consumer.id, partition_key)
 
+    def status(self, asset: Asset | str, partition_key: str | None = None) -> Status:
+        """Return whether an asset is up to date, and if not, what has changed since it was made. Contract 8.9.
+
+        >>> from assetflow import Asset, Eager, flow, task
+        >>> from assetflow.testing import harness
+        >>> raw, fact = Asset("s3://lake/raw"), Asset("s3://lake/fact")
+        >>> @task(inlets=[raw], outlets=[fact])
+        ... def build_fact(): ...
+        >>> @flow(schedule=Eager())
+        ... def core():
+        ...     build_fact()
+        >>> def test_fact_follows_raw():
+        ...     with harness() as h:
+        ...         h.deploy(core)
+        ...         h.emit(raw)
+        ...         assert h.status(fact).state == "missing"
+        ...         h.settle()
+        ...         assert h.status(fact).state == "fresh"
+
+        Parameters:
+            asset: the asset, or its URI.
+            partition_key: the key of one partition.
+        """
+        uri = (asset if isinstance(asset, Asset) else Asset(asset)).uri
+        return self._reader.freshness.status(uri, partition_key, self._now())
+
+    def plan(self, consumer: AnyFlow | str) -> PlannedConsumer:
+        """Return what a deployed flow would run now, what holds it back, and when it is looked at next. Contract 8.16.
+
+        Parameters:
+            consumer: the flow, or the name of one of its deployments (`flow/deployment`).
+
+        Raises:
+            UnknownConsumer: it is not deployed, or it has no schedule of Eager or OnMissing.
+        """
+        record = self._consumer(consumer)
+        found = self._reader.freshness.plan(self._now(), record.consumer.id)
+        if not found:
+            raise UnknownConsumer(
+                f"{record.consumer.name} has no plan: updates start it", fix="Give it schedule=Eager() or OnMissing()"
+            )
+        return found[0]
+
     def remove_deployments(self) -> None:
         """Delete the deployments of this harness, with their automations."""
         with get_client(sync_client=True) as client:
@@ -339,6 +384,9 @@ class Harness:
                     continue
         self._deployed.clear()
         self._call(_learn_deployments, "for the deployments to be removed")
+
+    def _now(self) -> datetime:
+        return utc_now() + self._evaluator.ahead
 
     def _consumer(self, consumer: AnyFlow | str) -> ConsumerRecord:
         found = [

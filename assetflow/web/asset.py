@@ -156,6 +156,7 @@ def _page(
         newest=url("/asset", asset=found.uri, key=key) if before is not None else "",
         older=url("/asset", asset=found.uri, key=key, before=shown[-1].sequence) if len(events) > EVENTS else "",
         address=here,
+        has_status=reader.freshness.compares(),
         partitions=url("/asset/partitions", asset=found.uri, key=key, at=at.isoformat() if at else None),
         started=started,
         open=form,

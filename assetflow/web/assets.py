@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 
-from assetflow.api.backend import TheReader
+from assetflow.api.backend import TheBackend
 from assetflow.api.paging import LARGEST, Text
 from assetflow.ledger.read.assets import AssetFilter, Order
 from assetflow.web.pages import PagePlaces, ThePages, url
@@ -23,15 +23,18 @@ _ORDERS: dict[Sort, Order] = {"name": (("name", False),), "updated": (("updated_
 def list_assets(
     request: Request,
     pages: ThePages,
-    reader: TheReader,
+    backend: TheBackend,
     search: Text = "",
     group: Text = "",
     sort: Sort = "name",
     offset: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
 ) -> Response:
-    """Show a page of assets."""
+    """Show a page of assets; if an Eager flow needs some, with the status of each."""
+    reader = backend.ledger.reader
     query = AssetFilter(search=search.strip(), group=group or None)
     found, total = reader.assets.page(query, _ORDERS[sort], limit=ROWS, offset=offset)
+    uris = [each.record.uri for each in found]
+    statuses = reader.freshness.statuses(uris, backend.now()) if reader.freshness.compares() else []
 
     def at(place: int) -> str:
         return url("/assets", search=search, group=group, sort="" if sort == "name" else sort, offset=place or None)
@@ -41,6 +44,7 @@ def list_assets(
         "assets.html",
         fragment="list",
         found=found,
+        statuses={each.uri: each for each in statuses},
         users=reader.assets.users_of([each.record for each in found]),
         groups=[each for each in reader.assets.groups() if each],
         search=search,

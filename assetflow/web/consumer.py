@@ -175,6 +175,8 @@ def _page(
     loops = loops_through(reader.lineage.edges_of, consumer.name)
     explained = consumer_explanation(reader, record, backend.now(), loops=loops, partitions=PARTITIONS)
     partitioned = consumer.schedule.is_partitioned
+    keeps = consumer.schedule.keeping is not None and record.removed_at is None
+    planned = reader.freshness.plan(backend.now(), consumer.id) if keeps else []
     part = partition_explanation(reader, record, key) if partitioned and key else None
     shown = not partitioned or part is not None
     queued = reader.queues.events(consumer.id, key or None, limit=QUEUED + 1) if shown else []
@@ -188,6 +190,7 @@ def _page(
         record=record,
         consumer=consumer,
         explained=explained,
+        planned=planned[0] if planned else None,
         part=part,
         key=key if partitioned else "",
         rows=explained.condition if part is None else part.condition,

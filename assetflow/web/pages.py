@@ -19,6 +19,7 @@ from markupsafe import Markup, escape
 from assetflow.api.backend import Backend
 from assetflow.api.keys import NONE, Right
 from assetflow.core.explanation import source_of
+from assetflow.core.explanation.status import short
 from assetflow.core.redaction import redact
 from assetflow.core.visible import shown
 from assetflow.core.words import ago, at, count, iso
@@ -152,6 +153,7 @@ def _environment(backend: Backend) -> Environment:
         "code": _code,
         "address": address,
         "source": source_of,
+        "version": _version,
     }
     names.globals |= {"static": address_of, "count": count, "url": url}
     names.globals["ui"] = made.get_template("ui.html").module
@@ -193,6 +195,10 @@ def _code(message: str) -> Markup:
 def _ago(moment: datetime, now: datetime) -> str:
     # A producer's clock may be a little ahead.
     return ago(min(moment, now) if (moment - now).total_seconds() < 60 else moment, now)
+
+
+def _version(text: str | None) -> str:
+    return "" if text is None else short(text)
 
 
 def _json(value: object, indent: int | None = 2) -> str:

@@ -12,6 +12,7 @@ from assetflow.api.security import Access
 from assetflow.web import (
     activity,
     asset,
+    asset_status,
     assets,
     consumer,
     consumers,
@@ -30,7 +31,20 @@ from assetflow.web.static_files import MarkedFiles
 
 ROUTERS = tuple(
     module.router
-    for module in (login, live, trouble_banner, assets, asset, partitions, event, consumers, consumer, run, activity)
+    for module in (
+        login,
+        live,
+        trouble_banner,
+        assets,
+        asset,
+        asset_status,
+        partitions,
+        event,
+        consumers,
+        consumer,
+        run,
+        activity,
+    )
 )
 
 

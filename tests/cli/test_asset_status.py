@@ -20,7 +20,8 @@ def made(ledger: Ledger) -> Ledger:
     return ledger
 
 
-def test_every_asset_that_an_eager_flow_needs_is_listed(made: Ledger, call: Call) -> None:
+@pytest.mark.usefixtures("made")
+def test_every_asset_that_an_eager_flow_needs_is_listed(call: Call) -> None:
     assert [each["state"] for each in call("assets", "status", "--json").json] == ["source", "stale", "missing"]
     _, raw, fact, board = call("assets", "status").out.splitlines()
     assert raw.split()[-1] == "source"
@@ -34,7 +35,8 @@ def test_only_what_is_not_up_to_date(call: Call) -> None:
     assert [each["uri"] for each in call("assets", "status", "--stale", "--json").json] == [B.uri, C.uri]
 
 
-def test_one_asset_with_its_causes(made: Ledger, call: Call) -> None:
+@pytest.mark.usefixtures("made")
+def test_one_asset_with_its_causes(call: Call) -> None:
     answer = call("assets", "status", B.uri)
 
     assert answer.out.splitlines()[:2] == [f"{B.uri}  ● stale", "made by make-b/x"]
@@ -53,7 +55,8 @@ def test_a_key_needs_an_asset(call: Call) -> None:
     assert call("explain", "--key", "2026-01-01").code == 2
 
 
-def test_the_plan_says_what_runs_and_what_waits(made: Ledger, call: Call) -> None:
+@pytest.mark.usefixtures("made")
+def test_the_plan_says_what_runs_and_what_waits(call: Call) -> None:
     first, second = call("plan", "--json").json
 
     assert [each["targets"][0]["verdict"] for each in (first, second)] == ["in_progress", "waits"]

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import pytest
 
-from assetflow import Asset, flow, listeners
+from assetflow import Asset, Eager, flow, listeners
 from assetflow.api.app import create_app
 from assetflow.api.backend import Backend
 from assetflow.core.events import AssetEvent, Origin, SourceFlowRun
@@ -25,6 +25,7 @@ from assetflow.testing import Harness, harness
 from tests.api.serving import serving
 from tests.docs.pieces import all_pieces, imported, pieces
 from tests.environment.prefect_server import PrefectServer
+from tests.ledger.making import deploy_maker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -292,6 +293,18 @@ def test_a_flow_that_keeps_its_outputs_up_to_date(h: Harness, piece: Piece) -> N
 
 def test_a_flow_that_keeps_days_up_to_date(piece: Piece) -> None:
     assert "out of date" in piece("docs/freshness.md", 1).day.schedule.describe()
+
+
+def test_code_asks_for_the_status(piece: Piece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSETFLOW_HOME", str(tmp_path))
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        deploy_maker(ledger, Eager(), [Asset("s3://lake/board")], [Asset("s3://lake/raw")], "report/lake")
+        assert piece("docs/freshness.md", 2).check("s3://lake/board") == ["it was never made"]
+
+
+@pytest.mark.prefect
+def test_a_test_asks_for_status_and_plan(h: Harness, piece: Piece) -> None:
+    piece("docs/freshness.md", 3).test_fact_follows_raw(h)
 
 
 @pytest.mark.prefect

@@ -106,6 +106,18 @@ def test_a_failed_run_is_not_repeated_for_the_same_data(h: Harness) -> None:
     assert states(h.settle(), fails) == [(None, "Failed")] * 2
 
 
+def test_a_test_can_ask_for_status_and_plan(h: Harness) -> None:
+    h.deploy(left)
+    h.deploy(fails)
+    assert [h.status(LEFT).state, h.plan(left).targets[0].verdict] == ["missing", "missing_input"]
+    h.emit(RAW)
+    h.settle()
+    assert [h.status(LEFT).state, h.plan(left).words] == ["fresh", "Everything is up to date."]
+    assert h.plan(fails).targets[0].verdict == "tried"
+    h.emit(RAW)
+    assert [cause.kind for cause in h.status(LEFT).causes] == ["data"]
+
+
 def test_each_key_is_built_for_its_own_updates(h: Harness) -> None:
     h.deploy(day)
     for key in ("2026-01-01T01:00:00", "2026-01-02T01:00:00", "2026-01-01T02:00:00"):

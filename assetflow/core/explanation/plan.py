@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -135,15 +135,16 @@ _SHORT: Mapping[VerdictName, str] = {
 
 
 def explain_plan(
-    book: Book, name_of: Callable[[str], str], now: datetime, consumer: int | None = None
+    book: Book, name_of: Callable[[str], str], now: datetime, consumers: Collection[int] | None = None
 ) -> list[PlannedConsumer]:
     """Return what would be done now with the Eager consumers, and what holds them back; start nothing.
 
     Parameters:
         name_of: returns the readable name of a URI.
-        consumer: only this one; all by default.
+        consumers: only these; all by default.
     """
-    keepers = [node for node in book.graph.all() if node.keeping is not None and consumer in (None, node.id)]
+    wanted = [node for node in book.graph.all() if consumers is None or node.id in consumers]
+    keepers = [node for node in wanted if node.keeping is not None]
     targets = [target for node in keepers for target in _open_targets(book, node)]
     found: dict[int, list[Verdict]] = {}
     for verdict in plan(book, now, targets):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -23,6 +24,8 @@ from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.freshness_tables import DATA_FLOW, ITEM_VERSION
 from assetflow.ledger.sql.rows import key_to_column
 from assetflow.ledger.sql.tables import CONSUMER, EVENT
+
+MOST_READERS = 20
 
 _V = ITEM_VERSION.c
 _COMPARES = select(exists(select(DATA_FLOW.c.consumer)))
@@ -118,7 +121,13 @@ class FreshnessReader:
             consumer: only this one.
         """
         with self._state() as state:
-            return explain_plan(state.freshness, _names_of(state), now, consumer)
+            return explain_plan(state.freshness, _names_of(state), now, None if consumer is None else [consumer])
+
+    def readers(self, uri: str, now: datetime) -> list[PlannedConsumer]:
+        """Return what would be done with the Eager consumers that read an asset, by name, at most 20."""
+        with self._state() as state:
+            readers = (node.id for node in state.freshness.graph.readers(uri) if node.keeping is not None)
+            return explain_plan(state.freshness, _names_of(state), now, list(islice(readers, MOST_READERS)))
 
     def versions(
         self, uri: str, key: str | None = None, *, before: int | None = None, limit: int = 20

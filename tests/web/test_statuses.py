@@ -1,0 +1,81 @@
+"""The status of assets on the pages: the list, an asset's page, and the verdict on a consumer's (8.9, 8.16)."""
+
+from __future__ import annotations
+
+import pytest
+
+from assetflow import Eager
+from assetflow.core.partitions import IdentityMapper
+from assetflow.ledger import Ledger
+from tests.cli.shop import NOON
+from tests.ledger.making import A, B, C, deploy, deploy_maker, update
+from tests.web.conftest import Site
+
+
+@pytest.fixture
+def made(ledger: Ledger) -> Ledger:
+    """B was made from A, which has changed since; C is missing."""
+    deploy_maker(ledger, Eager(), [B], [A], "make-b/x", code_version="1")
+    deploy_maker(ledger, Eager(), [C], [B], "make-c/x")
+    for asset, version in ((A, "first"), (B, "made"), (A, "second")):
+        ledger.writer.events.record([update(asset, data_version=version)], NOON)
+    return ledger
+
+
+def test_the_list_has_a_state_if_a_flow_keeps_assets_up_to_date(site: Site, ledger: Ledger) -> None:
+    deploy(ledger, A)
+    ledger.writer.events.record([update(A)], NOON)
+    assert "State" not in site.page("/assets").text
+
+    deploy_maker(ledger, Eager(), [B], [A], "make-b/x")
+
+    rows = site.page("/assets").rows
+    assert rows[0].startswith("Asset State Group")
+    assert f"{A.uri} source" in rows[1]
+    assert f"{B.uri} missing" in rows[2]
+
+
+@pytest.mark.usefixtures("made")
+def test_the_page_of_an_asset_says_what_has_changed(site: Site) -> None:
+    part = site.page("/asset/status", params={"asset": B.uri})
+
+    assert "stale" in part.text
+    assert f"{A.uri} changed: first → second, 0 s ago, not read yet." in part.text
+    assert "make-c/x It waits for make-b/x" in " ".join(part.text.split())
+    assert any(row.startswith("made") for row in part.rows)
+
+
+@pytest.mark.usefixtures("made")
+def test_the_page_of_a_source_says_who_reads_it(site: Site) -> None:
+    part = site.page("/asset/status", params={"asset": A.uri})
+
+    assert "No flow makes it" in part.text
+    assert [row.split()[0] for row in part.rows] == ["Read", "make-b/x", "Version", "second", "first"]
+
+
+def test_an_asset_that_nobody_compares_has_no_status(site: Site, ledger: Ledger) -> None:
+    deploy(ledger, A)
+    ledger.writer.events.record([update(A)], NOON)
+
+    answer = site.get("/asset/status", params={"asset": A.uri})
+    assert answer.status_code == 200
+    assert "Up to date?" not in answer.text
+    assert "/asset/status" not in site.get("/asset", params={"asset": A.uri}).text
+
+
+@pytest.mark.usefixtures("made")
+def test_the_page_of_a_consumer_says_the_verdict(site: Site) -> None:
+    text = site.page("/consumers/make-c/x").text
+
+    assert f"It waits for make-b/x: {C.uri} was never made. Looked at next: when make-b/x ended." in text
+
+
+def test_the_page_of_a_consumer_with_keys_lists_those_that_are_not_up_to_date(site: Site, ledger: Ledger) -> None:
+    deploy_maker(ledger, Eager(A, lookback=1, default_partition_mapper=IdentityMapper()), [B], [A], "make-b/x")
+    for key in ("2", "1"):
+        ledger.writer.events.record([update(A, partition_key=key)], NOON)
+
+    page = site.page("/consumers/make-b/x")
+
+    assert "Of 2 keys: 1 running and 1 outside the lookback." in page.text
+    assert [row.split()[0] for row in page.rows][:3] == ["Key", "2", "1"]
