@@ -175,7 +175,7 @@ def _page(
     loops = loops_through(reader.lineage.edges_of, consumer.name)
     explained = consumer_explanation(reader, record, backend.now(), loops=loops, partitions=PARTITIONS)
     partitioned = consumer.schedule.is_partitioned
-    keeps = consumer.schedule.keeping is not None and record.removed_at is None
+    keeps = consumer.schedule.keeping is not None
     planned = reader.freshness.plan(backend.now(), consumer.id) if keeps else []
     part = partition_explanation(reader, record, key) if partitioned and key else None
     shown = not partitioned or part is not None
@@ -190,6 +190,7 @@ def _page(
         record=record,
         consumer=consumer,
         explained=explained,
+        keeps=keeps,
         planned=planned[0] if planned else None,
         part=part,
         key=key if partitioned else "",

@@ -68,6 +68,8 @@ def test_the_page_of_a_consumer_says_the_verdict(site: Site) -> None:
     text = site.page("/consumers/make-c/x").text
 
     assert f"It waits for make-b/x: {C.uri} was never made. Looked at next: when make-b/x ended." in text
+    assert "Runs when what it was made from is out of date" in text
+    assert "Queue" not in text
 
 
 def test_the_page_of_a_consumer_with_keys_lists_those_that_are_not_up_to_date(site: Site, ledger: Ledger) -> None:

@@ -12,7 +12,7 @@ from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.records import Item, Run, Target
 from assetflow.core.freshness.state import Book
 from assetflow.core.freshness.verdicts import Verdict, VerdictName
-from assetflow.core.words import at, count, iso, joined, some
+from assetflow.core.words import at, iso, joined, some
 
 MOST_TARGETS = 50
 
@@ -104,7 +104,7 @@ class PlannedConsumer:
         if self.targets[0].partition_key is None:
             return f"{self.targets[0].words}."
         parts = [f"{number:,} {_SHORT[name]}" for name in _ORDER if (number := self.counts.get(name, 0))]
-        return f"Of {count(self.known, 'key')}: {joined(parts)}."
+        return f"Of {self.known:,} {'key' if self.known == 1 else 'keys'}: {joined(parts)}."
 
     def as_json(self) -> dict[str, object]:
         return {
