@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +17,7 @@ from assetflow.core.explanation.status import MOST_CAUSES, Status
 from assetflow.core.freshness.records import RunState
 from assetflow.core.partitions import IdentityMapper
 from assetflow.ledger import Ledger
+from assetflow.ledger.records import DecisionRecord
 from tests.ledger.making import NOW, A, B, C, deploy, deploy_maker, update
 from tests.ledger.test_plans import scans, statements
 
@@ -28,7 +30,9 @@ def record(ledger: Ledger, asset: Asset, minute: int = 0, **fields: Any) -> list
     return ledger.writer.events.record([update(asset, **fields)], NOW + minute * MINUTE)[0][1]
 
 
-def run(ledger: Ledger, made: list[Decision], *outputs: Asset, outcome: RunState = "completed") -> None:
+def run(
+    ledger: Ledger, made: Sequence[Decision | DecisionRecord], *outputs: Asset, outcome: RunState = "completed"
+) -> None:
     """Let the run of the one decision update its outputs and end."""
     (decision,) = made
     for output in outputs:
@@ -56,6 +60,9 @@ def test_8_9_an_asset_that_nobody_compares_is_unknown(ledger: Ledger) -> None:
     assert states(ledger, A) == ["unknown"]
     assert not ledger.reader.freshness.compares()
     assert ledger.reader.freshness.statuses(None, NOW) == []
+    deploy_maker(ledger, A, [B], [A], "make-b/x")
+    deploy_maker(ledger, Eager(), [C], [Asset("s3://lake/other")], "make-c/x")
+    assert states(ledger, A, B, C) == ["unknown", "unknown", "missing"]
 
 
 def test_8_9_missing_then_fresh_then_stale(ledger: Ledger) -> None:
@@ -80,8 +87,7 @@ def test_8_9_what_is_below_something_stale_is_outdated(ledger: Ledger) -> None:
     deploy_maker(ledger, Eager(), [B], [A], "make-b/x")
     deploy_maker(ledger, Eager(), [C], [B], "make-c/x")
     run(ledger, record(ledger, A), B)
-    (decision,) = ledger.reader.decisions.find(limit=1)
-    run(ledger, [decision], C)  # type: ignore[list-item]
+    run(ledger, ledger.reader.decisions.find(limit=1), C)
     record(ledger, A)
 
     found = status(ledger, C)
@@ -134,6 +140,19 @@ def test_8_9_counts_are_those_of_the_items(ledger: Ledger, outputs: list[Asset])
         if moment == 0:
             record(ledger, whole)
     assert status(ledger, B).counts == {"stale": 4, "missing": 1}
+
+
+def test_8_9_fresh_keys_below_something_stale_are_outdated(ledger: Ledger) -> None:
+    deploy_maker(ledger, BY_KEY, [B], [A], "make-b/x")
+    deploy_maker(ledger, Eager(B, default_partition_mapper=IdentityMapper()), [C], [B], "make-c/x")
+    for key in "12":
+        run(ledger, record(ledger, A, partition_key=key), B)
+        run(ledger, ledger.reader.decisions.find(limit=1), C)
+    assert (status(ledger, C).counts, status(ledger, C).outdated) == ({"fresh": 2}, False)
+    record(ledger, A, partition_key="1")
+
+    assert (status(ledger, C).counts, status(ledger, C).outdated) == ({"fresh": 2}, True)
+    assert [status(ledger, C, key).outdated for key in "12"] == [True, False]
 
 
 def test_8_9_the_list_has_everything_that_is_compared(ledger: Ledger) -> None:
@@ -235,6 +254,6 @@ def test_8_9_the_statements_do_not_grow_with_the_keys(sqlite_ledger: Ledger) -> 
                 ledger.reader.freshness.plan(NOW)
             sent.append(len(given))
             assert not scans(ledger, given, TABLES)
-            run(ledger, [ledger.reader.decisions.find(limit=1)[0]], B)  # type: ignore[list-item]
+            run(ledger, ledger.reader.decisions.find(limit=1), B)
 
     assert sent[0] == sent[1]

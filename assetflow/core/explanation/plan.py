@@ -69,6 +69,7 @@ class PlannedTarget:
     look: datetime | None = None
 
     def as_json(self) -> dict[str, object]:
+        """Return the target as JSON, with times in ISO 8601."""
         return {
             "partition_key": self.partition_key,
             "verdict": self.verdict,
@@ -107,6 +108,7 @@ class PlannedConsumer:
         return f"Of {self.known:,} {'key' if self.known == 1 else 'keys'}: {joined(parts)}."
 
     def as_json(self) -> dict[str, object]:
+        """Return the consumer as JSON, with times in ISO 8601."""
         return {
             "consumer": self.consumer,
             "schedule": self.schedule,

@@ -43,6 +43,7 @@ class StatusCause:
     since: datetime | None = None
 
     def as_json(self) -> dict[str, object]:
+        """Return the cause as JSON, with times in ISO 8601."""
         return {
             "kind": self.kind,
             "uri": self.uri,
@@ -92,6 +93,7 @@ class Status:
         return ", ".join(f"{number:,} {state}" for state, number in self.counts.items()) or "no keys yet"
 
     def as_json(self) -> dict[str, object]:
+        """Return the status as JSON, with times in ISO 8601."""
         return {
             "uri": self.uri,
             "partition_key": self.partition_key,
@@ -136,6 +138,7 @@ class ReadVersion:
         return self.read is not None and self.now is not None and self.read.data_version == self.now.data_version
 
     def as_json(self) -> dict[str, object]:
+        """Return the item as JSON, with times in ISO 8601."""
         return {
             "uri": self.uri,
             "partition_key": self.partition_key,

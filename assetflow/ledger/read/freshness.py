@@ -64,6 +64,7 @@ class AssetVersion:
     read: Mapping[str, int]
 
     def as_json(self) -> dict[str, object]:
+        """Return the version as JSON, with times in ISO 8601."""
         return {
             "event": str(self.event),
             "sequence": self.sequence,
