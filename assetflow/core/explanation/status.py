@@ -173,7 +173,8 @@ class StatusExplainer:
         counts = self._statuses.counts(uri) if key is None else None
         if counts is not None:
             states: dict[ItemState, int] = {each: counts.states[each] for each in _WORST_FIRST if each in counts.states}
-            return Status(uri, None, next(iter(states), "missing"), (), counts.outdated, states, made_by)
+            state = next(iter(states)) if states else "missing"
+            return Status(uri, None, state, (), counts.outdated, states, made_by)
         found = self._statuses.of(Item(uri, key))
         causes = () if maker is None else tuple(self._cause(maker, Item(uri, key), each) for each in found.causes)
         return Status(uri, key, found.state, causes, found.outdated, None, made_by)
