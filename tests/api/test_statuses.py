@@ -75,6 +75,8 @@ def test_status_in_python_asks_the_api_without_a_ledger(
 
 def test_status_in_python_reads_the_ledger_on_this_machine(made: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSETFLOW_DATABASE_URL", made._url.render_as_string(hide_password=False))
+    monkeypatch.setenv("ASSETFLOW_API_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("ASSETFLOW_RECORDING_TIMEOUT", "1")
 
     assert assetflow.status(B.uri).state == "stale"
     assert [each.uri for each in assetflow.status()] == [A.uri, B.uri]
