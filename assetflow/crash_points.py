@@ -21,10 +21,13 @@ EvaluatorPoint = Literal[
 InstantPoint = Literal[
     "between-reading-and-instant", "between-instant-and-missed-deadline", "between-missed-deadline-and-mark"
 ]
+FreshnessPoint = Literal[
+    "between-state-and-freshness-event", "between-freshness-event-and-log", "between-freshness-event-and-mark"
+]
 WatcherPoint = Literal[
     "between-message-and-ledger", "between-ledger-and-acknowledgement", "between-acknowledgement-and-note"
 ]
-CrashPoint = PublishPoint | TaskPoint | EvaluatorPoint | InstantPoint | WatcherPoint
+CrashPoint = PublishPoint | TaskPoint | EvaluatorPoint | InstantPoint | FreshnessPoint | WatcherPoint
 
 VARIABLE = "ASSETFLOW_CRASH_AT"
 

@@ -7,10 +7,11 @@ from typing import cast, overload
 
 from assetflow.core.condition_tree import Token
 from assetflow.core.conditions import Leaf
+from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.json_data import check_json, is_plain_text
 from assetflow.core.uri import RESERVED_NAMES, check_alias, check_name, normalize
 from assetflow.core.watchers.declaration import AssetWatcher, check_watchers
-from assetflow.errors import InvalidAsset, InvalidEvent
+from assetflow.errors import InvalidAsset, InvalidEvent, InvalidSchedule, not_a
 
 
 class Asset(Leaf):
@@ -25,7 +26,7 @@ class Asset(Leaf):
     Two assets are equal if their normalised URIs are equal; name, group and extra do not count. A URI is a label:
     assetflow never opens or expands it. An asset is immutable.
 
-    Contract 1.1, 1.2, 1.8.
+    Contract 1.1, 1.2, 1.8, 8.11.
 
     Parameters:
         name_or_uri: the URI; or the name, if `uri` is given too (Airflow's order).
@@ -34,9 +35,11 @@ class Asset(Leaf):
         group: a label by which pages and lists group assets.
         extra: static facts about the asset, a JSON object.
         watchers: what updates the asset from outside, such as the messages of a queue (contract 10.1).
+        freshness: how old the asset's data may be; events tell when it is older (contract 8.11, 8.13).
 
     Raises:
         InvalidAsset: the URI or the name breaks contract 1.4 or 1.5, or `extra` is not a JSON object (contract 2.7).
+        InvalidSchedule: `freshness` is not a `FreshnessPolicy`.
         InvalidWatcher: a value of `watchers` is not a watcher, or two triggers have one name.
     """
 
@@ -45,6 +48,7 @@ class Asset(Leaf):
     group: str
     extra: Mapping[str, object]
     watchers: tuple[AssetWatcher, ...]
+    freshness: FreshnessPolicy | None
 
     def __init__(
         self,
@@ -55,6 +59,7 @@ class Asset(Leaf):
         group: str = "",
         extra: Mapping[str, object] | None = None,
         watchers: Sequence[AssetWatcher] = (),
+        freshness: FreshnessPolicy | None = None,
     ) -> None:
         given_name, given_uri = _name_and_uri(name_or_uri, uri, name)
         normalized = normalize(given_uri)
@@ -64,7 +69,7 @@ class Asset(Leaf):
         checked_group, checked_extra = _checked_group(group, normalized), _checked_extra(extra, normalized)
         checked_watchers = check_watchers(watchers, normalized) if watchers != () else ()
         self.__dict__.update(uri=normalized, name=called, group=checked_group, extra=checked_extra)
-        self.__dict__.update(watchers=checked_watchers)
+        self.__dict__.update(watchers=checked_watchers, freshness=_checked_policy(freshness, normalized))
 
     @classmethod
     def known(
@@ -74,13 +79,15 @@ class Asset(Leaf):
         group: str = "",
         extra: Mapping[str, object] | None = None,
         watchers: tuple[AssetWatcher, ...] = (),
+        freshness: FreshnessPolicy | None = None,
     ) -> Asset:
         """Return an asset that was recorded or declared before, without checking or normalising its parts.
 
         This process may have registered other scheme rules (contract 1.4) than the one that made the asset.
         """
         asset = cls.__new__(cls)
-        asset.__dict__.update(uri=uri, name=name, group=group, extra={} if extra is None else extra, watchers=watchers)
+        asset.__dict__.update(uri=uri, name=name, group=group, extra={} if extra is None else extra)
+        asset.__dict__.update(watchers=watchers, freshness=freshness)
         return asset
 
     @overload
@@ -220,13 +227,18 @@ Outlet = Asset | AssetRef | AssetAlias
 
 
 def distinct(outlets: Iterable[Outlet]) -> tuple[Outlet, ...]:
-    """Return outlets once each, in order. Of declarations of one asset, the first counts, with the watchers of all."""
+    """Return outlets once each, in order.
+
+    Of declarations of one asset, the first counts, with the watchers of all and the first freshness policy.
+    """
     found: dict[Outlet, Outlet] = {}
     for each in outlets:
         first = found.setdefault(each, each)
-        if isinstance(first, Asset) and isinstance(each, Asset) and not {*each.watchers} <= {*first.watchers}:
+        if isinstance(first, Asset) and isinstance(each, Asset) and first is not each:
             watchers = tuple(dict.fromkeys((*first.watchers, *each.watchers)))
-            found[each] = Asset.known(first.uri, first.name, first.group, first.extra, watchers)
+            freshness = first.freshness or each.freshness
+            if (watchers, freshness) != (first.watchers, first.freshness):
+                found[each] = Asset.known(first.uri, first.name, first.group, first.extra, watchers, freshness)
     return tuple(found.values())
 
 
@@ -251,6 +263,13 @@ def _checked_extra(extra: object, uri: str) -> Mapping[str, object]:
         return cast("Mapping[str, object]", check_json(cast(object, extra), "extra"))
     except InvalidEvent as error:
         raise InvalidAsset(error.message, where=uri, fix=error.fix, rule=error.rule) from error
+
+
+def _checked_policy(policy: object, uri: str) -> FreshnessPolicy | None:
+    if policy is None or isinstance(policy, FreshnessPolicy):
+        return policy
+    message, fix = not_a(policy, "a FreshnessPolicy", "Write freshness=FreshnessPolicy(timedelta(hours=1))")
+    raise InvalidSchedule(message, where=uri, fix=fix, rule="8.11")
 
 
 def _name_and_uri(first: str | None, uri: str | None, name: str | None) -> tuple[str | None, str]:

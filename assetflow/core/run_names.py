@@ -24,7 +24,7 @@ class Named(Protocol):
 def run_name(decision: UUID, target_key: str | None, consumed: Iterable[Named]) -> str:
     """Return the name of a decision's flow run: its key or its assets, and the start of the decision's id.
 
-    The run of an Eager flow without partitions consumes nothing and is called a refresh.
+    The run of an Eager or Lazy flow without partitions consumes nothing and is called a refresh.
 
     Parameters:
         consumed: the assets of the consumed events, in the order of their first event.

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import cast
 
 from assetflow.core.assets import Asset, AssetAlias, AssetRef, Outlet
+from assetflow.core.codec.policies import policy_from_json, policy_to_json
 from assetflow.core.condition_tree import Gate, GateArgument, GateKind
 from assetflow.core.conditions import Leaf
 from assetflow.core.time.reading import timetable_from_json
@@ -31,6 +32,7 @@ def node_to_json(node: Leaf | Gate) -> object:
         **({"group": asset.group} if asset.group else {}),
         **({"extra": dict(asset.extra)} if asset.extra else {}),
         **({"watchers": [each.as_json() for each in asset.watchers]} if asset.watchers else {}),
+        **({"freshness": policy_to_json(asset.freshness)} if asset.freshness is not None else {}),
     }
 
 
@@ -49,7 +51,9 @@ def node_from_json(data: object) -> Leaf | Gate:
             # What stands in JSON is JSON: an extra that this version would refuse must not make a schedule unreadable.
             extra = dict(cast("Mapping[str, object]", node.get("extra", {})))
             watchers = tuple(map(watcher_from_json, cast("list[object]", node.get("watchers", []))))
-            return Asset.known(asset.uri, asset.name, cast(str, node.get("group", "")), extra, watchers)
+            policy = cast("Mapping[str, object] | None", node.get("freshness"))
+            freshness = None if policy is None else policy_from_json(policy)
+            return Asset.known(asset.uri, asset.name, cast(str, node.get("group", "")), extra, watchers, freshness)
         if "alias" in node:
             return AssetAlias(cast(str, node["alias"]), group=cast(str, node.get("group", "")))
         if "ref" in node:

@@ -24,6 +24,7 @@ from assetflow.core.codec.timing import deadline_from_json, intake_from_json, op
 from assetflow.core.condition_tree import Gate, Token
 from assetflow.core.conditions import from_postfix
 from assetflow.core.freshness.data_flow import DataFlow, Output
+from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.partitions import mapper_from_json
 from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule, WhilePaused
 from assetflow.core.time.reading import timetable_from_json
@@ -59,9 +60,19 @@ class FlowDeclaration:
 
     def __post_init__(self) -> None:
         made = self.outputs or tuple(Output(token) for token in _tokens(self.produces))
-        data = DataFlow(made, _tokens(self.reads))
+        data = DataFlow(made, _tokens(self.reads), self._policies)
         if data != self.options.data:
             object.__setattr__(self, "options", replace(self.options, data=data))
+
+    @property
+    def _policies(self) -> Mapping[Token, FreshnessPolicy]:
+        """The freshness policies that its assets carry. Of two for one asset, the one of an outlet counts (8.11)."""
+        given = [each for each in (*self.produces, *self.reads) if isinstance(each, Asset)]
+        found: dict[Token, FreshnessPolicy] = {}
+        for asset in (*given, *self.options.schedule.named_assets):
+            if asset.freshness is not None:
+                found.setdefault(asset.token, asset.freshness)
+        return found
 
     @property
     def assets(self) -> tuple[Asset, ...]:
@@ -135,7 +146,8 @@ def _needs(declaration: FlowDeclaration) -> list[str]:
     has_watchers = any(asset.watchers for asset in declaration.assets)
     has_versions = any(output.code_version is not None for output in declaration.outputs)
     is_kept = declaration.options.schedule.keeping is not None
-    needs = ((FRESHNESS, is_kept or has_versions), (TIME, has_times), (WATCHERS, has_watchers))
+    has_policies = bool(declaration.options.data.policies)
+    needs = ((FRESHNESS, is_kept or has_versions or has_policies), (TIME, has_times), (WATCHERS, has_watchers))
     return [need for need, is_needed in needs if is_needed]
 
 

@@ -14,7 +14,9 @@ from assetflow.core.explanation.partitions import PartitionExplanation, explain_
 from assetflow.core.explanation.waiting import Waiting
 from assetflow.core.words import SHOWN, at, count, iso, joined, since, some
 
-ConsumerState = Literal["waiting", "ready", "running", "paused", "held", "never", "time only", "eager", "removed"]
+ConsumerState = Literal[
+    "waiting", "ready", "running", "paused", "held", "never", "time only", "eager", "lazy", "removed"
+]
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ def _state(facts: ConsumerFacts, rows: tuple[ConditionRow, ...], holds: bool) ->
     if consumer.held:
         return "held"
     if not rows:
-        return "time only" if consumer.schedule.keeping is None else "eager"
+        return "time only" if consumer.schedule.keeping is None else consumer.schedule.keeping.kind
     if holds and _held_back(facts) is not None:
         return "waiting"
     if holds:
@@ -178,7 +180,7 @@ def _words(
             return f"{name} makes no decisions, since its deployment is paused; its queue goes on filling."
         case "time only":
             return f"{name} runs by time only: {facts.consumer.schedule.describe()}."
-        case "eager":
+        case "eager" | "lazy":
             return f"{name} runs {facts.consumer.schedule.describe()}."
         case "ready":
             return f"The condition of {name} holds; the next pass decides."

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from datetime import datetime
 from uuid import UUID
 
 from assetflow.core.freshness.moments import CURRENT, DataTime, least
 from assetflow.core.freshness.reads import items_read
 from assetflow.core.freshness.records import Item, Update
 from assetflow.core.freshness.state.book import Book
+from assetflow.core.freshness.state.past import PastUpdates
 
 
 class DataTimes:
-    """The data times at one moment, each worked out once."""
+    """The data times at one moment, each worked out once.
 
-    def __init__(self, book: Book) -> None:
+    Parameters:
+        at: the instant as of which they are; `None` for now.
+    """
+
+    def __init__(self, book: Book, at: datetime | None = None) -> None:
         self._book = book
+        self._updates = book.updates if at is None else PastUpdates(book.updates, at)
         self._known: dict[UUID, DataTime] = {}
         self._assets: dict[str, DataTime | None] = {}
 
@@ -32,7 +39,7 @@ class DataTimes:
         return self._assets[uri]
 
     def _of_asset(self, uri: str, inputs: Collection[str] | None) -> DataTime | None:
-        updates = self._book.updates
+        updates = self._updates
         if self._book.graph.maker(uri) is None:
             newest = updates.newest_of(uri)
             return None if newest is None else newest.recorded
@@ -62,9 +69,9 @@ class DataTimes:
     def _rows_read(self, update: Update) -> Iterator[Update]:
         """Yield the updates whose data times that of an update follows from."""
         for item, pin in self._read(update, None):
-            read = self._book.updates.as_of(item, pin)
+            read = self._updates.as_of(item, pin)
             if read is not None and self._book.graph.maker(item.uri) is not None:
-                yield self._book.updates.row(read).last
+                yield self._updates.row(read).last
 
     def _least_read(self, update: Update, inputs: Collection[str] | None) -> DataTime:
         if update.pins is None:
@@ -85,7 +92,7 @@ class DataTimes:
 
     def _as_read(self, item: Item, pin: int) -> DataTime:
         """Return the data time of an item as it was read at a place in the ledger."""
-        updates = self._book.updates
+        updates = self._updates
         read = updates.as_of(item, pin)
         if read is None:
             first = updates.first(item)

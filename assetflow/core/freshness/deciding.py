@@ -14,7 +14,7 @@ from assetflow.core.consumers import Decision, DecisionKind
 from assetflow.core.freshness.backfilling import ready, run_id
 from assetflow.core.freshness.causes import Cause
 from assetflow.core.freshness.data_time import DataTimes
-from assetflow.core.freshness.demands import Demand, Demands, Pull, policy_inputs
+from assetflow.core.freshness.demands import Demand, Demands, Pull
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.inputs import newest_that_start
 from assetflow.core.freshness.judging import Judging
@@ -50,21 +50,6 @@ def decide(book: Book, now: datetime, *, recorded: bool) -> list[Decision]:
         if verdict is not None and verdict.name == "run":
             made.append(_ask(book, target, verdict.because, now))
     return made
-
-
-def judge_states(book: Book, now: datetime) -> None:
-    """Judge the states of the policies that may have changed, by asset: the last part of an instant (8.13)."""
-    data_times = DataTimes(book)
-    for uri in sorted(book.policies.take(now)):
-        record = book.policies.find(uri)
-        if record is None:
-            continue
-        data_time = data_times.of_asset(uri, policy_inputs(book, record))
-        book.policies.tell(uri, record.policy.judge(data_time, record.since, now), now, data_time)
-        following = record.policy.next_change(data_time, record.since, now)
-        told = book.policies.find(uri)
-        assert told is not None
-        book.policies.save(uri, replace(told, next_change=following))
 
 
 def next_look(book: Book) -> datetime | None:
@@ -106,7 +91,11 @@ def _next_of_backfills(book: Book, now: datetime) -> Iterator[Decision]:
 
 def _pulls(book: Book, agenda: Agenda, now: datetime, until: datetime) -> Mapping[int, Pull]:
     """Return the consumers that policies pull, as far as something happened to what the policies depend on."""
-    uris = dict.fromkeys([*_policies_below(book, agenda), *book.policies.take_due(until)])
+    below = list(_policies_below(book, agenda))
+    for uri in below:
+        for instant in agenda.instants or (now,):
+            book.policies.touch(uri, instant)
+    uris = dict.fromkeys([*below, *book.policies.take_due(until)])
     if not uris:
         return {}
     demands = Demands(book, DataTimes(book), now)
@@ -116,22 +105,20 @@ def _pulls(book: Book, agenda: Agenda, now: datetime, until: datetime) -> Mappin
         if record is None:
             continue
         is_due = demand is not None and (demand.at_once or demand.due <= until)
-        book.policies.save(uri, replace(record, due=None if demand is None or is_due else demand.due))
-        book.policies.touch(uri)
+        later = None if demand is None or is_due else demand.due
+        book.policies.save(uri, replace(record, due=later, chain=demands.way(uri)))
         if demand is not None and is_due:
             due.append(demand)
     return demands.pulls(due)
 
 
 def _policies_below(book: Book, agenda: Agenda) -> Iterator[str]:
-    if not book.policies.all():
+    if not book.graph.has_policies:
         return
-    yield from (uri for uri in agenda.assets if book.policies.find(uri) is not None)
     readers = (node.id for uri in agenda.assets for node in book.graph.readers(uri))
-    for number in book.graph.below([*agenda.flows, *readers]):
-        node = book.graph.find(number)
-        if node is not None:
-            yield from (uri for uri in node.outputs if book.policies.find(uri) is not None)
+    below = (book.graph.find(number) for number in book.graph.below([*agenda.flows, *readers]))
+    made = (uri for node in below if node is not None for uri in node.outputs)
+    yield from dict.fromkeys(uri for uri in (*agenda.assets, *made) if book.graph.declares_any([uri]))
 
 
 def _candidates(book: Book, agenda: Agenda, pulls: Mapping[int, Pull]) -> dict[Target, None]:

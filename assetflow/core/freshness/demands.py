@@ -12,7 +12,7 @@ from assetflow.core.freshness.inputs import is_same
 from assetflow.core.freshness.moments import DataTime, is_before
 from assetflow.core.freshness.records import Target
 from assetflow.core.freshness.state.book import Book
-from assetflow.core.freshness.state.policies import PolicyRecord
+from assetflow.core.freshness.state.policies import Chain, PolicyRecord
 
 _SHORTEST_PERIOD = timedelta(seconds=60)
 
@@ -96,13 +96,21 @@ class Demands:
         given = node.keeping.expected_duration if node.keeping is not None else None
         return given or timedelta()
 
+    def way(self, uri: str) -> Chain:
+        """Return the flows that take longest one after the other until an asset is made, its maker last (8.15)."""
+        node = self._book.graph.maker(uri)
+        found: dict[int, tuple[str, timedelta]] = {}
+        while node is not None:
+            found[node.id] = (node.consumer.name, self.expected(node))
+            above = (maker for each in node.inputs for maker in self._book.graph.keepers(each))
+            # An own output as input is no step of its own.
+            node = max((maker for maker in above if maker.id not in found), key=self.chain, default=None)
+        return tuple(reversed(found.values()))
+
     def can_be_held(self, uri: str) -> bool:
         """Return True if the chain of a policy's maker is short enough to hold it (8.15)."""
         record, maker = self._book.policies.find(uri), self._book.graph.maker(uri)
-        if record is None or maker is None:
-            return True
-        lag = record.policy.maximum_lag
-        return self.chain(maker) <= (lag / 2 if record.policy.deadline is None else lag * 0.9)
+        return record is None or maker is None or self.chain(maker) <= record.policy.longest_chain
 
     def _at_deadline(
         self, uri: str, maker: FlowNode, record: PolicyRecord, data_time: DataTime | None, lead: timedelta

@@ -16,11 +16,14 @@ from assetflow.core.freshness.state.book import Book
 from assetflow.core.freshness.touching import all_keys, index_flow, touch_flow
 
 
-def follow(book: Book, before: Consumer | None, consumer: Consumer, now: datetime) -> None:
+def follow(
+    book: Book, before: Consumer | None, consumer: Consumer, now: datetime, since: datetime | None = None
+) -> None:
     """Follow a consumer that is new, has other options, or was paused or resumed.
 
     Parameters:
         before: the consumer as it was; None for a new one.
+        since: when its policies begin; None for now.
     """
     if not book.admit(consumer):
         return
@@ -37,7 +40,7 @@ def follow(book: Book, before: Consumer | None, consumer: Consumer, now: datetim
     _remember(book, old, node, now)
     if old is None or old.mappers != node.mappers or old.is_partitioned != node.is_partitioned:
         index_flow(book, node)
-    _declare_policies(book, [old, node], now)
+    _declare_policies(book, [old, node], since or now)
     if node.is_eager:
         _waive(book, node, was_out or set())
     touch_flow(book, node)
@@ -102,14 +105,16 @@ def _remember(book: Book, old: FlowNode | None, node: FlowNode, now: datetime) -
     book.save_flow(node.id, record)
 
 
-def _declare_policies(book: Book, nodes: Iterable[FlowNode | None], now: datetime) -> None:
+def _declare_policies(book: Book, nodes: Iterable[FlowNode | None], since: datetime) -> None:
     """Let the policies begin and end that the declarations of some flows concern."""
+    if not any(node is not None and (node.policies or book.graph.declares_any(node.outputs)) for node in nodes):
+        return
     uris: dict[str, None] = {}
     for node in nodes:
         if node is not None:
             uris |= dict.fromkeys([*node.outputs, *node.policies])
     for uri in uris:
-        book.policies.declare(uri, book.graph.policy(uri), now)
+        book.policies.declare(uri, book.graph.policy(uri), since)
         book.agenda.assets[uri] = None
 
 

@@ -151,11 +151,20 @@ class DataGraph:
         """Whether a flow keeps its outputs up to date."""
         return any(node.keeping is not None for node in self._nodes.values())
 
+    @property
+    def has_policies(self) -> bool:
+        """Whether a flow declares a freshness policy."""
+        return any(self._policies.values())
+
+    def declares_any(self, uris: Iterable[str]) -> bool:
+        """Return True if a flow declares a freshness policy of one of these assets."""
+        return any(self._policies.get(uri) for uri in uris)
+
     def compared(self) -> frozenset[str]:
-        """Return the assets that Eager and Lazy flows read or make, and all that these are made from."""
-        waiting = [node for node in self._nodes.values() if node.keeping is not None]
+        """Return what Eager and Lazy flows read or make, what has a policy, and all that these are made from."""
+        found = {uri for uri, declaring in self._policies.items() if declaring}
+        waiting = [node for node in self._nodes.values() if node.keeping or not found.isdisjoint(node.outputs)]
         entered = {node.id for node in waiting}
-        found: set[str] = set()
         while waiting:
             node = waiting.pop()
             found.update(node.outputs, node.inputs)

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, cast
 
-from assetflow.core.assets import Asset, AssetRef
+from assetflow.core.condition_tree import Token
+from assetflow.core.conditions import ConditionLike, Leaf
 from assetflow.core.freshness.moments import DataTime, lag_at
 from assetflow.core.spans import span_in_words
 from assetflow.core.time.cron import Cron
 from assetflow.errors import InvalidSchedule
+
+if TYPE_CHECKING:
+    from assetflow.core.assets import Asset, AssetRef
 
 State = Literal["pass", "warn", "fail", "unknown"]
 
@@ -37,14 +41,16 @@ class FreshnessPolicy:
         inputs: only the data of these inputs counts; None for all inputs.
 
     Raises:
-        InvalidSchedule: a lag, the cron or the time zone is one that a policy cannot have.
+        InvalidSchedule: a lag, the cron, the time zone or an input is one that a policy cannot have.
     """
 
     maximum_lag: timedelta
     deadline: str | None = None
     timezone: str = "UTC"
     warn_after: timedelta | None = None
-    inputs: Sequence[Asset | AssetRef] | None = None
+    inputs: Sequence[Asset | AssetRef] | None = field(default=None, compare=False)
+    # A reference to an input is as good as the asset itself.
+    _tokens: frozenset[Token] | None = field(init=False, repr=False)
     _times: Cron | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -57,8 +63,9 @@ class FreshnessPolicy:
                     rule="8.11",
                     fix="Give a shorter warn_after, or leave it out",
                 )
-        if self.inputs is not None:
-            object.__setattr__(self, "inputs", tuple(self.inputs))
+        inputs = None if self.inputs is None else _check_inputs(self.inputs)
+        object.__setattr__(self, "inputs", inputs)
+        object.__setattr__(self, "_tokens", None if inputs is None else frozenset(each.token for each in inputs))
         object.__setattr__(self, "_times", None if self.deadline is None else Cron(self.deadline, self.timezone))
 
     def last_deadline(self, since: datetime, now: datetime) -> datetime | None:
@@ -77,7 +84,8 @@ class FreshnessPolicy:
 
         Parameters:
             data_time: None if the asset was never made.
-            since: when the policy began.
+            since: when the policy began, UTC.
+            now: the instant at which it is judged, UTC.
         """
         at = self._judged_at(since, now)
         if data_time is None:
@@ -107,6 +115,11 @@ class FreshnessPolicy:
         lags = [self.maximum_lag, *([] if self.warn_after is None else [self.warn_after])]
         return min((data_time + lag for lag in lags if data_time + lag > now), default=None)
 
+    @property
+    def longest_chain(self) -> timedelta:
+        """How long what has to run for the asset may take, so that the policy can be held (contract 8.15)."""
+        return self.maximum_lag / 2 if self.deadline is None else self.maximum_lag * 0.9
+
     def describe(self) -> str:
         """Return the policy in words: "at most 1 h old at 0 9 * * * (UTC)"."""
         when = "" if self.deadline is None else f" at {self.deadline} ({self.timezone})"
@@ -117,6 +130,18 @@ class FreshnessPolicy:
 
     def _is_over(self, lag: timedelta, limit: timedelta) -> bool:
         return lag >= limit if self.deadline is None else lag > limit
+
+
+def _check_inputs(inputs: object) -> tuple[Asset | AssetRef, ...]:
+    given = cast("Sequence[object]", inputs) if isinstance(inputs, list | tuple) else (inputs,)
+    found = [each.as_condition() if isinstance(each, ConditionLike) else each for each in given]
+    if not found or any(not isinstance(each, Leaf) or each.token.kind == "alias" for each in found):
+        raise InvalidSchedule(
+            f"inputs is {inputs!r}",
+            rule="8.11",
+            fix="Give assets or references that the asset is made from, or leave inputs out for all of them",
+        )
+    return cast("tuple[Asset | AssetRef, ...]", tuple(found))
 
 
 def _later(moment: datetime, now: datetime) -> datetime | None:

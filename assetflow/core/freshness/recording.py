@@ -75,6 +75,7 @@ def record_update(book: Book, event: AssetEvent, made: Made | None) -> None:
     elif event.inputs:
         update = replace(update, pins=event.inputs, code_version=event.code_version)
     touch_item(book, item, is_new=book.updates.add(update))
+    book.agenda.instants[event.recorded] = None
 
 
 def confirm(book: Book, item: Item, confirmation: UUID, made: Made, now: datetime) -> None:

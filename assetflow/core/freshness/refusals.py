@@ -53,7 +53,10 @@ def _check_outputs(book: Book, node: FlowNode) -> None:
 
 def _check_policies(book: Book, node: FlowNode) -> None:
     for uri, policy in node.policies.items():
-        known = node.outputs.get(uri, frozenset(node.inputs))
+        known = node.outputs.get(uri)
+        if known is None:
+            maker = book.graph.maker(uri)
+            known = frozenset(node.inputs) if maker is None else maker.outputs[uri]
         for each in policy.inputs or ():
             if book.resolve(each.token) not in known:
                 raise InvalidSchedule(

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from assetflow.core.consumers import Decision
-from assetflow.core.freshness.deciding import decide, judge_states
+from assetflow.core.freshness.deciding import decide
+from assetflow.core.freshness.states import judge_states
 from assetflow.core.rules.fold import Touched, pass_over
 from assetflow.core.simulation import lasting
 from assetflow.core.simulation.world import World
@@ -60,5 +61,5 @@ def end_runs(world: World, until: datetime) -> bool:
 
 def tell_states(world: World) -> None:
     """Judge the states of policies, and note those that are told."""
-    judge_states(world.state.freshness, world.now)
+    judge_states(world.state.freshness, world.now, since=world.now)
     world.note_told()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from assetflow.core.freshness.records import Target
 
@@ -15,11 +16,13 @@ class Agenda:
         targets: the targets to judge.
         flows: the flows whose runs, updates or declarations changed: what is below them may not have to wait any more.
         assets: the assets that were updated or observed.
+        instants: the instants of the updates.
     """
 
     targets: dict[Target, None] = field(default_factory=dict[Target, None])
     flows: dict[int, None] = field(default_factory=dict[int, None])
     assets: dict[str, None] = field(default_factory=dict[str, None])
+    instants: dict[datetime, None] = field(default_factory=dict[datetime, None])
 
     def add(self, target: Target) -> None:
         """Add a target."""
@@ -28,6 +31,6 @@ class Agenda:
 
     def take(self) -> Agenda:
         """Return what is on the agenda, and clear it."""
-        taken = Agenda(self.targets, self.flows, self.assets)
-        self.targets, self.flows, self.assets = {}, {}, {}
+        taken = Agenda(self.targets, self.flows, self.assets, self.instants)
+        self.targets, self.flows, self.assets, self.instants = {}, {}, {}, {}
         return taken

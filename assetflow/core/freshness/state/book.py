@@ -31,7 +31,8 @@ class Book:
         tokens_of: returns the tokens of a URI, by which mappers are found.
         place: returns the sequence of the newest update in the ledger.
         in_memory: whether the book itself has to remember every update, because nobody else does. In a ledger, it
-            knows flows only if one of them keeps its outputs up to date, and compares only what that concerns.
+            knows flows only if one of them keeps its outputs up to date, or declares a freshness policy, and compares
+            only what that concerns.
 
     Attributes:
         agenda: what the next pass has to look at.
@@ -69,7 +70,7 @@ class Book:
 
     @property
     def compares(self) -> bool:
-        """Whether anything is compared: in memory always, in a ledger if a flow keeps its outputs up to date."""
+        """Whether anything is compared: in memory always, in a ledger if something has to be kept fresh."""
         return self._is_all or bool(self.graph.all())
 
     def concerns(self, uri: str) -> bool:
@@ -80,16 +81,16 @@ class Book:
         """Prepare for a consumer that is deployed or changed; return False if nothing is compared."""
         if self.compares:
             return True
-        if consumer.schedule.keeping is None:
+        if consumer.schedule.keeping is None and not consumer.options.data.policies:
             return False
         self.graph.fill(self._source.all_flows())
         return True
 
     def put(self, consumer: Consumer) -> FlowNode | None:
-        """Add a flow to the graph, or replace it. It leaves the graph if it neither reads nor makes anything."""
-        node = self.graph.put(consumer)
+        """Add a flow to the graph, or replace it; return None if there is nothing that it could be compared with."""
+        self.graph.put(consumer)
         self._follow_graph()
-        return node
+        return self.graph.find(consumer.id)
 
     def remove(self, number: int) -> None:
         """Take a flow out of the graph."""
@@ -110,15 +111,15 @@ class Book:
         """End a unit of work: what it changed is written. Only the graph is remembered."""
         if not self.compares:
             return
-        for part in (self.updates, self.readings, self.runs, self.targets):
+        for part in (self.updates, self.readings, self.runs, self.targets, self.policies):
             part.renew()
         self._flows.clear()
 
     def _follow_graph(self) -> None:
-        """Follow a change of the graph: compare what it concerns from now on; with no flow to keep, nothing."""
+        """Follow a change of the graph: compare what it concerns from now on; with nothing to keep fresh, nothing."""
         if self._is_all:
             return
-        if not self.graph.has_keepers:
+        if not (self.graph.has_keepers or self.graph.has_policies):
             for node in list(self.graph.all()):
                 self.graph.remove(node.id)
                 self.save_flow(node.id, None)

@@ -28,6 +28,8 @@ class FreshnessChanges:
         begun: the runs that began, or began later than was known.
         ended: the runs that ended, with their state and the instant.
         policies: what is remembered of policies; None for one that is gone.
+        touched: the assets whose policies have to be judged, each with the instant at which something happened.
+        judged: up to when the policies are judged; None if they were not.
         told: the changes of state of policies, in order: the outbox of the events in Prefect.
         backfills: the backfills that were made or went on.
     """
@@ -44,6 +46,8 @@ class FreshnessChanges:
         self.begun: dict[UUID, Run] = {}
         self.ended: dict[UUID, tuple[Run, RunState, datetime]] = {}
         self.policies: dict[str, PolicyRecord | None] = {}
+        self.touched: dict[tuple[str, datetime], None] = {}
+        self.judged: datetime | None = None
         self.told: list[PolicyChange] = []
         self.backfills: dict[int, Backfill] = {}
 

@@ -47,8 +47,8 @@ class FreshnessSource:
         """Return the newest update of each of these items."""
         return ()
 
-    def newest_of(self, uri: str) -> Update | None:
-        """Return the newest update of an asset, whatever its key."""
+    def newest_of(self, uri: str, until: datetime | None = None) -> Update | None:
+        """Return the newest update of an asset, whatever its key; with `until`, that of an earlier instant."""
         return None
 
     def first(self, item: Item) -> Update | None:
@@ -131,8 +131,28 @@ class FreshnessSource:
         """Return how long the last 20 completed runs of a consumer took, the oldest first."""
         return ()
 
+    def policy(self, uri: str) -> PolicyRecord | None:
+        """Return what is remembered of the policy of an asset."""
+        return None
+
     def policies(self) -> Iterable[tuple[str, PolicyRecord]]:
-        """Return what is remembered of the policies, by URI; asked once, as `flows`."""
+        """Return what is remembered of all policies, by URI."""
+        return ()
+
+    def due(self, until: datetime) -> Iterable[str]:
+        """Return the assets whose makers are due up to a moment."""
+        return ()
+
+    def next_look(self) -> datetime | None:
+        """Return the next instant at which a maker is due, or the state of a policy has to be judged."""
+        return None
+
+    def changing(self, until: datetime) -> Iterable[str]:
+        """Return the assets whose policies may change up to a moment although nothing happens."""
+        return ()
+
+    def touched(self, until: datetime) -> Iterable[tuple[str, datetime]]:
+        """Return the assets to which something happened up to a moment, each with the instant."""
         return ()
 
     def backfills(self) -> Iterable[Backfill]:

@@ -117,6 +117,10 @@ class Updates:
         recent = self._recent.get(uri)
         return self.newest(next(reversed(recent))) if recent else self._source.newest_of(uri)
 
+    def newest_of_until(self, uri: str, until: datetime) -> Update | None:
+        """Return the update of an asset that was the newest one at an earlier instant, whatever its key."""
+        return self._source.newest_of(uri, until)
+
     def changed(self, uri: str, after: int) -> Collection[Item]:
         """Return the items of an asset whose newest update came after a place in the ledger."""
         found: dict[Item, None] = {}

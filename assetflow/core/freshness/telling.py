@@ -1,0 +1,144 @@
+"""How fresh assets are, and how their states changed, as values that are shown and told (contract 8.13, 8.15)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid5
+
+from assetflow.core.codec.freshness import causes_to_json
+from assetflow.core.freshness.causes import causes_in_words
+from assetflow.core.freshness.moments import DataTime
+from assetflow.core.freshness.policy import FreshnessPolicy
+from assetflow.core.freshness.state.policies import Chain, PolicyChange, PolicyRecord
+from assetflow.core.spans import span_in_words
+from assetflow.core.words import iso
+
+_NAMESPACE = UUID("9e1d1d4f-3a5b-5f0a-8c36-2f6f2a9b7d10")
+
+
+@dataclass(frozen=True)
+class StateChange:
+    """A change of state of an asset, which becomes one event in Prefect.
+
+    Attributes:
+        number: its place among all changes.
+        maker: the name of the flow that makes the asset, `flow/deployment`; None for a source.
+        deployment_id: the deployment of the maker.
+        flow_run: the last run of the maker that assetflow started; None if there is none.
+        posted: when the event was sent to Prefect last, UTC; None if it was not.
+        stored: when Prefect's log was seen to have it, UTC.
+    """
+
+    number: int
+    change: PolicyChange
+    maker: str | None = None
+    deployment_id: UUID | None = None
+    flow_run: UUID | None = None
+    posted: datetime | None = None
+    stored: datetime | None = None
+
+    @property
+    def id(self) -> UUID:
+        """The id of the event: it follows from asset, state and instant (8.13)."""
+        instant = self.change.at.astimezone(UTC).isoformat()
+        return uuid5(_NAMESPACE, "|".join((self.change.uri, self.change.state, instant)))
+
+    def describe(self) -> str:
+        """Return the change in words: "s3://lake/board fails: its data is 2 h old"."""
+        change = self.change
+        verb = {"fail": "is too old", "warn": "is getting old"}.get(change.state, "is fresh again")
+        age = "it was never made" if change.lag is None else f"its data is {span_in_words(_seconds(change.lag))} old"
+        why = f", because {causes_in_words(change.causes)}" if change.causes and change.state != "pass" else ""
+        return f"{change.uri} {verb}: {age}, and has to be {change.policy.describe()}{why}"
+
+    def as_json(self) -> dict[str, object]:
+        """Return the change as the API shows it; the lag in seconds."""
+        change = self.change
+        return {
+            "number": self.number,
+            "id": str(self.id),
+            "uri": change.uri,
+            "state": change.state,
+            "at": iso(change.at),
+            "data_time": data_time_text(change.data_time),
+            "lag": None if change.lag is None else change.lag.total_seconds(),
+            "maker": self.maker,
+            "flow_run": None if self.flow_run is None else str(self.flow_run),
+            "causes": causes_to_json(change.causes),
+            "words": self.describe(),
+        }
+
+
+@dataclass(frozen=True)
+class AssetFreshness:
+    """How fresh an asset with a policy is.
+
+    Attributes:
+        maker: the name of the flow that makes it, `flow/deployment`; None for a source.
+    """
+
+    uri: str
+    record: PolicyRecord
+    maker: str | None = None
+
+    def lag(self, now: datetime) -> timedelta | None:
+        """Return how old the data is, now or at the last deadline; None if it is not known."""
+        return self.record.policy.lag(self.record.data_time, self.record.since, now)
+
+    @property
+    def data_moment(self) -> datetime | None:
+        """The data time; None if it is current, or the asset was never made."""
+        return self.record.data_time if isinstance(self.record.data_time, datetime) else None
+
+    def describe(self, now: datetime) -> str:
+        """Return the lag against the policy in words: "20 min old, and has to be at most 1 h old"."""
+        lag = self.lag(now)
+        age = "" if lag is None else f"{span_in_words(_seconds(lag))} old, and "
+        return f"{age}has to be {self.record.policy.describe()}"
+
+    @property
+    def is_feasible(self) -> bool:
+        """True if the flows that make the asset are quick enough to hold its policy (8.15)."""
+        return _length(self.record.chain) <= self.record.policy.longest_chain
+
+    def describe_feasibility(self) -> str:
+        """Return in words why the policy cannot be held; empty if it can."""
+        return "" if self.is_feasible else infeasible(self.record.chain, self.record.policy)
+
+    def as_json(self, now: datetime) -> dict[str, object]:
+        """Return the values as the API and `--json` show them; spans in seconds."""
+        record, lag = self.record, self.lag(now)
+        return {
+            "uri": self.uri,
+            "state": record.state,
+            "since": iso(record.state_since),
+            "data_time": data_time_text(record.data_time),
+            "lag": None if lag is None else lag.total_seconds(),
+            "maximum_lag": record.policy.maximum_lag.total_seconds(),
+            "policy": record.policy.describe(),
+            "maker": self.maker,
+            "due": iso(record.due),
+            "feasible": self.is_feasible,
+            "feasibility": self.describe_feasibility(),
+        }
+
+
+def infeasible(chain: Chain, policy: FreshnessPolicy) -> str:
+    """Return in words that what has to run for an asset takes too long (8.15)."""
+    parts = " + ".join(f"{name} {span_in_words(_seconds(span))}" for name, span in chain if span)
+    longest = span_in_words(_seconds(policy.longest_chain))
+    return f"it cannot be held: {parts}, and the policy leaves {longest} for them"
+
+
+def data_time_text(data_time: DataTime | None) -> str | None:
+    """Return a data time as a text: a moment, "current", or None if the asset was never made."""
+    return iso(data_time) if isinstance(data_time, datetime) else None if data_time is None else data_time.value
+
+
+def _length(chain: Chain) -> timedelta:
+    return sum((span for _, span in chain), timedelta())
+
+
+def _seconds(span: timedelta) -> timedelta:
+    return timedelta(seconds=round(span.total_seconds()))
