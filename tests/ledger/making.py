@@ -64,7 +64,18 @@ def deploy_maker(
 
 
 def without_freshness(connection: Connection) -> None:
-    """Take away what version 0014 has added to the tables."""
-    for table in ("data_flow", "item_version", "item", "reading", "target_key", "target", "kept_run"):
+    """Take away what versions 0014 and 0015 have added to the tables."""
+    for table in (
+        "policy",
+        "policy_touch",
+        "policy_change",
+        "data_flow",
+        "item_version",
+        "item",
+        "reading",
+        "target_key",
+        "target",
+        "kept_run",
+    ):
         connection.execute(text(f"DROP TABLE {table}"))
     connection.execute(text("ALTER TABLE decision DROP COLUMN because"))

@@ -34,6 +34,7 @@ class StateOnTables(State):
     def __init__(self, connection: Connection) -> None:
         super().__init__()
         self._connection = connection
+        self._told = 0
         tables = FreshnessTables(lambda: connection)
         resolve, tokens_of = self.freshness.resolve, self.names.tokens_of
         self.freshness = Book(tables, resolve, tokens_of, self.freshness.place)
@@ -41,10 +42,12 @@ class StateOnTables(State):
     def write_book(self) -> None:
         """Write what the book noted, and let it forget the rest."""
         changes = self.freshness.changes
-        write_freshness(self._connection, changes)
         told, backfills = changes.told, changes.backfills
+        changes.told = told[self._told :]
+        write_freshness(self._connection, changes)
+        self._told = len(told)
         changes.begin()
-        # Policies and backfills are in memory alone.
+        # The answer tells of all changes of state; backfills are in memory alone.
         changes.told, changes.backfills = told, backfills
         self.freshness.renew()
 

@@ -58,7 +58,7 @@ class Place:
         self.now += timedelta(seconds=seconds)
         return self.now
 
-    def deploy(self, name: str, declaration: FlowDeclaration, **options: bool) -> list[Decision]:
+    def deploy(self, name: str, declaration: FlowDeclaration, **options: Any) -> list[Decision]:
         given = {"paused": False, "held": False, **options}
         text = declaration_to_text(declaration)
         number = uuid5(SPACE, name)

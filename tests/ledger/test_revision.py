@@ -81,6 +81,9 @@ OPERATIONS: dict[str, Callable[[Writer, UUID, UUID], Any]] = {
     "decisions.ended": lambda writer, waiting, _: writer.decisions.ended("Completed", NOW, decision_id=waiting),
     "decisions.backfill": lambda writer, *_: writer.decisions.backfill(CONSUMER_ID, {}, at_once=1, now=NOW),
     "clock.run": lambda writer, *_: writer.clock.run(LATER, LATER),
+    "freshness.to_tell": lambda writer, *_: writer.freshness.to_tell(10),
+    "freshness.posted": lambda writer, *_: writer.freshness.posted([1], NOW),
+    "freshness.stored": lambda writer, *_: writer.freshness.stored([1], NOW),
     "clock.to_announce": lambda writer, *_: writer.clock.to_announce(10),
     "clock.announced": lambda writer, *_: writer.clock.announced([1], NOW),
     "watchers.record": lambda writer, *_: writer.watchers.record(

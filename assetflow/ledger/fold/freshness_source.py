@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Select, and_, bindparam, exists, func, litera
 from assetflow.core.consumers import Consumer
 from assetflow.core.freshness.records import FlowRecord, Item, Row, Run, Target, TargetRecord, Update
 from assetflow.core.freshness.state import FreshnessSource
+from assetflow.core.freshness.state.policies import PolicyRecord
 from assetflow.core.freshness.state.runs import REMEMBERED
 from assetflow.ledger.fold.freshness_rows import (
     RUN_KEY,
@@ -27,12 +28,15 @@ from assetflow.ledger.fold.freshness_rows import (
     target_from_row,
     update_from_row,
 )
+from assetflow.ledger.fold.policy_rows import POLICY_KEY, POLICY_VALUES, policy_from_row
 from assetflow.ledger.fold.tracking import track
 from assetflow.ledger.sql.freshness_tables import (
     DATA_FLOW,
     ITEM,
     ITEM_VERSION,
     KEPT_RUN,
+    POLICY,
+    POLICY_TOUCH,
     READING,
     TARGET,
     TARGET_KEY,
@@ -63,6 +67,12 @@ _ENDED = (
     select(*VERSION_COLUMNS)
     .where(_OF_ITEM, _V.sequence >= bindparam("sequence"), _V.data_version != bindparam("version"))
     .order_by(*_OLDEST_FIRST)
+    .limit(1)
+)
+_NEWEST_OF_UNTIL = (
+    select(*VERSION_COLUMNS)
+    .where(_V.uri == bindparam("uri"), _V.recorded <= bindparam("until"))
+    .order_by(*_NEWEST_FIRST)
     .limit(1)
 )
 _NEWEST_OF = (
@@ -133,6 +143,12 @@ _FLOW = select(DATA_FLOW.c.record).where(DATA_FLOW.c.consumer == bindparam("cons
 _HAS_FLOWS = select(exists(select(DATA_FLOW.c.consumer)))
 _CONSUMERS = select(*CONSUMER_COLUMNS).where(CONSUMER.c.removed_at.is_(None)).order_by(CONSUMER.c.id)
 NEXT_RETRY = select(func.min(TARGET.c.look))
+POLICIES = select(*POLICY_KEY, *POLICY_VALUES).order_by(POLICY.c.uri)
+_POLICY = select(*POLICY_KEY, *POLICY_VALUES).where(POLICY.c.uri == bindparam("uri"))
+_DUE = select(POLICY.c.uri).where(POLICY.c.due <= bindparam("until")).order_by(POLICY.c.due, POLICY.c.uri)
+_CHANGING = select(POLICY.c.uri).where(POLICY.c.next_change <= bindparam("until"))
+_TOUCHED = select(POLICY_TOUCH.c.uri, POLICY_TOUCH.c.at).where(POLICY_TOUCH.c.at <= bindparam("until"))
+NEXT_OF_POLICIES = tuple(select(func.min(column)) for column in (POLICY.c.due, POLICY.c.next_change, POLICY_TOUCH.c.at))
 
 
 class FreshnessTables(FreshnessSource):
@@ -167,8 +183,8 @@ class FreshnessTables(FreshnessSource):
         each = (self._update(_NEWEST, item) for item in items)
         return [update for update in each if update is not None]
 
-    def newest_of(self, uri: str) -> Update | None:
-        rows = self._rows(_NEWEST_OF, uri=uri)
+    def newest_of(self, uri: str, until: datetime | None = None) -> Update | None:
+        rows = self._rows(_NEWEST_OF, uri=uri) if until is None else self._rows(_NEWEST_OF_UNTIL, uri=uri, until=until)
         return update_from_row(rows[0]) if rows else None
 
     def first(self, item: Item) -> Update | None:
@@ -250,6 +266,26 @@ class FreshnessTables(FreshnessSource):
     def run_of(self, flow_run: UUID) -> Run | None:
         rows = self._rows(_RUN_OF, flow_run=flow_run)
         return run_from_row(rows[0]) if rows else None
+
+    def policy(self, uri: str) -> PolicyRecord | None:
+        rows = self._rows(_POLICY, uri=uri)
+        return policy_from_row(rows[0])[1] if rows else None
+
+    def policies(self) -> Iterable[tuple[str, PolicyRecord]]:
+        return [policy_from_row(row) for row in self._rows(POLICIES)]
+
+    def due(self, until: datetime) -> Iterable[str]:
+        return self._scalars(_DUE, until=until)
+
+    def next_look(self) -> datetime | None:
+        found = (self._connection().scalar(query) for query in NEXT_OF_POLICIES)
+        return min((moment for moment in found if moment is not None), default=None)
+
+    def changing(self, until: datetime) -> Iterable[str]:
+        return self._scalars(_CHANGING, until=until)
+
+    def touched(self, until: datetime) -> Iterable[tuple[str, datetime]]:
+        return [(uri, at) for uri, at in self._rows(_TOUCHED, until=until)]
 
     def durations(self, consumer: int) -> Iterable[timedelta]:
         return [ended - asked for asked, ended in reversed(self._rows(_DURATIONS, consumer=consumer))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, delete
+from sqlalchemy import Connection, bindparam, delete, func, select
 
 from assetflow.core.freshness.records import Update
 from assetflow.core.freshness.state.changes import FreshnessChanges
@@ -19,12 +19,21 @@ from assetflow.ledger.fold.freshness_rows import (
     target_to_row,
     update_to_row,
 )
-from assetflow.ledger.sql.bulk import delete_rows, update_rows, upsert_rows
+from assetflow.ledger.fold.policy_rows import (
+    CHANGE_COLUMNS,
+    POLICY_KEY,
+    POLICY_VALUES,
+    change_to_row,
+    policy_to_row,
+)
+from assetflow.ledger.sql.bulk import delete_rows, insert_rows, update_rows, upsert_rows
 from assetflow.ledger.sql.freshness_tables import (
     DATA_FLOW,
     ITEM,
     ITEM_VERSION,
     KEPT_RUN,
+    POLICY_CHANGE,
+    POLICY_TOUCH,
     READING,
     TARGET,
     TARGET_KEY,
@@ -44,6 +53,11 @@ _BEGIN_RUNS = upsert_rows(RUN_KEY, RUN_VALUES, kept=(KEPT_RUN.c.state,))
 _END_RUNS = update_rows(RUN_KEY, RUN_END)
 _SET_FLOWS = upsert_rows((DATA_FLOW.c.consumer,), (DATA_FLOW.c.record,))
 _DROP_FLOWS = delete_rows((DATA_FLOW.c.consumer,))
+_SET_POLICIES = upsert_rows(POLICY_KEY, POLICY_VALUES)
+_DROP_POLICIES = delete_rows(POLICY_KEY)
+_ADD_TOUCHES = upsert_rows((POLICY_TOUCH.c.at, POLICY_TOUCH.c.uri), ())
+_DROP_TOUCHES = delete(POLICY_TOUCH).where(POLICY_TOUCH.c.at <= bindparam("judged"))
+_ADD_CHANGES = insert_rows(CHANGE_COLUMNS)
 
 
 def write_freshness(connection: Connection, changes: FreshnessChanges) -> None:
@@ -51,6 +65,7 @@ def write_freshness(connection: Connection, changes: FreshnessChanges) -> None:
     _write_updates(connection, changes)
     _write_targets(connection, changes)
     _write_runs(connection, changes)
+    _write_policies(connection, changes)
     flows = [(number, flow_to_json(record)) for number, record in changes.flows.items() if record is not None]
     _SET_FLOWS.run(connection, flows)
     _DROP_FLOWS.run(connection, [(number,) for number, record in changes.flows.items() if record is None])
@@ -80,6 +95,19 @@ def _write_targets(connection: Connection, changes: FreshnessChanges) -> None:
 def _write_runs(connection: Connection, changes: FreshnessChanges) -> None:
     _BEGIN_RUNS.run(connection, [(*run_to_row(run), "") for run in changes.begun.values()])
     _END_RUNS.run(connection, [(number, at, state) for number, (_, state, at) in changes.ended.items()])
+
+
+def _write_policies(connection: Connection, changes: FreshnessChanges) -> None:
+    if changes.judged is not None:
+        connection.execute(_DROP_TOUCHES, {"judged": changes.judged})
+    _SET_POLICIES.run(connection, [policy_to_row(uri, each) for uri, each in changes.policies.items() if each])
+    _DROP_POLICIES.run(connection, [(uri,) for uri, each in changes.policies.items() if each is None])
+    _ADD_TOUCHES.run(connection, [(at, uri) for uri, at in changes.touched])
+    if changes.told:
+        last = connection.scalar(select(func.max(POLICY_CHANGE.c.number))) or 0
+        _ADD_CHANGES.run(
+            connection, [change_to_row(number, each) for number, each in enumerate(changes.told, last + 1)]
+        )
 
 
 def _key(each: Update) -> tuple[str, str, int, int]:

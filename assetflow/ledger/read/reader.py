@@ -27,6 +27,7 @@ from assetflow.ledger.read.feed import FeedReader
 from assetflow.ledger.read.freshness import FreshnessReader
 from assetflow.ledger.read.lineage import LineageReader
 from assetflow.ledger.read.partitions import PartitionReader
+from assetflow.ledger.read.policies import PolicyReader
 from assetflow.ledger.read.pruning import PruningReader
 from assetflow.ledger.read.queues import QueueReader
 from assetflow.ledger.read.receipts import ReceiptReader
@@ -44,8 +45,8 @@ class Reader:
 
     Attributes:
         place: the file or the address of the ledger, for people to read.
-        events, receipts, assets, partitions, consumers, queues, decisions, deadlines, lineage, freshness, watchers:
-            the reads about each of these.
+        events, receipts, assets, partitions, consumers, queues, decisions, deadlines, policies, freshness, lineage,
+            watchers: the reads about each of these.
         feed: new assets, events, decisions and missed deadlines from a position on.
         pruning: what is old and no longer needed.
     """
@@ -61,6 +62,7 @@ class Reader:
         self.queues = QueueReader(self._connect)
         self.decisions = DecisionReader(self._connect)
         self.deadlines = DeadlineReader(self._connect)
+        self.policies = PolicyReader(self._connect)
         self.lineage = LineageReader(self._connect)
         self.freshness = FreshnessReader(self._connect)
         self.feed = FeedReader(self._connect)

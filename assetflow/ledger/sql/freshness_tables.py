@@ -1,6 +1,7 @@
 """The tables of chapter 8: versions of items, who reads what, and what was tried.
 
-They hold only what an Eager flow reads or makes, and what is above it. Without such a flow all of them are empty.
+They hold only what an Eager or Lazy flow reads or makes, what has a freshness policy, and what is above these. Without
+such a flow or a policy all of them are empty.
 """
 
 from __future__ import annotations
@@ -113,6 +114,60 @@ class KeptRunRow(Base, table=True):
     state: str = ""
 
 
+class PolicyRow(Base, table=True):
+    """What is remembered of the freshness policy of an asset (8.11 to 8.15).
+
+    `data_time` is a moment, or "current"; null if the asset was never made. `due` is when its maker has to start, and
+    `next_change` when its state can change although nothing happens. `chain` has the flows that run one after the other
+    for it, each with the seconds that it is expected to take.
+    """
+
+    __table_args__ = (
+        partial_index("policy_due", "due", where="due IS NOT NULL"),
+        partial_index("policy_next_change", "next_change", where="next_change IS NOT NULL"),
+    )
+    uri: str = Field(primary_key=True)
+    declaration: dict[str, Any] = Field(sa_type=JsonText)
+    since: datetime = Field(sa_type=Moment)
+    state: str
+    state_since: datetime | None = Field(default=None, sa_type=Moment)
+    data_time: str | None = None
+    due: datetime | None = Field(default=None, sa_type=Moment)
+    next_change: datetime | None = Field(default=None, sa_type=Moment)
+    chain: list[Any] = Field(sa_type=JsonText)
+
+
+class PolicyTouchRow(Base, table=True):
+    """An instant at which something happened, after which the state of a policy has to be judged (8.13)."""
+
+    __table_args__ = CLUSTERED
+    at: datetime = Field(primary_key=True, sa_type=Moment)
+    uri: str = Field(primary_key=True)
+
+
+class PolicyChangeRow(Base, table=True):
+    """A change of state of a policy (8.13).
+
+    `posted` is when its event was sent to Prefect last, `stored` when Prefect's log was seen to have it.
+    """
+
+    __table_args__ = (
+        partial_index("policy_change_to_tell", "number", where="stored IS NULL"),
+        Index(None, "uri", "number"),
+    )
+    number: int = Field(primary_key=True, sa_type=Number)
+    uri: str
+    state: str
+    at: datetime = Field(sa_type=Moment)
+    data_time: str | None = None
+    lag: float | None = None
+    policy: dict[str, Any] = Field(sa_type=JsonText)
+    causes: list[Any] = Field(sa_type=JsonText)
+    maker: int | None = Field(default=None, sa_type=Number)
+    posted: datetime | None = Field(default=None, sa_type=Moment)
+    stored: datetime | None = Field(default=None, sa_type=Moment)
+
+
 DATA_FLOW = table_of(DataFlowRow)
 ITEM_VERSION = table_of(ItemVersionRow)
 ITEM = table_of(ItemRow)
@@ -120,3 +175,6 @@ READING = table_of(ReadingRow)
 TARGET_KEY = table_of(TargetKeyRow)
 TARGET = table_of(TargetRow)
 KEPT_RUN = table_of(KeptRunRow)
+POLICY = table_of(PolicyRow)
+POLICY_TOUCH = table_of(PolicyTouchRow)
+POLICY_CHANGE = table_of(PolicyChangeRow)

@@ -9,6 +9,7 @@ from datetime import datetime
 from sqlalchemy import update
 
 from assetflow.core.consumers import Decision
+from assetflow.core.freshness.states import judge_states
 from assetflow.core.rules import clock
 from assetflow.ledger.fold.clocks import due_queues, next_due
 from assetflow.ledger.read.deadlines import MISSED, missed_from_row
@@ -30,10 +31,12 @@ class TimePassed:
     Attributes:
         decisions: the decisions, in the order of their instants for each queue.
         next: the next instant at which time may change something; `None` if there is none.
+        told: how many states of freshness policies changed, which has to be told.
     """
 
     decisions: list[Decision]
     next: datetime | None
+    told: int = 0
 
 
 class ClockWriter:
@@ -57,8 +60,10 @@ class ClockWriter:
             unit.state.queues.load_events(queues)
             decisions, _ = clock.run(unit.state, queues, until)
             decisions = self._store.keep_up_to_date(unit.state, decisions, until, recorded=True)
+            judge_states(unit.state.freshness, until)
+            told = len(unit.state.freshness.changes.told)
         with self._store.reads() as connection:
-            return TimePassed(decisions, next_due(connection))
+            return TimePassed(decisions, next_due(connection), told)
 
     def to_announce(self, limit: int) -> list[MissedDeadlineRecord]:
         """Return the missed deadlines of which Prefect does not know yet, oldest first."""

@@ -45,6 +45,7 @@ class ConsumerWriter:
         now: datetime,
         *,
         late: bool = False,
+        created: datetime | None = None,
     ) -> tuple[Consumer, list[Decision]]:
         """Add a deployment as a new consumer with an empty queue, and make the pass that follows. Contract 3.6.
 
@@ -53,6 +54,7 @@ class ConsumerWriter:
 
         Parameters:
             late: as in `change`.
+            created: when the deployment was made; in a rebuilt ledger its policies begin then (8.17).
 
         Raises:
             NameTaken: the name of an asset belongs to another URI (1.2); nothing is changed.
@@ -70,7 +72,8 @@ class ConsumerWriter:
             unit.declare(consumer.id, declaration_text, flow_id)
             registry.deploy(unit.state, consumer)
             opening_hours.follow(unit.state, None, consumer, now)
-            freshness.follow(unit.state.freshness, None, consumer, now)
+            since = created if self._store.adoption is not None else None
+            freshness.follow(unit.state.freshness, None, consumer, now, since)
             replace_edges(unit, deployment_id, name, declaration)
             replace_watchers(unit.connection, deployment_id, declaration.assets, now)
             decisions = registry.pass_over_consumer(unit.state, consumer, now, self._store.passing)

@@ -10,6 +10,7 @@ from sqlalchemy import insert, select
 
 from assetflow.core.consumers import Decision
 from assetflow.core.events import Recording, canonical_json
+from assetflow.core.freshness.states import count_as_told
 from assetflow.core.json_data import fit_json, fit_text
 from assetflow.core.refused import kept_payload
 from assetflow.core.rules.adoption import Adoption, Decided
@@ -62,6 +63,7 @@ class EventWriter:
             decisions = adoption.finish(unit.state, unit.state.consumers.live(), now)
             look_at_all(unit.state)
             decisions = keep_up_to_date(unit.state, decisions, now)
+            count_as_told(unit.state.freshness, now)
         self._store.adoption = None
         return decisions
 

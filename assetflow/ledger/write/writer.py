@@ -13,6 +13,7 @@ from assetflow.ledger.write.clock import ClockWriter
 from assetflow.ledger.write.consumers import ConsumerWriter
 from assetflow.ledger.write.decisions import DecisionWriter
 from assetflow.ledger.write.events import EventWriter
+from assetflow.ledger.write.freshness import FreshnessWriter
 from assetflow.ledger.write.lease import LeaseWriter
 from assetflow.ledger.write.lineage import LineageWriter
 from assetflow.ledger.write.prune import Step, prune_chunk
@@ -33,6 +34,7 @@ class Writer:
         events, consumers, queues, decisions, lineage: the operations on each of these.
         lease: the operations of an evaluator.
         clock: lets time act on timed consumers.
+        freshness: what Prefect was told of changed states.
         watchers: what watchers found, and how they are.
     """
 
@@ -45,6 +47,7 @@ class Writer:
         self.lineage = LineageWriter(store)
         self.lease = LeaseWriter(store)
         self.clock = ClockWriter(store)
+        self.freshness = FreshnessWriter(store)
         self.watchers = WatcherWriter(store)
 
     def prune(self, before: datetime, after: int = 0) -> Step:
