@@ -37,11 +37,14 @@ if TYPE_CHECKING:
     from assetflow.core.conditions import AssetAll, AssetAny, AtLeast
     from assetflow.core.eager_schedules import Eager, OnMissing
     from assetflow.core.events import AssetEvent
+    from assetflow.core.freshness.policy import FreshnessPolicy
+    from assetflow.core.lazy_schedules import Lazy
     from assetflow.core.schedule_values import AssetAndTimeSchedule, AssetOrTimeSchedule, PartitionedAssetTimetable
     from assetflow.core.simulation.run import simulate
     from assetflow.core.uri import register_scheme
     from assetflow.core.watchers.declaration import AssetWatcher
     from assetflow.errors import AssetflowError
+    from assetflow.prefect_io.freshness_events import freshness_trigger
     from assetflow.prefect_io.triggers import deployment_triggers
     from assetflow.spark.publish import publish
     from assetflow.spark.reading import read
@@ -63,7 +66,9 @@ __all__ = [
     "AssetflowError",
     "AtLeast",
     "Eager",
+    "FreshnessPolicy",
     "InletEvents",
+    "Lazy",
     "Metadata",
     "OnMissing",
     "OutletEvents",
@@ -75,6 +80,7 @@ __all__ = [
     "deployment_triggers",
     "emit",
     "flow",
+    "freshness_trigger",
     "inlet_events",
     "outlet_events",
     "partition_key",
@@ -104,11 +110,14 @@ _PLACES = {
     "assetflow.core.conditions": ("AssetAll", "AssetAny", "AtLeast"),
     "assetflow.core.eager_schedules": ("Eager", "OnMissing"),
     "assetflow.core.events": ("AssetEvent",),
+    "assetflow.core.freshness.policy": ("FreshnessPolicy",),
+    "assetflow.core.lazy_schedules": ("Lazy",),
     "assetflow.core.schedule_values": ("AssetAndTimeSchedule", "AssetOrTimeSchedule", "PartitionedAssetTimetable"),
     "assetflow.core.simulation.run": ("simulate",),
     "assetflow.core.uri": ("register_scheme",),
     "assetflow.core.watchers.declaration": ("AssetWatcher",),
     "assetflow.errors": ("AssetflowError",),
+    "assetflow.prefect_io.freshness_events": ("freshness_trigger",),
     "assetflow.prefect_io.triggers": ("deployment_triggers",),
     "assetflow.spark.publish": ("publish",),
     "assetflow.spark.reading": ("read",),

@@ -24,6 +24,7 @@ from assetflow.core.assets import Asset, AssetAlias, AssetRef, Outlet
 from assetflow.core.codec.schedules import FlowDeclaration
 from assetflow.core.conditions import AssetAll, AssetAny, Condition, ConditionValue, Since, Times, Within, to_condition
 from assetflow.core.freshness.data_flow import Output
+from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.schedules import WhilePaused
 from assetflow.core.time.timetables import Timetable
 from assetflow.errors import InvalidAsset, InvalidFlow, UnknownAsset
@@ -52,7 +53,8 @@ class AssetDefinition(AssetFlow[P, R]):
         """
         inlets = tuple(each.token for each in self.reads if not isinstance(each, AssetAlias))
         made = {each.token: Output(each.token, inlets) for each in self.outlets if not isinstance(each, AssetAlias)}
-        return FlowDeclaration(self._flow_options.consumer, self.outlets, self.reads, self._outputs(self.outlets, made))
+        outputs = self._outputs(self.outlets, self.reads, made)
+        return FlowDeclaration(self._flow_options.consumer, self.outlets, self.reads, outputs)
 
     @property
     def asset(self) -> Asset:
@@ -132,6 +134,7 @@ class _AssetDecorator:
         name: the asset's name; by default the function's.
         group: as in `Asset`.
         extra: as in `Asset`.
+        freshness: as in `Asset`.
         spark: True if the first parameter is a Spark session, or the session's `master`, `remote` and `conf`. By
             default the name of the first parameter decides.
         coalesce: as in `flow`.
@@ -158,6 +161,7 @@ class _AssetDecorator:
         name: str | None = None,
         group: str = "",
         extra: Mapping[str, object] | None = None,
+        freshness: FreshnessPolicy | None = None,
         spark: bool | Mapping[str, Any] | None = None,
         coalesce: bool = False,
         while_paused: WhilePaused = "drop",
@@ -168,7 +172,7 @@ class _AssetDecorator:
         def decorate(function: Callable[..., Any]) -> AssetDefinition[..., Any]:
             _check_is_function(function)
             called = name or function.__name__
-            made = Asset(uri=uri or called, name=called, group=group, extra=extra)
+            made = Asset(uri=uri or called, name=called, group=group, extra=extra, freshness=freshness)
             flow_options = {"schedule": schedule, "coalesce": coalesce, "while_paused": while_paused, **options}
             return _define(function, (made,), spark, flow_options)
 

@@ -29,7 +29,7 @@ from assetflow.authoring.timing_options import (
     split_options,
 )
 from assetflow.authoring.triggering import TriggeringAssetEvents
-from assetflow.core.assets import AssetAlias, Outlet, distinct
+from assetflow.core.assets import Asset, AssetAlias, Outlet, distinct
 from assetflow.core.codec.schedules import FlowDeclaration, declaration_to_text
 from assetflow.core.condition_tree import Token
 from assetflow.core.freshness.data_flow import Output
@@ -97,18 +97,24 @@ class AssetFlow(Flow[P, R]):
         found = discover(self._function)
         produces = distinct((*self._flow_options.produces, *found.produces))
         reads = distinct((*self._flow_options.reads, *found.reads))
-        return FlowDeclaration(self._flow_options.consumer, produces, reads, self._outputs(produces, found.outputs))
+        outputs = self._outputs(produces, reads, found.outputs)
+        return FlowDeclaration(self._flow_options.consumer, produces, reads, outputs)
 
-    def _outputs(self, produces: Iterable[Outlet], found: Mapping[Token, Output]) -> tuple[Output, ...]:
+    def _outputs(
+        self, produces: Iterable[Outlet], reads: Iterable[Outlet], found: Mapping[Token, Output]
+    ) -> tuple[Output, ...]:
         """Return what each output is made from, and by which code, if something compares that (contract 8.2).
 
         Parameters:
             found: what is known of the outputs.
         """
+        named = (*produces, *reads, *self.schedule.named_assets)
         assets = (each.token for each in produces if not isinstance(each, AssetAlias))
         outputs = [found.get(token) or Output(token) for token in assets]
         outputs = [replace(each, code_version=each.code_version or self.code_version) for each in outputs]
-        is_compared = self.schedule.keeping is not None or any(each.code_version for each in outputs)
+        has_policy = any(isinstance(each, Asset) and each.freshness is not None for each in named)
+        has_version = any(each.code_version for each in outputs)
+        is_compared = self.schedule.keeping is not None or has_version or has_policy
         return tuple(outputs) if is_compared else ()
 
     @property
@@ -280,8 +286,8 @@ def flow(
     Parameters:
         fn: the function, if the decorator has no options.
         schedule: what the flow runs on: assets combined with `&` and `|` or in a list (AND), `Eager`, `OnMissing`,
-            `AssetOrTimeSchedule`, `AssetAndTimeSchedule`, `PartitionedAssetTimetable`, a timetable, a cron text in
-            UTC, a `timedelta`, or a schedule of Prefect's. Deployments of the flow use it by default. A flow with
+            `Lazy`, `AssetOrTimeSchedule`, `AssetAndTimeSchedule`, `PartitionedAssetTimetable`, a timetable, a cron text
+            in UTC, a `timedelta`, or a schedule of Prefect's. Deployments of the flow use it by default. A flow with
             `None` is started by hand.
         coalesce: True to collect the updates that arrive during a run, and to start one run for all of them when it
             has ended (contract 4.7).

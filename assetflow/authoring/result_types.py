@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from assetflow.authoring.tasks import AssetTask
     from assetflow.authoring.timing_options import FlowKeywords, UnnamedFlowKeywords
     from assetflow.core.assets import Asset
+    from assetflow.core.freshness.policy import FreshnessPolicy
     from assetflow.core.schedules import WhilePaused
     from assetflow.spark.publish import Published
 
@@ -81,6 +82,7 @@ class AssetFunctionDecorator(Protocol):
         name: str | None = None,
         group: str = "",
         extra: Mapping[str, object] | None = None,
+        freshness: FreshnessPolicy | None = None,
         spark: bool | Mapping[str, Any] | None = None,
         coalesce: bool = False,
         while_paused: WhilePaused = "drop",
