@@ -17,6 +17,7 @@ from assetflow.core.codec import RunContext
 from assetflow.core.consumers import Automation, Consumer, Decision, MissedDeadline
 from assetflow.core.events import Recording
 from assetflow.core.explanation import DecisionExplanation
+from assetflow.core.freshness.telling import StateChange
 from assetflow.core.rules.adoption import Decided
 from assetflow.core.run_ends import RunEnd
 from assetflow.core.time.timetables import Tick
@@ -53,10 +54,12 @@ class TimePassed:
     Attributes:
         decisions: the number of decisions.
         next: the next instant at which time may change something, UTC; `None` if there is none.
+        told: how many states of freshness policies changed, which has to be told.
     """
 
     decisions: int = 0
     next: datetime | None = None
+    told: int = 0
 
 
 @dataclass(frozen=True)
@@ -158,7 +161,18 @@ class ClockLedger(Protocol):
     async def deadlines_announced(self, numbers: Sequence[int]) -> None: ...
 
 
-class Ledger(EvaluatorLedger, TimerLedger, ClockLedger, Protocol):
+class FreshnessLedger(Protocol):
+    """The ledger, as what tells of freshness calls it."""
+
+    async def freshness_to_tell(self, limit: int) -> Sequence[StateChange]:
+        """Return the changes of states that Prefect's log was not seen to have, oldest first."""
+        ...
+
+    async def freshness_posted(self, numbers: Sequence[int]) -> None: ...
+    async def freshness_stored(self, numbers: Sequence[int]) -> None: ...
+
+
+class Ledger(EvaluatorLedger, TimerLedger, ClockLedger, FreshnessLedger, Protocol):
     """The ledger, as the evaluator and its parts call it."""
 
     def commits(self) -> AbstractAsyncContextManager[AsyncIterator[None]]:
@@ -190,6 +204,7 @@ class UpdateLog(Protocol):
         self, since: datetime, until: datetime, names: Sequence[str], minutes: int
     ) -> Mapping[datetime, int]: ...
     async def publish(self, events: Sequence[Json]) -> None: ...
+    async def stored(self, ids: Sequence[UUID], since: datetime, until: datetime) -> Collection[UUID]: ...
 
 
 class RecordingLog(Protocol):
@@ -238,6 +253,7 @@ class Prefect:
         decision_event: returns the event that announces a decision and its run.
         deadline_event: returns the event that announces a missed deadline, from it and its consumer's name, deployment
             and automation.
+        freshness_event: returns the event that tells of a changed state of an asset.
         past_decisions: yields the decisions whose runs were created since a time, newest first.
         check_binding: raises LedgerForeign if Prefect belongs to another ledger now.
         patiently: calls a function again while Prefect is too busy to answer.
@@ -253,6 +269,7 @@ class Prefect:
     run_ends: Callable[[], AbstractAsyncContextManager[AsyncIterator[tuple[UUID, RunEnd]]]]
     decision_event: Callable[[Launch, UUID], Json]
     deadline_event: Callable[[MissedDeadline, str, UUID, UUID | None], Json]
+    freshness_event: Callable[[StateChange], Json]
     past_decisions: Callable[[datetime], AsyncIterator[Decided]]
     check_binding: Callable[[], Awaitable[None]]
     patiently: Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]

@@ -29,6 +29,7 @@ class Deployed:
         name: `flow/deployment`.
         text: the stored text of the declaration; empty if the flow declares nothing.
         problem: the error if the schedule cannot be used.
+        created: when it was made; `None` if Prefect does not say.
         held: True if the deployment itself is paused. Contract 3.4.
         bare: True if Prefect has no parameter schema of the flow.
         inherited: a fingerprint of the values that runs copy from the deployment when they are created.
@@ -38,6 +39,7 @@ class Deployed:
     name: str
     flow_id: UUID
     updated: datetime
+    created: datetime | None = None
     held: bool = False
     text: str = ""
     declaration: FlowDeclaration | None = None
@@ -124,6 +126,7 @@ def to_deployed(deployment: DeploymentResponse, flow_name: str) -> Deployed:
         name=name,
         flow_id=deployment.flow_id,
         updated=deployment.updated or datetime.fromtimestamp(0, UTC),
+        created=deployment.created,
         held=deployment.paused,
         bare=_is_bare(deployment.parameter_openapi_schema or {}),
         inherited=_inherited(deployment),

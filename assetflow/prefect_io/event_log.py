@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import cast
 from urllib.parse import parse_qs, urlsplit
+from uuid import UUID
 
 from assetflow.prefect_io.rest import Json, PrefectApi, patiently
 
@@ -91,6 +92,20 @@ class EventLog:
             PrefectUnreachable, PrefectRefused
         """
         await self._api.post("/events", list(events))
+
+    async def stored(self, ids: Sequence[UUID], since: datetime, until: datetime) -> set[UUID]:
+        """Return which of these events, at most a page of them, are stored.
+
+        Parameters:
+            since, until: the first and the last of their `occurred`.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused
+        """
+        occurred = {"since": since.isoformat(), "until": (until + timedelta(seconds=1)).isoformat()}
+        given = {"id": {"id": [str(each) for each in ids]}, "occurred": occurred}
+        page = cast(Json, await self._api.post("/events/filter", {"filter": given, "limit": PAGE}))
+        return {UUID(event["id"]) for event in page["events"]}
 
     async def _first_page(self, since: datetime, until: datetime, names: Sequence[str]) -> Json:
         body = {"filter": _filter(since, until, names) | {"order": "ASC"}, "limit": PAGE}

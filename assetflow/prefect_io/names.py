@@ -20,6 +20,9 @@ DECISION_MADE = "assetflow.decision.made"
 DEADLINE_MISSED = "assetflow.deadline.missed"
 """No decision of a consumer came by its deadline."""
 
+FRESHNESS_EVENTS = {state: f"assetflow.freshness.{state}" for state in ("warn", "fail", "pass")}
+"""The data of an asset is getting old, is too old, or is fresh again; the resource id is its URI."""
+
 CONDITION_SHOWN = "assetflow.condition.shown"
 """Never emitted: automations have triggers on it to show a condition that the evaluator decides."""
 

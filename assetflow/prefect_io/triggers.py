@@ -58,8 +58,8 @@ def deployment_triggers(schedule: ScheduleValue | None) -> list[DeploymentTrigge
 
     Raises:
         InvalidSchedule: it is not a schedule, or alternates between AND and OR more often than Prefect can store.
-        UnsupportedDelivery: it has periods (`since`) or opening hours, or it is an `Eager` schedule. Prefect's triggers
-            have none of these.
+        UnsupportedDelivery: it has periods (`since`) or opening hours, or it is an `Eager` or a `Lazy` schedule.
+            Prefect's triggers have none of these.
     """
     options = ConsumerOptions(to_schedule(schedule))
     if options.schedule.keeping is not None:

@@ -234,6 +234,9 @@ class FakeLogs:
             counts[occurred - (occurred - since) % timedelta(minutes=minutes)] += 1
         return counts
 
+    async def stored(self, ids: Sequence[UUID], since: datetime, until: datetime) -> set[UUID]:  # noqa: ARG002
+        return set()
+
     async def publish(self, events: Sequence[Mapping[str, Any]]) -> None:
         self.published += events
 

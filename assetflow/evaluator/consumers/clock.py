@@ -31,6 +31,7 @@ class Clock:
         want_sweep: called to have the logs read now.
         settle: how long after an instant Prefect's logs have to be read before it is decided (ASSETFLOW_SETTLE).
         on_decided: called after decisions were made.
+        on_told: called after states of freshness policies changed.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Clock:
         health: Health,
         now: Callable[[], datetime],
         on_decided: Callable[[], None],
+        on_told: Callable[[], None],
         settle: timedelta,
     ) -> None:
         self._ledger = ledger
@@ -53,6 +55,7 @@ class Clock:
         self._health = health
         self._now = now
         self._on_decided = on_decided
+        self._on_told = on_told
         self._settle = settle
         self._next: datetime | None = None
         self._wake = asyncio.Event()
@@ -89,6 +92,8 @@ class Clock:
                 reach("between-reading-and-instant")
             passed = await self._ledger.let_time_pass(until)
             made += passed.decisions
+            if passed.told:
+                self._on_told()
             self._next = passed.next
             if passed.next is None or passed.next > until:
                 break

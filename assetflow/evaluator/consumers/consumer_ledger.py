@@ -10,6 +10,7 @@ from typing import Protocol
 from uuid import UUID
 
 from assetflow.core.consumers import Consumer
+from assetflow.core.freshness.telling import AssetFreshness
 from assetflow.core.rules import registry
 from assetflow.core.rules.state import State
 from assetflow.prefect_io.deployments import Deployed
@@ -52,6 +53,10 @@ class ConsumerLedger(Protocol):
         ...
 
     async def drop_edges(self, deployment_id: UUID) -> None: ...
+    async def freshness(self) -> Sequence[AssetFreshness]:
+        """Return how fresh the assets with a policy are, and what has to run for them."""
+        ...
+
     async def automations_seen(self) -> datetime | None:
         """Return the timestamp up to which all changes of automations are in the ledger; `None` for a new ledger."""
         ...
@@ -100,6 +105,9 @@ class MemoryConsumers:
 
     async def drop_edges(self, deployment_id: UUID) -> None:
         self.producers.pop(deployment_id, None)
+
+    async def freshness(self) -> Sequence[AssetFreshness]:
+        return ()
 
     async def automations_seen(self) -> datetime | None:
         return self._automations_seen

@@ -42,12 +42,14 @@ class SyncReport:
         scheduled: the deployments that have a schedule.
         problems: the deployments that cannot be used, or not be reconciled now; their consumers stay as they were.
         cycles: the cycles on which consumers may start each other for ever.
+        warnings: what cannot come about as it is declared: Lazy flows that never run, policies that cannot be held.
     """
 
     steps: deque[Step] = field(default_factory=lambda: deque[Step](maxlen=LONGEST_REPORT))
     scheduled: dict[UUID, Deployed] = field(default_factory=dict[UUID, Deployed])
     problems: dict[UUID, AssetflowError] = field(default_factory=dict[UUID, AssetflowError])
     cycles: list[Cycle] = field(default_factory=list[Cycle])
+    warnings: list[str] = field(default_factory=list[str])
 
 
 class Reconciler:

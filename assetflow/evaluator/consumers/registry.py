@@ -26,6 +26,7 @@ from assetflow.errors import (
 from assetflow.evaluator.consumers.consumer_ledger import ConsumerLedger, KnownConsumer
 from assetflow.evaluator.consumers.cycles import find_cycles
 from assetflow.evaluator.consumers.reconcile import Reconciler, SyncReport
+from assetflow.evaluator.consumers.unpulled import unpulled
 from assetflow.evaluator.health import heard
 from assetflow.prefect_io.automations import Automations, Delivery, Shown
 from assetflow.prefect_io.deployments import Deployed, Deployments
@@ -37,8 +38,9 @@ logger = logging.getLogger("assetflow.evaluator")
 SECONDS_BETWEEN_LOOKS = 5.0
 CHANGES = ("prefect.deployment.", "prefect.automation.")
 UNREACHABLE_IN_A_ROW = 3
-# The rules by which a flow is refused because of others. Contract 8.1, 8.10.
-BESIDE_OTHERS = frozenset({"8.1", "8.10"})
+# The rules by which a flow is refused because of others. Contract 8.1, 8.10, 8.11.
+BESIDE_OTHERS = frozenset({"8.1", "8.10", "8.11"})
+_NO_POLICY = "no asset that it or a flow below it makes has a FreshnessPolicy"
 # Two changes may become visible in another order than that of their timestamps.
 OVERLAP = timedelta(minutes=1)
 
@@ -151,6 +153,7 @@ class Registry:
             await self._save_seen()
         if self._declarations_changed:
             self._warn_of_cycles()
+            await self._warn_of_freshness()
             self._declarations_changed = False
 
     async def _known(self) -> Mapping[UUID, KnownConsumer]:
@@ -307,6 +310,18 @@ class Registry:
             if cycle not in self.report.cycles:
                 logger.warning("%s", cycle)
         self.report.cycles = cycles
+
+    async def _warn_of_freshness(self) -> None:
+        """Say which Lazy flows never run, and which freshness policies cannot be held. Contract 8.14, 8.15."""
+        declarations = {each.name: each.declaration for each in self._deployed.values() if each.declaration}
+        found = [f"{name} is Lazy and never runs: {_NO_POLICY}" for name in unpulled(declarations)]
+        if any(each.options.data.policies for each in declarations.values()):
+            asked = await self._ledger.freshness()
+            found += [f"{each.uri}: {words}" for each in asked if (words := each.describe_feasibility())]
+        for each in found:
+            if each not in self.report.warnings:
+                logger.warning("%s", each)
+        self.report.warnings = found
 
 
 def _by_deployment(shown: Iterable[Shown]) -> Mapping[UUID, Sequence[Shown]]:

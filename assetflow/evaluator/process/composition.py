@@ -31,6 +31,7 @@ from assetflow.prefect_io.deadline_events import deadline_missed
 from assetflow.prefect_io.decision_events import decision_made
 from assetflow.prefect_io.event_log import EventLog
 from assetflow.prefect_io.flow_runs import FlowRuns, ended_run
+from assetflow.prefect_io.freshness_events import freshness_changed
 from assetflow.prefect_io.past_runs import past_decisions
 from assetflow.prefect_io.rest import PrefectApi, patiently, prefect_api
 from assetflow.prefect_io.run_notes import RunNotes
@@ -78,6 +79,7 @@ def _prefect(api: PrefectApi, ledger: LedgerThread, options: Options) -> Prefect
         run_ends=partial(_run_ends, api.connect_url),
         decision_event=_decision_event,
         deadline_event=deadline_missed,
+        freshness_event=freshness_changed,
         past_decisions=partial(past_decisions, api),
         check_binding=partial(binding.check, api, ledger.ledger.id, ledger.note_decider),
         patiently=patiently,

@@ -12,6 +12,7 @@ from uuid import UUID
 from assetflow.core.consumers import Consumer
 from assetflow.core.time.timetables import Tick
 from assetflow.evaluator.consumers.clock import Clock
+from assetflow.evaluator.consumers.freshness import FreshnessTeller
 from assetflow.evaluator.consumers.timers import Timers
 from assetflow.evaluator.health import ENDS_ALL, Health, keep_going
 from assetflow.evaluator.incoming.catch_up import OLDER, CatchUp, Sweeps
@@ -97,6 +98,7 @@ class Evaluator:
         self.catch_up = CatchUp(
             prefect.artifacts, prefect.events, self.inbox, ledger, health, utc_now, floor, options.sweeps
         )
+        self.freshness = FreshnessTeller(ledger, prefect.events, prefect.freshness_event, health, utc_now)
         self.clock = Clock(
             ledger,
             prefect.events,
@@ -106,6 +108,7 @@ class Evaluator:
             health,
             lambda: utc_now() + options.ahead(),
             self._recorded,
+            self.freshness.wake,
             timedelta(seconds=get_settings().settle),
         )
         self.timers = Timers(ledger, prefect.time_runs, registry.inherited, health, utc_now, self._time_run_created)
@@ -190,6 +193,7 @@ class Evaluator:
             "deployments": partial(self.registry.run, partial(self.health.up, "deployments")),
             "times": self.timers.run,
             "clock": self.clock.run,
+            "telling of freshness": self.freshness.run,
             "listening for updates": self._listen_for_updates,
             "listening for runs": self._listen_for_runs,
             "reading Prefect's logs": self.catch_up.run,

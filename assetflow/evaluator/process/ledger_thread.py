@@ -20,6 +20,7 @@ from uuid import UUID, uuid4
 from assetflow.core.consumers import Automation, Consumer
 from assetflow.core.events import Recording
 from assetflow.core.explanation import DecisionExplanation
+from assetflow.core.freshness.telling import AssetFreshness, StateChange
 from assetflow.core.rules.adoption import Decided
 from assetflow.core.run_ends import RunEnd
 from assetflow.errors import UnknownEvent
@@ -148,13 +149,22 @@ class LedgerThread:
 
     async def let_time_pass(self, until: datetime) -> TimePassed:
         passed = await self.call(self._writer.clock.run, until, self.now())
-        return TimePassed(len(passed.decisions), passed.next)
+        return TimePassed(len(passed.decisions), passed.next, passed.told)
 
     async def missed_deadlines(self, limit: int) -> Sequence[MissedDeadlineRecord]:
         return await self.call(self._writer.clock.to_announce, limit)
 
     async def deadlines_announced(self, numbers: Sequence[int]) -> None:
         await self.call(self._writer.clock.announced, numbers, self.now())
+
+    async def freshness_to_tell(self, limit: int) -> Sequence[StateChange]:
+        return await self.call(self._writer.freshness.to_tell, limit)
+
+    async def freshness_posted(self, numbers: Sequence[int]) -> None:
+        await self.call(self._writer.freshness.posted, numbers, datetime.now(UTC))
+
+    async def freshness_stored(self, numbers: Sequence[int]) -> None:
+        await self.call(self._writer.freshness.stored, numbers, self.now())
 
     async def has_events(self) -> bool:
         return bool((await self.call(self._reader.status)).last_event)
@@ -242,7 +252,8 @@ class LedgerThread:
     async def deploy(self, deployed: Deployed, *, paused: bool) -> Consumer:
         given = (deployed.name, deployed.id, deployed.flow_id, deployed.text, paused, deployed.held)
         now = self.now()
-        consumer, _ = await self.call(self._writer.consumers.deploy, *given, now, late=self._is_late(now))
+        told = {"late": self._is_late(now), "created": deployed.created}
+        consumer, _ = await self.call(self._writer.consumers.deploy, *given, now, **told)
         return consumer
 
     async def change(self, consumer: int, deployed: Deployed) -> None:
@@ -272,6 +283,9 @@ class LedgerThread:
 
     async def drop_edges(self, deployment_id: UUID) -> None:
         await self.call(self._writer.lineage.drop, deployment_id)
+
+    async def freshness(self) -> Sequence[AssetFreshness]:
+        return await self.call(self._reader.policies.all)
 
     async def automations_seen(self) -> datetime | None:
         return await self.cursor(AUTOMATIONS)

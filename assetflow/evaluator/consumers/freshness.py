@@ -1,0 +1,98 @@
+"""Tell Prefect how the states of assets changed: one event for each change, until Prefect's log has it. Contract 8.13.
+
+The ledger stores a change in the transaction that judges the state. Prefect answers before it stores an event, so only
+its log says that an event is there. An event that is sent again has the same id, and Prefect stores it once; but
+automations may run twice for it. So it is sent again only if the log does not have it after a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+from assetflow.core.freshness.telling import StateChange
+from assetflow.crash_points import reach
+from assetflow.evaluator.health import Health, heard, logger
+from assetflow.evaluator.ports import FreshnessLedger, Json, UpdateLog
+
+TOLD_AT_ONCE = 50
+# Prefect's log has an event at most five seconds after Prefect's answer, or some more on a busy machine.
+POSTED_AGAIN = timedelta(seconds=30)
+WHILE_TELLING = 1.0
+LOOK_EVERY = 60.0
+
+
+class FreshnessTeller:
+    """Posts the events of changed states, and marks those that Prefect's log has.
+
+    Parameters:
+        to_event: returns the event of a change.
+        now: the real time, also if the ledger's clock is ahead of it.
+    """
+
+    def __init__(
+        self,
+        ledger: FreshnessLedger,
+        events: UpdateLog,
+        to_event: Callable[[StateChange], Json],
+        health: Health,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._ledger = ledger
+        self._events = events
+        self._to_event = to_event
+        self._health = health
+        self._now = now
+        self._wake = asyncio.Event()
+
+    def wake(self) -> None:
+        """Look now: there may be changes to tell of."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Tell of changes, until cancelled.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused, LedgerError: call it again, nothing is lost.
+        """
+        while True:
+            self._wake.clear()
+            left = await self.look()
+            self._health.up("telling of freshness")
+            await heard(self._wake, WHILE_TELLING if left else LOOK_EVERY)
+
+    async def look(self) -> int:
+        """Post the events that Prefect's log does not have, and return how many changes are not marked yet.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused, LedgerError
+        """
+        changes = await self._ledger.freshness_to_tell(TOLD_AT_ONCE)
+        if not changes:
+            return 0
+        posted = [each for each in changes if each.posted is not None]
+        stored = await self._stored(posted)
+        if stored:
+            reach("between-freshness-event-and-mark")
+            await self._ledger.freshness_stored([each.number for each in stored])
+        waiting = self._now() - POSTED_AGAIN
+        missing = [each for each in changes if each not in stored and (each.posted is None or each.posted < waiting)]
+        if missing:
+            await self._post(missing)
+        return len(changes) - len(stored)
+
+    async def _stored(self, posted: Sequence[StateChange]) -> Sequence[StateChange]:
+        if not posted:
+            return ()
+        moments = [each.change.at for each in posted]
+        known = await self._events.stored([each.id for each in posted], min(moments), max(moments))
+        return [each for each in posted if each.id in known]
+
+    async def _post(self, changes: Sequence[StateChange]) -> None:
+        await self._ledger.freshness_posted([each.number for each in changes])
+        reach("between-state-and-freshness-event")
+        await self._events.publish([self._to_event(each) for each in changes])
+        reach("between-freshness-event-and-log")
+        for each in changes:
+            (logger.info if each.change.state == "pass" else logger.warning)("%s", each.describe())

@@ -1,0 +1,49 @@
+"""Lazy flows that no freshness policy pulls are found and logged: they never run. Contract 8.14."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from assetflow.core.assets import Asset
+from assetflow.core.codec import FlowDeclaration
+from assetflow.core.freshness.policy import FreshnessPolicy
+from assetflow.core.lazy_schedules import Lazy
+from assetflow.core.schedules import ConsumerOptions, Schedule
+from assetflow.evaluator.consumers.registry import Registry
+from assetflow.evaluator.consumers.unpulled import unpulled
+from tests.evaluator.registry.fake_prefect import A, B, C, FakePrefect, declaration
+
+FRESH = Asset(C.uri, freshness=FreshnessPolicy(timedelta(hours=1)))
+LAZY = Lazy().as_schedule()
+
+
+def flow(schedule: Schedule, reads: Sequence[Asset], makes: Sequence[Asset]) -> FlowDeclaration:
+    return FlowDeclaration(ConsumerOptions(schedule), tuple(makes), tuple(reads))
+
+
+def test_8_14_a_policy_below_pulls_through_lazy_flows() -> None:
+    declarations = {
+        "above": flow(LAZY, [A], [B]),
+        "below": flow(LAZY, [B], [FRESH]),
+        "alone": flow(LAZY, [A], [Asset("s3://lake/alone")]),
+        "plain": declaration(A),
+    }
+    assert unpulled(declarations) == ["alone"]
+
+
+def test_8_14_a_policy_of_a_flow_that_is_scheduled_otherwise_pulls_nobody() -> None:
+    assert unpulled({"above": flow(LAZY, [A], [B]), "below": flow(Schedule(B), [B], [FRESH])}) == ["above"]
+
+
+async def test_8_14_the_log_warns_once(
+    prefect: FakePrefect, registry: Registry, caplog: pytest.LogCaptureFixture
+) -> None:
+    prefect.deploy(1, Lazy(), A)
+    await registry.sync()
+    prefect.deploy(2, C)
+    await registry.sync()
+    assert len(registry.report.warnings) == 1
+    assert caplog.text.count("is Lazy and never runs") == 1

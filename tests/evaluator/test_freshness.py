@@ -1,0 +1,105 @@
+"""What tells Prefect of changed states: once each, until Prefect's log has it. Contract 8.13."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+
+from assetflow.core.freshness.policy import FreshnessPolicy
+from assetflow.core.freshness.state.policies import PolicyChange
+from assetflow.core.freshness.telling import StateChange
+from assetflow.errors import PrefectUnreachable
+from assetflow.evaluator.consumers.freshness import POSTED_AGAIN, FreshnessTeller
+from assetflow.evaluator.health import Health
+from assetflow.evaluator.ports import UpdateLog
+from tests.evaluator.fakes import START, Clock
+
+CHANGE = PolicyChange("s3://lake/board", "fail", START, None, FreshnessPolicy(timedelta(hours=1)))
+
+
+class Outbox:
+    """The ledger's outbox, in memory."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.changes = {1: StateChange(1, CHANGE)}
+
+    async def freshness_to_tell(self, limit: int) -> Sequence[StateChange]:
+        return list(self.changes.values())[:limit]
+
+    async def freshness_posted(self, numbers: Sequence[int]) -> None:
+        self.changes |= {each: replace(self.changes[each], posted=self.clock.now) for each in numbers}
+
+    async def freshness_stored(self, numbers: Sequence[int]) -> None:
+        for each in numbers:
+            del self.changes[each]
+
+
+class Log:
+    """Prefect's log, which stores what was posted when the test says so."""
+
+    def __init__(self) -> None:
+        self.posted: list[UUID] = []
+        self.known: set[UUID] = set()
+        self.is_away = False
+
+    async def publish(self, events: Sequence[Mapping[str, Any]]) -> None:
+        if self.is_away:
+            raise PrefectUnreachable("away")
+        self.posted += [UUID(each["id"]) for each in events]
+
+    async def stored(self, ids: Sequence[UUID], since: datetime, until: datetime) -> Collection[UUID]:
+        assert since <= START <= until
+        return self.known & {*ids}
+
+
+class Teller:
+    def __init__(self) -> None:
+        self.clock, self.log = Clock(), Log()
+        self.outbox = Outbox(self.clock)
+
+    async def look(self) -> int:
+        """Look once, as a new process would."""
+        events = cast(UpdateLog, self.log)
+        return await FreshnessTeller(
+            self.outbox, events, lambda told: {"id": str(told.id)}, Health(), self.clock
+        ).look()
+
+
+@pytest.fixture
+def teller() -> Teller:
+    return Teller()
+
+
+async def test_8_13_an_event_is_posted_once_and_marked_when_the_log_has_it(teller: Teller) -> None:
+    number = teller.outbox.changes[1].id
+    assert await teller.look() == 1
+    assert await teller.look() == 1
+    assert teller.log.posted == [number]
+    teller.log.known.add(number)
+    assert await teller.look() == 0
+    assert teller.outbox.changes == {}
+    assert await teller.look() == 0
+    assert teller.log.posted == [number]
+
+
+async def test_8_13_an_event_that_the_log_does_not_get_is_posted_again(teller: Teller) -> None:
+    await teller.look()
+    teller.clock.pass_(seconds=POSTED_AGAIN.total_seconds() + 1)
+    assert await teller.look() == 1
+    assert teller.log.posted == [teller.outbox.changes[1].id] * 2
+
+
+async def test_8_13_nothing_is_lost_while_prefect_is_away(teller: Teller) -> None:
+    teller.log.is_away = True
+    with pytest.raises(PrefectUnreachable):
+        await teller.look()
+    teller.log.is_away = False
+    teller.clock.pass_(seconds=POSTED_AGAIN.total_seconds() + 1)
+    assert await teller.look() == 1
+    assert len(teller.log.posted) == 1
