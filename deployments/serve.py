@@ -6,6 +6,7 @@ from prefect import serve
 from prefect.deployments.runner import RunnerDeployment
 from prefect.events import DeploymentEventTrigger
 
+from flows.alert import alert
 from flows.announce import announce
 from flows.ingest import ingest_flights, ingest_planes, ingest_weather
 from flows.orders import combined_consumer, orders_consumer, orders_producer
@@ -24,13 +25,21 @@ BOARD_UPDATED = DeploymentEventTrigger(
 )
 
 
+DATA_TOO_OLD = DeploymentEventTrigger(
+    name="alert when data is too old",
+    expect={"assetflow.freshness.fail"},
+    parameters={"words": "{{ event.payload.words }}"},
+)
+
+
 def main() -> None:
     """Serve until interrupted."""
     shop = [flow.to_deployment(name="shop") for flow in SHOP]
     lake = [flow.to_deployment(name="lake") for flow in (*LAKE, *PARTITIONS)]
     announced = announce.to_deployment(name="lake", triggers=[BOARD_UPDATED])
+    alerted = alert.to_deployment(name="lake", triggers=[DATA_TOO_OLD])
     # Called without a running event loop, as here, to_deployment gives deployments, not coroutines.
-    serve(*cast("list[RunnerDeployment]", [*shop, *lake, announced]))
+    serve(*cast("list[RunnerDeployment]", [*shop, *lake, announced, alerted]))
 
 
 if __name__ == "__main__":

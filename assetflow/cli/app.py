@@ -34,6 +34,7 @@ app.command(
     "assetflow.cli.events:app", name="events", help="Events: updates of assets, and what each consumer did with them."
 )
 app.command("assetflow.cli.explain:explain", name="explain", help="Explain why something runs, or why it does not.")
+app.command("assetflow.cli.freshness:freshness", name="freshness", help="Show how fresh assets with a policy are.")
 app.command("assetflow.cli.partitions:app", name="partitions", help="Partitions: what has run for which key.")
 app.command(
     "assetflow.cli.plan:plan", name="plan", help="Show what Eager consumers would run, and what holds them back."

@@ -42,6 +42,7 @@ _STATES = {
     "removed": "red",
     "time only": "cyan",
     "eager": "cyan",
+    "lazy": "cyan",
 }
 _RECEIPTS = {"consumed": ("✔", "green"), "queued": ("○", "yellow"), "not_mapped": ("✗", "red")}
 

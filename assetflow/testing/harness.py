@@ -26,7 +26,8 @@ from assetflow.core.by_hand import event_by_hand
 from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.explanation.plan import PlannedConsumer
 from assetflow.core.explanation.status import Status
-from assetflow.errors import InvalidCall, TimedOut, UnknownConsumer
+from assetflow.core.freshness.policy import State
+from assetflow.errors import InvalidCall, TimedOut, UnknownAsset, UnknownConsumer
 from assetflow.evaluator.process.evaluator import Evaluator, utc_now
 from assetflow.ledger import Reader
 from assetflow.ledger.records import ConsumerRecord
@@ -268,7 +269,7 @@ class Harness:
                 self._execute(run, self._deployed[deployment], allowed, end)
 
     def advance(self, span: timedelta) -> Harness:
-        """Let time pass at once: waits end, time gates expire, schedules open, deadlines are missed. Contract 9.6.
+        """Let time pass at once: waits end, schedules open, deadlines are missed, data gets old. Contract 9.6.
 
         The harness first waits until all updates so far are recorded, as of the time before, and then until what falls
         due in the span is decided and its runs are created. Runs by time alone are not moved.
@@ -373,6 +374,34 @@ class Harness:
                 f"{record.consumer.name} has no plan: updates start it", fix="Give it schedule=Eager() or OnMissing()"
             )
         return found[0]
+
+    def freshness(self, asset: Asset | str) -> State:
+        """Return the state of an asset under its freshness policy: "pass", "warn", "fail" or "unknown". Contract 8.13.
+
+        >>> from datetime import timedelta
+        >>> from assetflow import Asset, FreshnessPolicy, flow
+        >>> from assetflow.testing import harness
+        >>> orders = Asset("s3://shop/orders", freshness=FreshnessPolicy(timedelta(hours=1)))
+        >>> @flow(schedule=orders)
+        ... def report(): ...
+        >>> def test_old_orders_fail():
+        ...     with harness() as h:
+        ...         h.deploy(report)
+        ...         h.emit(orders)
+        ...         assert h.settle().freshness(orders) == "pass"
+        ...         assert h.advance(timedelta(hours=1)).freshness(orders) == "fail"
+
+        Parameters:
+            asset: the asset, or its URI.
+
+        Raises:
+            UnknownAsset: no deployed flow declares a policy of the asset.
+        """
+        uri = (asset if isinstance(asset, Asset) else Asset(asset)).uri
+        found = self._reader.policies.of_asset(uri)
+        if found is None:
+            raise UnknownAsset(f"{uri} has no freshness policy", fix="Deploy a flow that names the asset with one")
+        return found.record.state
 
     def remove_deployments(self) -> None:
         """Delete the deployments of this harness, with their automations."""

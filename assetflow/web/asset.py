@@ -148,6 +148,8 @@ def _page(
         record=found.listed.record,
         name=found.listed.name,
         users=found.users,
+        freshness=reader.policies.of_asset(found.uri),
+        now=backend.now(),
         events=shown,
         receipts=reader.receipts.counts([event.sequence for event in shown if event.sequence is not None]),
         has_keys=any(event.partition_key is not None for event in events),

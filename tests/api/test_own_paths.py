@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from assetflow.core.assets import AssetAlias
+from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.timing import Deadline
 from assetflow.evaluator.liveness import STOPPED
 from assetflow.evaluator.process.held_up import CURSOR
@@ -75,6 +76,24 @@ def test_missed_deadlines_are_listed_in_pages(api: Api, ledger: Ledger) -> None:
     assert of_report["items"] == rest["items"]
     (decision,) = api.get("/api/v1/decisions", params={"consumer": "audit/nightly"}).json()["items"]
     assert decision["by_deadline"]
+
+
+def test_8_13_freshness_is_listed_with_its_changes(api: Api, ledger: Ledger) -> None:
+    fresh = Asset(ORDERS.uri, freshness=FreshnessPolicy(timedelta(minutes=30), warn_after=timedelta(minutes=5)))
+    deploy(ledger, "report/nightly", fresh)
+    update(ledger, ORDERS, -40)
+    ledger.writer.clock.run(NOON, NOON)
+
+    (told,) = api.get("/api/v1/freshness").json()["items"]
+    assert (told["uri"], told["state"], told["maximum_lag"]) == (ORDERS.uri, "fail", 1800)
+    assert told["lag"] >= 2400
+    assert (told["since"], told["data_time"]) == ("2026-01-01T11:50:00Z", "2026-01-01T11:20:00Z")
+    first = api.get("/api/v1/freshness/changes", params={"limit": 1}).json()
+    rest = api.get("/api/v1/freshness/changes", params={"before": first["next"], "uri": ORDERS.uri}).json()
+    assert [(each["state"], each["at"]) for each in (*first["items"], *rest["items"])] == [
+        ("fail", "2026-01-01T11:50:00Z"),
+        ("warn", "2026-01-01T11:25:00Z"),
+    ]
 
 
 @pytest.mark.usefixtures("shop")

@@ -9,8 +9,9 @@ from uuid import uuid4
 
 import pytest
 
-from assetflow.core.assets import AssetAlias
+from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
+from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.timing import Deadline
 from assetflow.evaluator.liveness import STOPPED
 from assetflow.ledger import Ledger
@@ -183,3 +184,18 @@ def test_missed_deadlines_are_listed_newest_first(ledger: Ledger, call: Call) ->
     shown = call("deadlines", "ls", "--limit", "1").out
     assert "audit/shop" in shown
     assert CUSTOMERS.uri in shown
+
+
+def test_8_13_freshness_is_shown_and_fails_if_an_asset_does(ledger: Ledger, call: Call) -> None:
+    assert "freshness=FreshnessPolicy(...)" in call("freshness").out
+    fresh = Asset(ORDERS.uri, freshness=FreshnessPolicy(timedelta(minutes=30)))
+    deploy(ledger, "report/shop", fresh)
+    update(ledger, ORDERS, 1)
+    ledger.writer.clock.run(NOON + timedelta(minutes=2), NOON + timedelta(minutes=2))
+    assert "at most 30 min old" in call("freshness").out
+    ledger.writer.clock.run(NOON + timedelta(hours=1), NOON + timedelta(hours=1))
+
+    failed = call("freshness", "--json")
+
+    assert failed.code == 1
+    assert [(each["uri"], each["state"]) for each in failed.json] == [(ORDERS.uri, "fail")]

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import get_args
 
-from assetflow.crash_points import EvaluatorPoint, InstantPoint, PublishPoint, TaskPoint
+from assetflow.crash_points import EvaluatorPoint, FreshnessPoint, InstantPoint, PublishPoint, TaskPoint
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "faults.md").read_text()
@@ -32,5 +32,6 @@ def test_every_scenario_of_the_suite_is_named() -> None:
 
 
 def test_every_crash_point_is_explained() -> None:
-    points = {point for kind in (PublishPoint, TaskPoint, EvaluatorPoint, InstantPoint) for point in get_args(kind)}
+    kinds = (PublishPoint, TaskPoint, EvaluatorPoint, InstantPoint, FreshnessPoint)
+    points = {point for kind in kinds for point in get_args(kind)}
     assert points == set(re.findall(r"^\| `(between-[\w-]+)`", PAGE, re.M))

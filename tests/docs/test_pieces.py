@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -305,6 +305,33 @@ def test_code_asks_for_the_status(piece: Piece, tmp_path: Path, monkeypatch: pyt
 @pytest.mark.prefect
 def test_a_test_asks_for_status_and_plan(h: Harness, piece: Piece) -> None:
     piece("docs/freshness.md", 3).test_fact_follows_raw(h)
+
+
+@pytest.mark.prefect
+def test_a_board_that_has_to_be_fresh(h: Harness, piece: Piece) -> None:
+    page = piece("docs/freshness.md", 2)
+    h.deploy(page.report)
+    h.emit(page.raw)
+    assert h.settle().freshness(page.board) == "pass"
+    h.emit(page.raw)
+    h.settle(execute=False)
+    assert h.advance(timedelta(minutes=50)).freshness(page.board) == "warn"
+    assert h.advance(timedelta(hours=2)).freshness(page.board) == "fail"
+    alert = piece("docs/freshness.md", 3).alert_on(uuid4())
+    assert alert.trigger.expect == {"assetflow.freshness.fail"}
+
+
+@pytest.mark.prefect
+def test_flows_that_run_as_seldom_as_possible(h: Harness, piece: Piece) -> None:
+    page = piece("docs/freshness.md", 4)
+    for each in (page.core, page.report):
+        h.deploy(each)
+    h.emit(page.raw)
+    assert [states(h, each) for each in (page.core, page.report)] == [["Completed"]] * 2
+    h.emit(page.raw)
+    assert len(states(h, page.core)) == 1
+    h.advance(timedelta(hours=1))
+    assert [states(h, each) for each in (page.core, page.report)] == [["Completed"] * 2] * 2
 
 
 @pytest.mark.prefect

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID, uuid4
@@ -11,6 +12,7 @@ import pytest
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.events import Origin, SourceFlowRun, SourceTaskRun
+from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Ledger
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, event_id, update
@@ -37,6 +39,17 @@ def test_assets_are_listed_with_who_has_to_do_with_them(site: Site, ledger: Ledg
     assert "/asset?asset=s3%3A%2F%2Flake%2Forders" in page.links
     assert "/consumers/report/nightly" in page.links
     assert [each["datetime"] for each in page.named("time")] == ["2026-01-01T11:55:00Z"]
+
+
+def test_8_13_the_page_of_an_asset_says_how_fresh_it_is(site: Site, ledger: Ledger) -> None:
+    fresh = Asset(ORDERS.uri, name="orders", freshness=FreshnessPolicy(timedelta(minutes=30)))
+    deploy(ledger, "report/nightly", fresh)
+    update(ledger, ORDERS, -40)
+    ledger.writer.clock.run(NOON, NOON)
+
+    page = site.page(ASSET)
+    assert "Freshness fail since 10 min ago 40 min old, and has to be at most 30 min old" in page.text
+    assert "Data time 40 min ago" in page.text
 
 
 def test_what_a_flow_declares_to_make_has_its_page_before_its_first_update(make_site: MakeSite, ledger: Ledger) -> None:

@@ -8,6 +8,7 @@ from assetflow.api.v1 import (
     deadlines,
     decisions,
     events,
+    freshness,
     health,
     partitions,
     recording,
@@ -16,7 +17,20 @@ from assetflow.api.v1 import (
 )
 
 router = APIRouter(prefix="/api/v1")
-for part in (health, recording, events, assets, partitions, consumers, decisions, deadlines, statuses, simulation):
+_PARTS = (
+    health,
+    recording,
+    events,
+    assets,
+    statuses,
+    freshness,
+    partitions,
+    consumers,
+    decisions,
+    deadlines,
+    simulation,
+)
+for part in _PARTS:
     router.include_router(part.router)
 
 __all__ = ["router"]

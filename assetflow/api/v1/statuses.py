@@ -10,7 +10,7 @@ from assetflow.api.backend import TheBackend, TheReader
 from assetflow.api.paging import LARGEST, Limit, Moment, Text, following, page
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
-from assetflow.api.schemas.freshness import PlanOut, StatusesOut, StatusOut, VersionsPage
+from assetflow.api.schemas.statuses import PlanOut, StatusesOut, StatusOut, VersionsPage
 from assetflow.operations.lookup import find_consumer, find_uri
 
 router = APIRouter(tags=["freshness"], route_class=EtagRoute)

@@ -1,0 +1,76 @@
+"""The schemas of statuses, versions and plans. The core defines their fields."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from assetflow.api.schemas.own import Page
+
+State = Literal["fresh", "stale", "missing", "source", "unknown"]
+
+
+class CauseOut(BaseModel):
+    kind: Literal["missing", "data", "code", "dependency"]
+    uri: str
+    partition_key: str | None
+    read: str | None = Field(description="The version that was read; of `code`, the code version that made it.")
+    now: str | None = Field(description="The newest version.")
+    since: datetime | None
+    words: str
+
+
+class StatusOut(BaseModel):
+    uri: str
+    partition_key: str | None
+    state: State
+    outdated: bool = Field(description="It is not fresh, or something is not that it was made from.")
+    causes: list[CauseOut]
+    counts: dict[State, int] | None = Field(description="Of an asset with keys: how many keys are in which state.")
+    made_by: str | None
+
+
+class StatusesOut(BaseModel):
+    items: list[StatusOut]
+
+
+class VersionOut(BaseModel):
+    event: UUID
+    sequence: int
+    partition_key: str | None
+    data_version: str
+    code_version: str | None
+    recorded: datetime
+    confirms: bool = Field(description="Its task skipped: the version stayed, and is up to date.")
+    consumer: str | None
+    flow_run: UUID | None
+    flow_run_name: str | None
+    read: dict[str, int] = Field(description="Each input, with the sequence up to which it was read.")
+
+
+class VersionsPage(Page):
+    items: list[VersionOut]
+
+
+class PlannedTargetOut(BaseModel):
+    partition_key: str | None
+    verdict: str = Field(description="`run`, or what holds it back.")
+    words: str
+    looked_at: str = Field(description="When it is looked at next, in words.")
+    look: datetime | None = Field(description="The same, if only time has to pass.")
+
+
+class PlannedConsumerOut(BaseModel):
+    consumer: str
+    schedule: str
+    words: str
+    targets: list[PlannedTargetOut] = Field(description="Those that are not up to date, at most 50.")
+    counts: dict[str, int]
+    known: int
+
+
+class PlanOut(BaseModel):
+    items: list[PlannedConsumerOut]

@@ -1,0 +1,51 @@
+"""`assetflow freshness`: show how fresh the assets with a policy are. Contract 8.11 to 8.15."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from rich.text import Text
+
+from assetflow.cli.empty_lists import empty_message
+from assetflow.cli.output import print_json, rows, show, table, text, time_cell
+from assetflow.core.freshness.telling import AssetFreshness
+from assetflow.core.spans import span_in_words
+from assetflow.ledger.read.reader import Reader
+
+_COLUMNS = ("asset", "state", "since", "lag", "policy", "data time", "made by", "due", "note")
+_STYLES = {"fail": "red", "warn": "yellow", "pass": "green"}
+
+
+def freshness(*, json: bool = False) -> int:
+    """Show how fresh the assets with a freshness policy are. Exits with 1 if one of them fails.
+
+    Parameters
+    ----------
+    json
+        Print one JSON document.
+    """
+    with Reader.open() as reader:
+        found = reader.policies.all()
+        empty = empty_message(reader, "No deployed flow names an asset with freshness=FreshnessPolicy(...).")
+    now = datetime.now(UTC)
+    if json:
+        print_json([each.as_json(now) for each in found])
+    else:
+        show(rows(table(*_COLUMNS), (_cells(each, now) for each in found), empty=empty))
+    return int(any(each.record.state == "fail" for each in found))
+
+
+def _cells(each: AssetFreshness, now: datetime) -> list[Text]:
+    record, lag = each.record, each.lag(now)
+    data_time = record.data_time
+    return [
+        text(each.uri),
+        Text(record.state, _STYLES.get(record.state, "")),
+        time_cell(record.state_since, now),
+        Text("" if lag is None else span_in_words(timedelta(seconds=round(lag.total_seconds())))),
+        text(record.policy.describe()),
+        time_cell(data_time, now) if isinstance(data_time, datetime) else Text(data_time.value if data_time else ""),
+        text(each.maker or ""),
+        time_cell(record.due, now),
+        text(each.describe_feasibility()),
+    ]
