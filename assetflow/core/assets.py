@@ -10,6 +10,7 @@ from assetflow.core.conditions import Leaf
 from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.json_data import check_json, is_plain_text
 from assetflow.core.uri import RESERVED_NAMES, check_alias, check_name, normalize
+from assetflow.core.versions import check_code_version
 from assetflow.core.watchers.declaration import AssetWatcher, check_watchers
 from assetflow.errors import InvalidAsset, InvalidEvent, InvalidSchedule, not_a
 
@@ -36,10 +37,13 @@ class Asset(Leaf):
         extra: static facts about the asset, a JSON object.
         watchers: what updates the asset from outside, such as the messages of a queue (contract 10.1).
         freshness: how old the asset's data may be; events tell when it is older (contract 8.11, 8.13).
+        code_version: the version of the code of each task that has the asset as an outlet; it counts before
+            those of the task and the flow (contract 8.2).
 
     Raises:
         InvalidAsset: the URI or the name breaks contract 1.4 or 1.5, or `extra` is not a JSON object (contract 2.7).
-        InvalidSchedule: `freshness` is not a `FreshnessPolicy`.
+        InvalidSchedule: `freshness` is not a `FreshnessPolicy`, or `code_version` is not a text of 1 to 250 characters
+            that is not blank.
         InvalidWatcher: a value of `watchers` is not a watcher, or two triggers have one name.
     """
 
@@ -49,6 +53,7 @@ class Asset(Leaf):
     extra: Mapping[str, object]
     watchers: tuple[AssetWatcher, ...]
     freshness: FreshnessPolicy | None
+    code_version: str | None
 
     def __init__(
         self,
@@ -60,6 +65,7 @@ class Asset(Leaf):
         extra: Mapping[str, object] | None = None,
         watchers: Sequence[AssetWatcher] = (),
         freshness: FreshnessPolicy | None = None,
+        code_version: str | None = None,
     ) -> None:
         given_name, given_uri = _name_and_uri(name_or_uri, uri, name)
         normalized = normalize(given_uri)
@@ -70,6 +76,7 @@ class Asset(Leaf):
         checked_watchers = check_watchers(watchers, normalized) if watchers != () else ()
         self.__dict__.update(uri=normalized, name=called, group=checked_group, extra=checked_extra)
         self.__dict__.update(watchers=checked_watchers, freshness=_checked_policy(freshness, normalized))
+        self.__dict__.update(code_version=None if code_version is None else check_code_version(code_version))
 
     @classmethod
     def known(
@@ -87,7 +94,7 @@ class Asset(Leaf):
         """
         asset = cls.__new__(cls)
         asset.__dict__.update(uri=uri, name=name, group=group, extra={} if extra is None else extra)
-        asset.__dict__.update(watchers=watchers, freshness=freshness)
+        asset.__dict__.update(watchers=watchers, freshness=freshness, code_version=None)
         return asset
 
     @overload

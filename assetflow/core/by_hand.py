@@ -10,6 +10,7 @@ from uuid import UUID
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.events import AssetEvent, Origin, check_extra
 from assetflow.core.partitions import check_key
+from assetflow.core.versions import check_data_version
 from assetflow.errors import AssetflowError, TooLarge
 
 EXTRA_BYTES = 64 * 1024
@@ -24,6 +25,7 @@ def event_by_hand(
     extra: object = None,
     partition_key: object = None,
     aliases: Iterable[AssetAlias | str] = (),
+    data_version: object = None,
 ) -> AssetEvent:
     """Return the event of an update that no task made.
 
@@ -34,10 +36,11 @@ def event_by_hand(
         occurred: when the update happened, with a time zone.
         extra: a JSON object; `None` stands for an empty one.
         aliases: the aliases that the update comes through, or their names.
+        data_version: the version of the data (contract 8.2); `None` if the update is a new one.
 
     Raises:
-        InvalidEvent, InvalidAsset: an argument breaks chapter 1 or 2 of the contract. `where` is `extra`,
-            `partition_key` or `aliases`.
+        InvalidEvent, InvalidAsset: an argument breaks chapter 1 or 2, or rule 8.2, of the contract. `where` is `extra`,
+            `partition_key`, `aliases` or `data_version`.
     """
     return AssetEvent(
         id=id,
@@ -47,6 +50,7 @@ def event_by_hand(
         extra=check_extra(extra, where="extra"),
         partition_key=None if partition_key is None else key_by_hand(partition_key),
         aliases=_names(aliases),
+        data_version=None if data_version is None else check_data_version(data_version, where="data_version"),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from operator import attrgetter
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 from uuid import UUID, uuid5
 
 from assetflow.core.assets import Asset
@@ -78,6 +78,33 @@ class Origin:
     traceparent: str = ""
 
 
+class Content(NamedTuple):
+    """What an update says: two updates of one task run with the same content are one. Contract 2.1."""
+
+    uri: str
+    partition_key: str | None
+    extra: Mapping[str, object]
+    data_version: str | None
+
+    def is_that_of(self, recorded: Content) -> bool:
+        """Return True if an event with this content was recorded as `recorded`: the ledger adds a data version."""
+        return self[:3] == recorded[:3] and self.data_version in (None, recorded.data_version)
+
+
+class Pin(NamedTuple):
+    """What a task read of an input: the newest update that was known when the attempt started. Contract 8.2.
+
+    Attributes:
+        sequence: its place in the ledger that the task asked.
+        event: its id, which another ledger knows too.
+        recorded: its instant, UTC, for a ledger that does not know the id.
+    """
+
+    sequence: int
+    event: UUID
+    recorded: datetime
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class AssetEvent:
     """One update of one asset. Two events are equal if their ids are equal.
@@ -94,8 +121,10 @@ class AssetEvent:
         aliases: the names of the aliases through which the update came, sorted.
         metrics: what was measured while the data was written: `rows`, `bytes`, `files`, `seconds`.
         code_version: that of the code that made the update; `None` if it has none.
-        data_version: equal for two updates with the same data; `None` until the ledger records the event.
+        data_version: equal for two updates with the same data; `None` if nobody gave one and the ledger has not
+            recorded the event, or compares it with nothing (contract 8.2).
         inputs: the inlets and triggering assets of the task, each URI with its newest sequence when the task started.
+        read: the same by the ids of the events; empty for an event that comes from a ledger.
         sequence: the event's place in the ledger; `None` until it is recorded.
         recorded: when it was recorded, UTC; `None` until it is.
         started: when the run that made it began, UTC; `None` if no run did.
@@ -112,6 +141,7 @@ class AssetEvent:
     code_version: str | None = None
     data_version: str | None = None
     inputs: Mapping[str, int] = field(default_factory=dict[str, int])
+    read: Mapping[str, Pin] = field(default_factory=dict[str, Pin])
     sequence: int | None = None
     recorded: datetime | None = None
     started: datetime | None = None
@@ -122,9 +152,9 @@ class AssetEvent:
         return self.asset.uri
 
     @property
-    def content(self) -> tuple[str, str | None, Mapping[str, object]]:
-        """URI, partition key and extra: what tells two updates of one task run apart. Contract 2.1."""
-        return self.asset.uri, self.partition_key, self.extra
+    def content(self) -> Content:
+        """What tells two updates of one task run apart. Contract 2.1."""
+        return Content(self.asset.uri, self.partition_key, self.extra, self.data_version)
 
     @property
     def timestamp(self) -> datetime:
@@ -177,11 +207,20 @@ class Recording:
     Attributes:
         id: the recording's id, which is the same each time that the recording is delivered.
         durable: when Prefect stored it, by Prefect's clock, UTC; `None` if the ledger is the first to store it (9.6).
+        confirmed: the updates that a skipped task did not have to make: its outlets are up to date (8.2).
+        observed: what was seen of sources: an update where the data version is not the newest one (8.2).
     """
 
     id: UUID
-    events: tuple[AssetEvent, ...]
+    events: tuple[AssetEvent, ...] = ()
     durable: datetime | None = None
+    confirmed: tuple[AssetEvent, ...] = ()
+    observed: tuple[AssetEvent, ...] = ()
+
+    @property
+    def told(self) -> tuple[AssetEvent, ...]:
+        """Everything that the recording says of assets."""
+        return (*self.events, *self.confirmed, *self.observed)
 
 
 def recording_id(task_run_id: UUID | str) -> UUID:
@@ -196,6 +235,7 @@ def event_id(
     extra: Mapping[str, object],
     *,
     aliased: bool = False,
+    data_version: str | None = None,
 ) -> UUID:
     """Return the id of an event that a task makes: the same for each attempt with the same content. Contract 2.1.
 
@@ -203,7 +243,9 @@ def event_id(
         aliased: True if the update came through aliases. If the asset is an outlet too, that is another event.
     """
     kind = "alias-event" if aliased else "event"
-    return uuid5(_NAMESPACE, "|".join((kind, str(task_run_id), uri, partition_key or "", canonical_json(extra))))
+    version = () if data_version is None else (data_version,)
+    told = (kind, str(task_run_id), uri, partition_key or "", canonical_json(extra), *version)
+    return uuid5(_NAMESPACE, "|".join(told))
 
 
 def canonical_json(value: object) -> str:

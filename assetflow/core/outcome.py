@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from typing import NamedTuple, cast
 from uuid import UUID
 
 from assetflow.core.assets import Asset, AssetAlias, AssetRef, Outlet
 from assetflow.core.condition_tree import Token
 from assetflow.core.events import canonical_json, check_extra, event_id
 from assetflow.core.partitions import check_key
+from assetflow.core.versions import check_data_version
 from assetflow.errors import InvalidEvent, OutletError, RecordingFailed
+
+# One partition key, several, or several with their data versions.
+Keys = str | Iterable[str] | Mapping[str, str]
 
 # Returns the URI that a name belongs to, or None.
 ResolveName = Callable[[str], str | None]
@@ -33,18 +37,40 @@ class Update:
     extra: Mapping[str, object]
     partition_key: str | None = None
     aliases: tuple[str, ...] = ()
+    data_version: str | None = None
 
     def event_id(self, task_run_id: UUID | str) -> UUID:
         """Return the id of the update's event: the same for each attempt with the same content. Contract 2.1."""
-        return event_id(task_run_id, self.asset.uri, self.partition_key, self.extra, aliased=bool(self.aliases))
+        return event_id(
+            task_run_id,
+            self.asset.uri,
+            self.partition_key,
+            self.extra,
+            aliased=bool(self.aliases),
+            data_version=self.data_version,
+        )
+
+
+class _Added(NamedTuple):
+    """What was added to aliases: the asset, its extra as JSON text, its data version."""
+
+    uri: str
+    extra: str
+    data_version: str | None
 
 
 @dataclass
 class _Said:
-    """What a task has said about one outlet so far; `keys` is `None` if it named no partitions."""
+    """What a task has said about one outlet so far.
+
+    Attributes:
+        keys: the partitions that it named, each with its data version; `None` if it named none.
+        version: the data version of the outlet.
+    """
 
     extra: dict[str, object] = field(default_factory=dict[str, object])
-    keys: dict[str, None] | None = None
+    keys: dict[str, str | None] | None = None
+    version: str | None = None
 
 
 class TaskOutcome:
@@ -62,17 +88,30 @@ class TaskOutcome:
         self._resolve_name = resolve_name
         self._resolved: dict[str, str | None] = {}
         self._said: dict[Token, _Said] = {}
-        self._added: dict[tuple[str, str], tuple[Asset, Mapping[str, object], set[str]]] = {}
+        self._added: dict[_Added, tuple[Asset, Mapping[str, object], set[str]]] = {}
 
-    def say(self, target: Asset | AssetRef, extra: Mapping[str, object] | None = None) -> None:
+    def say(
+        self, target: Asset | AssetRef, extra: Mapping[str, object] | None = None, *, data_version: str | None = None
+    ) -> None:
         """Merge an extra into that of an outlet, key by key: `yield Metadata(asset, extra)`.
 
         Raises:
             OutletError: the asset is not an outlet of the task.
             RecordingFailed: the extra holds what an update may not hold (2.7).
+            InvalidEvent: the data version is not one (8.2).
         """
         said = self._of(target)
         said.extra.update(_checked(extra, target))
+        if data_version is not None:
+            self.set_version(target, data_version)
+
+    def set_version(self, target: Asset | AssetRef, version: str | None) -> None:
+        """Say which data version an outlet has: `outlet_events[asset].data_version = version`. Raises as `say`."""
+        self._of(target).version = _version(version, target)
+
+    def version_of(self, target: Asset | AssetRef) -> str | None:
+        """Return the data version of an outlet, `None` if the task has given none. Raises `OutletError` as `say`."""
+        return self._of(target).version
 
     def assign(self, target: Asset | AssetRef, extra: Mapping[str, object] | None) -> None:
         """Replace the extra of an outlet: `outlet_events[asset].extra = extra`. Raises as `say`."""
@@ -83,37 +122,53 @@ class TaskOutcome:
         """Return the extra of an outlet, which the caller may change. Raises `OutletError` as `say` does."""
         return self._of(target).extra
 
-    def add(self, alias: AssetAlias | str, asset: Asset, extra: Mapping[str, object] | None = None) -> None:
+    def add(
+        self,
+        alias: AssetAlias | str,
+        asset: Asset,
+        extra: Mapping[str, object] | None = None,
+        *,
+        data_version: str | None = None,
+    ) -> None:
         """Update an asset through an alias: `outlet_events[alias].add(asset, extra)`. Contract 2.4.
 
-        If the same asset is added with the same extra to several aliases, that is one update with all of them.
+        If the same asset is added with the same extra and data version to several aliases, that is one update with all
+        of them.
 
         Raises:
             OutletError: the alias is not an outlet of the task.
             RecordingFailed: the extra holds what an update may not hold (2.7).
+            InvalidEvent: the data version is not one (8.2).
         """
         name = self.check_alias(alias)
         checked = _checked(extra, asset)
-        _, _, names = self._added.setdefault((asset.uri, canonical_json(checked)), (asset, checked, set()))
+        added = _Added(asset.uri, canonical_json(checked), _version(data_version, asset))
+        _, _, names = self._added.setdefault(added, (asset, checked, set()))
         names.add(name)
 
-    def add_partitions(self, target: Asset | AssetRef, keys: str | Iterable[str]) -> None:
+    def add_partitions(self, target: Asset | AssetRef, keys: Keys, *, data_version: str | None = None) -> None:
         """Name the partitions of an outlet that were updated, instead of the run's own. Contract 2.5.
 
         An empty list changes nothing: the update keeps the run's key.
 
+        Parameters:
+            keys: one key, several, or several with their data versions.
+            data_version: the data version of keys that come without one.
+
         Raises:
             OutletError: the asset is not an outlet of the task.
-            InvalidEvent: a key is not a text, is blank, or is longer than 250 characters.
+            InvalidEvent: a key is not a text, is blank, or is longer than 250 characters; or a data version is not one
+                (8.2).
         """
         said = self._of(target)
-        if not isinstance(cast("object", keys), str | Iterable):
-            raise InvalidEvent(
-                f"the partition keys of {target.label} are {keys!r}", rule="2.5", fix="Give a text or a list of texts"
-            )
-        checked = [check_key(key) for key in ([keys] if isinstance(keys, str) else keys)]
-        if checked:
-            said.keys = {**(said.keys or {}), **dict.fromkeys(checked)}
+        version = _version(data_version, target)
+        added = {
+            key: version if own is None else check_data_version(own, f"data_version of {key!r}", where=target.label)
+            for key, own in _keys(target, keys).items()
+        }
+        if added:
+            known = said.keys or {}
+            said.keys = known | {key: own or known.get(key) for key, own in added.items()}
 
     def check_outlet(self, target: Asset | AssetRef) -> None:
         """Raise `OutletError` unless the asset is an outlet of the task. Contract 2.3."""
@@ -149,10 +204,10 @@ class TaskOutcome:
         for uri, asset in self._declared().items():
             said = self._said.get(Token("uri", uri)) or _Said()
             extra = _checked(said.extra, asset)
-            keys = [run_key] if said.keys is None else list(said.keys)
-            found += [Update(asset, extra, key) for key in keys]
-        for asset, extra, names in self._added.values():
-            found.append(Update(asset, extra, run_key, tuple(sorted(names))))
+            keys = {run_key: None} if said.keys is None else said.keys
+            found += [Update(asset, extra, key, data_version=own or said.version) for key, own in keys.items()]
+        for added, (asset, extra, names) in self._added.items():
+            found.append(Update(asset, extra, run_key, tuple(sorted(names)), added.data_version))
         return found
 
     def _declared(self) -> dict[str, Asset]:
@@ -189,6 +244,21 @@ class TaskOutcome:
             self._resolved[token.value] = self._resolve_name(token.value)
         uri = self._resolved[token.value]
         return token if uri is None else Token("uri", uri)
+
+
+def _keys(target: Asset | AssetRef, keys: Keys) -> dict[str, str | None]:
+    """Return the keys, checked, each with the data version that comes with it."""
+    if not isinstance(cast("object", keys), str | Iterable):
+        raise InvalidEvent(
+            f"the partition keys of {target.label} are {keys!r}", rule="2.5", fix="Give a text or a list of texts"
+        )
+    if isinstance(keys, Mapping):
+        return {check_key(key): version for key, version in cast("Mapping[str, str]", keys).items()}
+    return {check_key(key): None for key in ([keys] if isinstance(keys, str) else keys)}
+
+
+def _version(version: object, target: Asset | AssetRef) -> str | None:
+    return None if version is None else check_data_version(version, where=target.label)
 
 
 def _checked(extra: object, target: Asset | AssetRef) -> dict[str, object]:

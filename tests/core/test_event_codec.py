@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from assetflow.core.codec.events import event_from_json, event_to_json, recorded_event_from_json, recording_from_json
+from assetflow.core.codec.events import (
+    event_from_json,
+    event_to_json,
+    recorded_event_from_json,
+    recording_from_json,
+    recording_to_json,
+)
 from assetflow.core.codec.run_context import events_from_text, events_to_text
+from assetflow.core.events import Pin
 from assetflow.core.refused import MOST_CHARACTERS, kept_payload
 from assetflow.errors import AssetflowError, InvalidEvent
 
@@ -97,7 +105,6 @@ def test_what_comes_along_is_kept_as_far_as_it_can_be_read() -> None:
         "metrics": {"rows": "many", "bytes": 2**70, "rate": float("nan"), "files": 3, "seconds": 0.5, "ok": True},
         "inputs": {"s3://shop/raw": 7, "s3://shop/other": "x"},
         "code_version": {"a": 1},
-        "data_version": "a\0b",
         "sequence": "7",
         "recorded": "never",
         "origin": {"kind": "task", "flow_run": flow_run},
@@ -105,7 +112,7 @@ def test_what_comes_along_is_kept_as_far_as_it_can_be_read() -> None:
     found = event_from_json({**PLAIN, **given})
     assert found.metrics == {"files": 3, "seconds": 0.5}
     assert found.inputs == {"s3://shop/raw": 7}
-    assert (found.code_version, found.data_version) == (None, "a\ufffdb")
+    assert found.code_version is None
     assert (found.sequence, found.recorded) == (None, None)
     run = found.source_flow_run
     assert run is not None
@@ -159,3 +166,25 @@ def test_of_something_large_that_is_refused_a_part_is_kept() -> None:
         deep = [deep]
     poison: Any = kept_payload({"x": float("nan"), "n": 10**5000, "f": "\udce9", "deep": deep})
     assert (poison["x"], poison["f"]) == ("NaN", "\ufffd")
+
+
+def test_what_was_read_confirmed_and_observed_comes_back() -> None:
+    read = {"s3://shop/raw": {"event": NUMBER, "recorded": "2026-01-02T03:04:05Z"}, "s3://shop/bad": {"event": "x"}}
+    stored = {**PLAIN, "inputs": {"s3://shop/raw": 7}, "read": read, "data_version": "v"}
+    for name in ("events", "confirmed", "observed"):
+        given = {"recording": NUMBER, "events": [], name: [stored]}
+        recording = recording_from_json(given)
+        (event,) = getattr(recording, name)
+        assert recording.told == (event,)
+        assert event.read == {"s3://shop/raw": Pin(7, UUID(NUMBER), datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))}
+        written = recording_to_json(recording)
+        (again,) = getattr(recording_from_json(written), name)
+        assert (again.read, again.inputs, again.data_version) == (event.read, event.inputs, "v")
+        assert {"confirmed", "observed"} & written.keys() == {name} - {"events"}
+
+
+@pytest.mark.parametrize("version", ["", " ", 5, "v" * 251, "a\0b"])
+def test_rule_8_2_a_version_from_outside_is_checked(version: object) -> None:
+    with pytest.raises(InvalidEvent, match="data_version is") as caught:
+        event_from_json({**PLAIN, "data_version": version})
+    assert caught.value.rule == "8.2"

@@ -65,7 +65,8 @@ def test_rule_2_2_another_content_under_a_known_id_is_told(world: World) -> None
     first = event(A, extra={"n": 1})
     assert not record(world.state, Recording(new_id(), (first,)), NOW).warnings
     assert not record(world.state, Recording(new_id(), (replace(first),)), NOW).warnings
-    for other in (replace(first, asset=B), replace(first, extra={"n": 2}), replace(first, partition_key="k")):
+    changed = ({"asset": B}, {"extra": {"n": 2}}, {"partition_key": "k"}, {"data_version": "2"})
+    for other in (replace(first, **each) for each in changed):
         again = record(world.state, Recording(new_id(), (other,)), NOW)
         assert again.events == []
         (warning,) = again.warnings

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.outcome import TaskOutcome
-from assetflow.errors import AssetflowError, OutletError, RecordingFailed
+from assetflow.errors import AssetflowError, InvalidEvent, OutletError, RecordingFailed
 from tests.core.world import A, B, C
 
 X, Y = AssetAlias("x"), AssetAlias("y")
@@ -151,3 +152,47 @@ def test_ids_are_the_same_for_each_attempt_that_says_the_same() -> None:
 
     assert ids({"a": 1, "b": 2}) == ids({"b": 2, "a": 1})
     assert ids({"a": 1}) != ids({"a": 2})
+
+
+def test_rule_8_2_a_data_version_is_that_of_the_key_else_of_the_outlet() -> None:
+    outcome = TaskOutcome([A, B, X])
+    outcome.say(A, {"rows": 1}, data_version="whole")
+    outcome.add_partitions(A, {"k": "own"})
+    outcome.add_partitions(A, ["k", "l"])
+    outcome.add_partitions(A, "m", data_version="m7")
+    outcome.add(X, C, data_version="c1")
+
+    assert [(each.asset.uri, each.partition_key, each.data_version) for each in outcome.updates()] == [
+        (A.uri, "k", "own"),
+        (A.uri, "l", "whole"),
+        (A.uri, "m", "m7"),
+        (B.uri, None, None),
+        (C.uri, None, "c1"),
+    ]
+
+
+def test_rule_2_4_another_data_version_is_another_update() -> None:
+    outcome = TaskOutcome([X, Y])
+    outcome.add(X, C, data_version="1")
+    outcome.add(Y, C, data_version="1")
+    outcome.add(Y, C, data_version="2")
+
+    updates = outcome.updates()
+    assert [(each.aliases, each.data_version) for each in updates] == [(("x", "y"), "1"), (("y",), "2")]
+    assert len({each.event_id("task") for each in updates}) == 2
+
+
+@pytest.mark.parametrize("version", ["", " ", 5, "v" * 251, "\x00"])
+def test_rule_8_2_a_bad_data_version_is_refused_with_its_path(version: Any) -> None:
+    outcome = TaskOutcome([A, X])
+    calls: list[tuple[str, Callable[[], None]]] = [
+        ("data_version is", lambda: outcome.say(A, data_version=version)),
+        ("data_version is", lambda: outcome.set_version(A, version)),
+        ("data_version is", lambda: outcome.add(X, C, data_version=version)),
+        ("data_version of 'k' is", lambda: outcome.add_partitions(A, {"k": version})),
+    ]
+    for words, call in calls:
+        with pytest.raises(InvalidEvent, match=words) as caught:
+            call()
+        assert (caught.value.rule, caught.value.where[:5]) == ("8.2", "s3://")
+        assert "1 to 250" in caught.value.fix

@@ -9,22 +9,26 @@ from assetflow.core.assets import Asset
 from assetflow.core.codec import fields
 from assetflow.core.codec.fields import Json
 from assetflow.core.codec.origins import origin_from_json, origin_to_json
-from assetflow.core.events import AssetEvent, Recording, check_extra, fit_metrics
+from assetflow.core.events import AssetEvent, Pin, Recording, check_extra, fit_metrics
 from assetflow.core.json_data import fit_json, fit_number, fit_text
 from assetflow.core.partitions import check_key
 from assetflow.core.uri import check_alias
+from assetflow.core.versions import check_data_version
 from assetflow.errors import InvalidEvent
 
 VERSION = 1
 
 
 def recording_to_json(recording: Recording) -> dict[str, object]:
-    """Return a recording as `{"version": 1, "recording": id, "events": [...]}`."""
-    return {
+    """Return a recording as `{"version": 1, "recording": id, "events": [...]}`, with what it confirms and observed."""
+    stored: dict[str, object] = {
         "version": VERSION,
         "recording": str(recording.id),
         "events": [event_to_json(event) for event in recording.events],
+        "confirmed": [event_to_json(event) for event in recording.confirmed],
+        "observed": [event_to_json(event) for event in recording.observed],
     }
+    return fields.without_empty(stored, keep=frozenset({"events"}))
 
 
 def recording_from_json(data: Json, *, where: str = "") -> Recording:
@@ -38,18 +42,25 @@ def recording_from_json(data: Json, *, where: str = "") -> Recording:
         InvalidAsset, InvalidEvent: an event breaks chapter 1 or 2 of the contract.
     """
     check_version(data, where)
-    events = data.get("events")
-    if not isinstance(events, list):
+    if "events" not in data:
         raise InvalidEvent("the recording has no list of events", where=where, rule="2.2")
     number = fields.uuid(data.get("recording"), "the id of the recording", where)
+    events, confirmed, observed = (_events(data, name, where) for name in ("events", "confirmed", "observed"))
+    return Recording(number, events, confirmed=confirmed, observed=observed)
+
+
+def _events(data: Json, name: str, where: str) -> tuple[AssetEvent, ...]:
+    events = data.get(name, [])
+    if not isinstance(events, list):
+        raise InvalidEvent(f"the recording has no list of {name}", where=where, rule="2.2")
     found: list[AssetEvent] = []
     for place, event in enumerate(cast("list[object]", events)):
         if not isinstance(event, Mapping):
             raise InvalidEvent(
-                f"events[{place}] is {fields.abridged(event)}, not a JSON object", where=where, rule="2.2"
+                f"{name}[{place}] is {fields.abridged(event)}, not a JSON object", where=where, rule="2.2"
             )
         found.append(event_from_json(cast(Json, event), where=where))
-    return Recording(number, tuple(found))
+    return tuple(found)
 
 
 def event_to_json(event: AssetEvent) -> dict[str, object]:
@@ -71,6 +82,7 @@ def event_to_json(event: AssetEvent) -> dict[str, object]:
             "code_version": event.code_version,
             "data_version": event.data_version,
             "inputs": dict(event.inputs),
+            "read": {uri: _pin_to_json(pin) for uri, pin in event.read.items()},
             "sequence": event.sequence,
             "recorded": fields.time_text(event.recorded),
         }
@@ -96,7 +108,8 @@ def event_from_json(data: Json, *, where: str = "") -> AssetEvent:
     )
     extra = check_extra(data.get("extra"), where=where)
     key, aliases = read_partition_key(data, where), read_aliases(data, where)
-    return _event(data, asset, extra, key, aliases, fit_json(data.get("origin")), where)
+    version = read_data_version(data, where)
+    return _event(data, asset, extra, key, aliases, version, fit_json(data.get("origin")), where)
 
 
 def recorded_event_from_json(data: Json, *, where: str = "") -> AssetEvent:
@@ -113,7 +126,8 @@ def recorded_event_from_json(data: Json, *, where: str = "") -> AssetEvent:
     name, group = fields.text_or_empty(data.get("name")) or uri, fields.text_or_empty(data.get("group"))
     asset = Asset.known(uri, name, group, fields.mapping(asset_extra, "asset_extra", where))
     key, aliases = fields.optional_text(data.get("partition_key"), "partition_key", where), _aliases(data, where)
-    return _event(data, asset, fields.mapping(extra, "extra", where), key, tuple(aliases), data.get("origin"), where)
+    told, version = fields.mapping(extra, "extra", where), _version(data.get("data_version"))
+    return _event(data, asset, told, key, tuple(aliases), version, data.get("origin"), where)
 
 
 def check_version(data: Json, where: str, *, newest: int = VERSION, what: str = "an update") -> None:
@@ -143,6 +157,12 @@ def read_partition_key(data: Json, where: str) -> str | None:
     return None if key is None else check_key(fields.text(key, "partition_key", where))
 
 
+def read_data_version(data: Json, where: str) -> str | None:
+    """Return the data version of a payload, after checking it. Contract 8.2."""
+    version = data.get("data_version")
+    return None if version is None else check_data_version(version, where=where)
+
+
 def read_aliases(data: Json, where: str) -> tuple[str, ...]:
     """Return the aliases of a payload, sorted, after checking them. Contract 1.7."""
     return tuple(sorted({check_alias(alias) for alias in _aliases(data, where)}))
@@ -161,6 +181,7 @@ def _event(
     extra: Mapping[str, object],
     partition_key: str | None,
     aliases: tuple[str, ...],
+    data_version: str | None,
     origin: object,
     where: str,
 ) -> AssetEvent:
@@ -174,8 +195,9 @@ def _event(
         aliases=aliases,
         metrics=fit_metrics(data.get("metrics")),
         code_version=_version(data.get("code_version")),
-        data_version=_version(data.get("data_version")),
+        data_version=data_version,
         inputs=_sequences(data.get("inputs")),
+        read=_pins(data.get("read"), _sequences(data.get("inputs"))),
         sequence=_sequence(data.get("sequence")),
         recorded=fields.time_or_none(data.get("recorded")),
     )
@@ -193,3 +215,18 @@ def _sequence(value: object) -> int | None:
 def _sequences(data: object) -> dict[str, int]:
     found = {fit_text(uri): _sequence(value) for uri, value in fields.mapping_or_empty(data).items()}
     return {uri: sequence for uri, sequence in found.items() if sequence is not None}
+
+
+def _pin_to_json(pin: Pin) -> dict[str, object]:
+    return {"event": str(pin.event), "recorded": fields.time_text(pin.recorded)}
+
+
+def _pins(data: object, sequences: Mapping[str, int]) -> dict[str, Pin]:
+    """Return what a task read; what cannot be read is left out, as it must not stop an update (2.7)."""
+    found: dict[str, Pin] = {}
+    for uri, value in fields.mapping_or_empty(data).items():
+        pin = fields.mapping_or_empty(value)
+        number, recorded = fields.uuid_or_none(pin.get("event")), fields.time_or_none(pin.get("recorded"))
+        if number is not None and recorded is not None:
+            found[fit_text(uri)] = Pin(sequences.get(fit_text(uri), 0), number, recorded)
+    return found

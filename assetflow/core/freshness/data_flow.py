@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from assetflow.core.conditions import Token
 from assetflow.core.freshness.policy import FreshnessPolicy
-from assetflow.core.json_data import is_plain_text
-from assetflow.errors import InvalidSchedule
-
-LONGEST_VERSION = 250
-
-E = TypeVar("E", bound=Exception)
+from assetflow.core.versions import check_code_version
 
 
 @dataclass(frozen=True)
@@ -31,7 +25,7 @@ class Output:
 
     def __post_init__(self) -> None:
         if self.code_version is not None:
-            check_version("code version", self.code_version)
+            check_code_version(self.code_version)
 
 
 @dataclass(frozen=True)
@@ -55,22 +49,3 @@ class DataFlow:
 
 
 NOTHING = DataFlow()
-
-
-def check_version(what: str, version: object) -> str:
-    """Return a code version or a data version, unchanged. Contract 8.2.
-
-    Parameters:
-        what: what the error calls it.
-
-    Raises:
-        InvalidSchedule: it is not a text of 1 to 250 characters, or it is blank.
-    """
-    if isinstance(version, str) and version.strip() and len(version) <= LONGEST_VERSION and is_plain_text(version):
-        return version
-    shown = repr(version)
-    raise InvalidSchedule(
-        f"the {what} is {shown if len(shown) <= 60 else shown[:57] + '…'}",
-        rule="8.2",
-        fix=f"Give a text of 1 to {LONGEST_VERSION} characters that is not blank",
-    )

@@ -21,12 +21,12 @@ class Made:
     """How an update was made, as its flow run tells.
 
     Attributes:
-        consumer: the flow that made it.
+        consumer: the flow that made it; None if it is not known.
         pins: each input with the place in the ledger up to which it was read; None if nobody knows.
         started: when the run began, UTC.
     """
 
-    consumer: int
+    consumer: int | None
     pins: Mapping[str, int] | None
     code_version: str | None
     started: datetime
@@ -57,7 +57,7 @@ def with_data_version(book: Book, event: AssetEvent, made: Made | None) -> Asset
     if event.data_version is not None:
         return event
     version = None
-    if made is not None and made.code_version is not None:
+    if made is not None and made.consumer is not None and made.code_version is not None:
         version = _hash(book, book.graph.find(made.consumer), event, made)
     return replace(event, data_version=version or str(event.id))
 
@@ -79,9 +79,12 @@ def record_update(book: Book, event: AssetEvent, made: Made | None) -> None:
 
 
 def confirm(book: Book, item: Item, confirmation: UUID, made: Made, now: datetime) -> None:
-    """Confirm that an output is up to date, made from what its task read; what was never made stays missing."""
+    """Confirm that an output is up to date, made from what its task read; what was never made stays missing.
+
+    A confirmation that is delivered after a later update says nothing of it.
+    """
     newest = book.updates.newest(item)
-    if newest is not None:
+    if newest is not None and newest.recorded <= now and newest.event != confirmation:
         book.updates.add(
             replace(
                 newest,
@@ -98,24 +101,12 @@ def confirm(book: Book, item: Item, confirmation: UUID, made: Made, now: datetim
         touch_item(book, item, is_new=False)
 
 
-def is_observed_anew(book: Book, item: Item, version: str, now: datetime) -> bool:
-    """Return True if an observation saw another version than the newest one, so that an event has to be made.
-
-    If it saw the newest one, that is remembered.
-    """
+def see(book: Book, item: Item, version: str | None, now: datetime) -> None:
+    """Remember that an observation saw the newest version of an item."""
     newest = book.updates.newest(item)
-    if newest is None or newest.data_version != version:
-        return True
-    book.updates.see(newest, now)
-    book.agenda.assets[item.uri] = None
-    return False
-
-
-def see_newest(book: Book, item: Item, now: datetime) -> None:
-    """Remember that an observation made the newest update of an item."""
-    newest = book.updates.newest(item)
-    assert newest is not None, "it was recorded just now"
-    book.updates.see(newest, now)
+    if newest is not None and newest.data_version == version:
+        book.updates.see(newest, now)
+        book.agenda.assets[item.uri] = None
 
 
 def _hash(book: Book, node: FlowNode | None, event: AssetEvent, made: Made) -> str | None:

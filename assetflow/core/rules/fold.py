@@ -16,12 +16,12 @@ from assetflow.core.consumers import Consumer, Decision, Receipt, ReceiptStatus,
 from assetflow.core.events import AssetEvent, Recording
 from assetflow.core.freshness.recording import made_of, record_update, with_data_version
 from assetflow.core.partitions import EveryTargetMapper
-from assetflow.core.rules import clock, deadlines
+from assetflow.core.rules import clock, deadlines, versions
 from assetflow.core.rules.evaluation import evaluate
 from assetflow.core.rules.mapping import target_keys_of
 from assetflow.core.rules.state import State
 from assetflow.core.rules.state.events import place_in_ledger
-from assetflow.errors import MappingError
+from assetflow.errors import InvalidEvent, MappingError
 
 # The consumers that a pass has to check, by id, each with the target keys to check; `None` means all keys.
 Touched = dict[int, tuple[Consumer, set[str | None] | None]]
@@ -38,6 +38,7 @@ class Recorded:
         events: the events that were new, with their sequences.
         earliest, latest: the first and the last of their instants; `None` without new events (contract 9.6).
         touched: the consumers for which something was queued or may now be judged in another way.
+        refused: what was observed though it is not a source, each with the error (contract 8.2).
         new_assets: the URIs that were updated for the first time.
         warnings: sentences for the log.
     """
@@ -46,18 +47,20 @@ class Recorded:
     earliest: datetime | None = None
     latest: datetime | None = None
     touched: Touched = field(default_factory=dict[int, "tuple[Consumer, set[str | None] | None]"])
+    refused: list[tuple[AssetEvent, InvalidEvent]] = field(default_factory=list[tuple[AssetEvent, InvalidEvent]])
     new_assets: list[str] = field(default_factory=list[str])
     warnings: list[str] = field(default_factory=list[str])
 
 
 def record(state: State, recording: Recording, now: datetime) -> Recorded:
     """Append the new events of a recording, and queue each for every consumer that wants it. Contract 3.1."""
-    result = Recorded()
-    for event in state.events.new(recording):
+    result, durable = Recorded(), now if recording.durable is None else min(recording.durable, now)
+    result.refused += versions.check_observed(state, recording)
+    for event in (*state.events.new(recording), *versions.news(state, recording, durable)):
         new = _declare(state, event, result)
         tokens = state.names.tokens_of(event.asset.uri)
         consumers = state.consumers.wanting(tokens)
-        instant = now if recording.durable is None else min(recording.durable, now)
+        instant = durable
         timed = [each for each in consumers if each.is_timed]
         if timed:
             instant = _after_decided(state, event, instant, timed, tokens)
@@ -69,6 +72,7 @@ def record(state: State, recording: Recording, now: datetime) -> Recorded:
             result.earliest = instant
         if result.latest is None or result.latest < instant:
             result.latest = instant
+    versions.remember(state, recording, durable)
     if len(result.events) < len(recording.events):
         result.warnings += [
             _content_differs(event) for event in recording.events if state.events.is_recorded_otherwise(event)
@@ -80,6 +84,7 @@ def _append(state: State, event: AssetEvent, recording: UUID, instant: datetime)
     """Append an event to the ledger, with its data version if anything reads or makes its asset. Contract 8.2."""
     if not state.freshness.concerns(event.asset.uri):
         return state.append(event, recording, instant)
+    event = versions.placed(state, event)
     made = made_of(state.freshness, event)
     recorded = state.append(with_data_version(state.freshness, event, made), recording, instant)
     record_update(state.freshness, recorded, made)

@@ -13,7 +13,6 @@ from assetflow.core.assets import Asset
 from assetflow.core.consumers import Consumer
 from assetflow.core.events import AssetEvent, Origin, Recording, check_extra
 from assetflow.core.freshness import deploying as freshness
-from assetflow.core.freshness.data_flow import check_version
 from assetflow.core.freshness.refusals import check_flow
 from assetflow.core.outcome import TaskOutcome, Update
 from assetflow.core.partitions import check_key
@@ -41,6 +40,7 @@ from assetflow.core.simulation.steps import (
 )
 from assetflow.core.simulation.world import World
 from assetflow.core.uri import check_alias
+from assetflow.core.versions import check_data_version
 from assetflow.errors import AssetflowError, OutletError
 
 # The rules by which a flow may be refused because of what is deployed beside it.
@@ -137,7 +137,7 @@ def carry_out(action: Action, world: World) -> Touched:
 @carry_out.register
 def _(action: EventStep, world: World) -> Touched:
     if action.data_version is not None:
-        check_version("data version", action.data_version)
+        check_data_version(action.data_version)
     event = AssetEvent(
         id=world.new_id("event", action.id) if action.id is not None else world.new_id("step", world.step),
         asset=action.asset(),
@@ -263,6 +263,7 @@ def _task_event(update: Update, task_run: UUID, now: datetime) -> AssetEvent:
         extra=update.extra,
         partition_key=update.partition_key,
         aliases=update.aliases,
+        data_version=update.data_version,
     )
 
 

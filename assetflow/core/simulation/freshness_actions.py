@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import cast
 
-from assetflow.core.events import AssetEvent, Origin
+from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.freshness import backfilling
-from assetflow.core.freshness.data_flow import check_version
 from assetflow.core.freshness.graph import FlowNode
-from assetflow.core.freshness.recording import is_observed_anew, see_newest
-from assetflow.core.freshness.records import Item, Run, Target
+from assetflow.core.freshness.records import Run, Target
 from assetflow.core.freshness.running import retry
 from assetflow.core.partitions import check_key
 from assetflow.core.rules import registry
-from assetflow.core.rules.fold import Touched
+from assetflow.core.rules.fold import Touched, record
 from assetflow.core.simulation import lasting
-from assetflow.core.simulation.actions import carry_out, record_events
+from assetflow.core.simulation.actions import carry_out
 from assetflow.core.simulation.freshness_answers import freshness_answer, plan_answer, status_answer, target_to_answer
 from assetflow.core.simulation.freshness_steps import (
     BackfillStep,
@@ -31,27 +29,27 @@ from assetflow.core.simulation.freshness_steps import (
 )
 from assetflow.core.simulation.reading import is_object
 from assetflow.core.simulation.world import World
-from assetflow.errors import InvalidSchedule
+from assetflow.core.versions import check_data_version
 
 
 @carry_out.register
 def _(action: ObserveStep, world: World) -> Touched:
-    asset, book = action.asset(), world.state.freshness
-    if book.graph.maker(asset.uri) is not None:
-        raise InvalidSchedule(f"{asset.uri} is made by a flow", rule="8.2", fix="Observe sources only")
+    asset = action.asset()
     by_key = cast("dict[str | None, object]", action.version if is_object(action.version) else {None: action.version})
     found: list[AssetEvent] = []
     for key, version in by_key.items():
-        item = Item(asset.uri, None if key is None else check_key(key))
+        if key is not None:
+            check_key(key)
         if version is not None:
-            text = check_version("data version", str(version))
-            if is_observed_anew(book, item, text, world.now):
-                number = world.new_id("observation", world.step, key or "")
-                found.append(AssetEvent(number, asset, world.now, Origin("api"), partition_key=key, data_version=text))
-    touched = record_events(world, found)
-    for event in found:
-        see_newest(book, Item(event.uri, event.partition_key), world.now)
-    return touched
+            text = check_data_version(str(version))
+            number = world.new_id("observation", world.step, key or "")
+            found.append(AssetEvent(number, asset, world.now, Origin("api"), partition_key=key, data_version=text))
+    recording = Recording(world.new_id("recording", world.step), observed=tuple(found))
+    recorded = record(world.state, recording, world.now)
+    for _, error in recorded.refused:
+        raise error
+    world.note_events(recorded.events)
+    return recorded.touched
 
 
 @carry_out.register

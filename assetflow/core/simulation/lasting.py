@@ -11,7 +11,6 @@ from uuid import UUID
 from assetflow.core.assets import Asset
 from assetflow.core.consumers import Decision
 from assetflow.core.events import AssetEvent, Origin, Recording, SourceFlowRun
-from assetflow.core.freshness.data_flow import check_version
 from assetflow.core.freshness.inputs import inputs_now
 from assetflow.core.freshness.recording import Made, confirm
 from assetflow.core.freshness.records import Item, Run, RunKind, RunState, Target
@@ -20,6 +19,7 @@ from assetflow.core.rules.fold import Touched, record
 from assetflow.core.rules.registry import touched_by
 from assetflow.core.simulation.freshness_steps import Ending
 from assetflow.core.simulation.world import TimeRun, World
+from assetflow.core.versions import check_data_version
 
 
 def lasts(world: World, number: int) -> bool:
@@ -124,7 +124,7 @@ def _open_run(world: World, number: UUID) -> Run | None:
 def _record_outputs(world: World, run: Run, ending: Ending) -> Touched:
     for uri in run.pins:
         if uri in ending.versions:
-            check_version("data version", ending.versions[uri])
+            check_data_version(ending.versions[uri])
     made = list(run.pins) if ending.state == "completed" else []
     if ending.made is not None:
         made = [uri for uri in run.pins if uri in ending.made]

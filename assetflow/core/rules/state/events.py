@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from assetflow.core.events import AssetEvent, Recording
+from assetflow.core.events import AssetEvent, Content, Recording
 from assetflow.core.rules.state.changes import Changes
 from assetflow.core.rules.state.kept import Kept
-from assetflow.core.rules.state.source import Content, Source
+from assetflow.core.rules.state.source import Source
 
 Delivered = Mapping[tuple[str, str | None], datetime]
 """The events of one recording that are in the ledger: URI and key to when the first of them occurred."""
@@ -62,16 +62,29 @@ class Events:
 
     def new(self, recording: Recording) -> Sequence[AssetEvent]:
         """Return the events of a recording that are not in the ledger yet. See `only_new`."""
-        if recording.id not in self._delivered or not all(event.id in self._contents for event in recording.events):
-            self.load([recording])
-        return only_new(recording.events, self._is_recorded, self._delivered[recording.id])
+        return self.only_new(recording.id, recording.events)
+
+    def only_new(self, recording: UUID, events: Sequence[AssetEvent]) -> Sequence[AssetEvent]:
+        """Return those of some events of a recording that are not in the ledger yet. See `only_new`."""
+        if not events:
+            return ()
+        if recording not in self._delivered or not all(event.id in self._contents for event in events):
+            self.load([Recording(recording, tuple(events))])
+        return only_new(events, self._is_recorded, self._delivered[recording])
+
+    def newest_of(self, uri: str, key: str | None) -> AssetEvent | None:
+        """Return the newest event of an asset and a key, or `None` if there is none."""
+        for event in reversed(self._changes.events):
+            if (event.asset.uri, event.partition_key) == (uri, key):
+                return event
+        return self._source.newest_of(uri, key)
 
     def is_recorded_otherwise(self, event: AssetEvent) -> bool:
-        """Return True if the ledger has an event with this id that differs in URI, key or extra."""
+        """Return True if the ledger has an event with this id that differs in URI, key, extra or data version."""
         if event.id not in self._contents:
             self._load_contents([event.id])
         known = self._contents[event.id]
-        return known is not None and known != event.content
+        return known is not None and not event.content.is_that_of(known)
 
     def append(self, event: AssetEvent, recording: UUID, now: datetime) -> AssetEvent:
         """Append an event to the ledger, and return it with its sequence."""
@@ -83,6 +96,18 @@ class Events:
             self.load([Recording(recording, ())])
         self._delivered[recording].setdefault((event.asset.uri, event.partition_key), event.occurred)
         return recorded
+
+    def places(self, ids: Collection[UUID]) -> Mapping[UUID, int]:
+        """Return the sequences of the events with these ids that are in the ledger."""
+        new = {event.id: place_in_ledger(event) for event in self._changes.events if event.id in ids}
+        return {**dict(self._source.places(ids)), **new}
+
+    def place_at(self, uri: str, instant: datetime) -> int:
+        """Return the sequence of the newest event of an asset up to an instant, 0 if there was none."""
+        for event in reversed(self._changes.events):
+            if event.asset.uri == uri and event.recorded is not None and event.recorded <= instant:
+                return place_in_ledger(event)
+        return self._source.place_at(uri, instant)
 
     def ends_of_recordings(self, sequences: Sequence[int]) -> Sequence[int]:
         """Return those of these events, in the order of the ledger, that are the last ones of their recordings."""

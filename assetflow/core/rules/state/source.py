@@ -12,14 +12,13 @@ from uuid import UUID
 
 from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer, Receipt
-from assetflow.core.events import AssetEvent
+from assetflow.core.events import AssetEvent, Content
 from assetflow.core.freshness.state import FreshnessSource
 from assetflow.core.rules.state.changes import QueueKey
 
 if TYPE_CHECKING:
     from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
 
-Content = tuple[str, str | None, Mapping[str, object]]
 """The content of an event: URI, key and extra."""
 
 
@@ -61,6 +60,22 @@ class Source:
     def events(self, sequences: Collection[int]) -> Iterable[AssetEvent]:
         """Return these events, in any order."""
         return ()
+
+    def newest_of(self, uri: str, key: str | None) -> AssetEvent | None:
+        """Return the newest event of an asset and a key, or `None` if there is none."""
+        return None
+
+    def places(self, ids: Collection[UUID]) -> Iterable[tuple[UUID, int]]:
+        """Return those of these event ids that are recorded, each with the event's sequence."""
+        return ()
+
+    def place_at(self, uri: str, instant: datetime) -> int:
+        """Return the sequence of the newest event of an asset up to an instant, 0 if there was none."""
+        return 0
+
+    def is_made(self, tokens: Collection[Token]) -> bool:
+        """Return True if a deployed flow makes the asset with these tokens."""
+        return False
 
     def recordings(self, sequences: Collection[int]) -> Iterable[tuple[int, UUID]]:
         """Return the recording of each of these events."""

@@ -50,7 +50,8 @@ class State:
 
     def __init__(self, source: Source | None = None, limits: Limits | None = None) -> None:
         in_memory = source is None
-        source, limits = source or Source(), limits or Limits()
+        self._source = source = source or Source()
+        limits = limits or Limits()
         self.changes = changes = Changes()
         self.names = Names(source, changes, limits.names)
         self.events = Events(source, changes, limits.events)
@@ -67,6 +68,11 @@ class State:
         """Save that a name belongs to a URI."""
         self.names.declare(name, uri)
         self.freshness.renamed(name)
+
+    def is_made(self, uri: str) -> bool:
+        """Return True if a deployed flow makes an asset, so that it is no source (contract chapter 8)."""
+        made = self.freshness.graph.maker(uri) is not None
+        return made or self._source.is_made(self.names.tokens_of(uri))
 
     def append(self, event: AssetEvent, recording: UUID, now: datetime) -> AssetEvent:
         """Append an event to the ledger, and return it with its sequence."""
