@@ -6,14 +6,14 @@ It keeps everything in dictionaries, forgets nothing, and reads nothing.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer, Decision, Receipt
-from assetflow.core.events import AssetEvent, Recording
+from assetflow.core.events import AssetEvent, Content, Recording
 from assetflow.core.rules.evaluation import Pending
 from assetflow.core.rules.state import State
 from assetflow.core.rules.state.events import only_new
@@ -36,7 +36,7 @@ class Model:
         self._owners: dict[str, str] = {}
         self._names: dict[str, dict[str, None]] = defaultdict(dict)
         self._aliases: dict[str, dict[str, None]] = defaultdict(dict)
-        self._contents: dict[UUID, tuple[str, str | None, Mapping[str, object]]] = {}
+        self._contents: dict[UUID, Content] = {}
         self._recordings: dict[UUID, dict[tuple[str, str | None], datetime]] = defaultdict(dict)
         self._index: dict[Token, set[int]] = defaultdict(set)
         self._queues: dict[QueueKey, dict[int, AssetEvent]] = {}
@@ -69,10 +69,13 @@ class Model:
         self._aliases[uri][alias] = None
 
     def new(self, recording: Recording) -> Sequence[AssetEvent]:
-        return only_new(recording.events, self._contents.__contains__, self._recordings.get(recording.id, {}))
+        return self.only_new(recording.id, recording.events)
+
+    def only_new(self, recording: UUID, events: Sequence[AssetEvent]) -> Sequence[AssetEvent]:
+        return only_new(events, self._contents.__contains__, self._recordings.get(recording, {}))
 
     def is_recorded_otherwise(self, event: AssetEvent) -> bool:
-        return event.id in self._contents and self._contents[event.id] != event.content
+        return event.id in self._contents and not event.content.is_that_of(self._contents[event.id])
 
     def append(self, event: AssetEvent, recording: UUID, now: datetime) -> AssetEvent:
         recorded = event.in_ledger(len(self.recorded) + 1, now)

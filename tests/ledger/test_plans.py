@@ -111,7 +111,7 @@ def test_reading_scans_nothing(filled: Ledger) -> None:
         reader.events.count(EventFilter(uri=A.uri))
         reader.events.get(stored[0].id)
         reader.events.known([stored[0].id])
-        reader.events.newest_sequences([A.uri])
+        reader.events.newest([A.uri])
         reader.receipts.of_event(stored[0].id)
         reader.queues.events(decision.consumer, None)
         reader.queues.pending(decision.consumer)

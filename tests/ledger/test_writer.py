@@ -76,7 +76,9 @@ def test_events_by_asset_alias_time_and_place(ledger: Ledger) -> None:
     assert places(EventFilter(after=times[1], before=times[4])) == [3, 4]
     assert places(EventFilter(from_sequence=2, to_sequence=3)) == [2, 3]
     assert reader.events.count(EventFilter(alias="x")) == 3
-    assert reader.events.newest_sequences([A.uri, C.uri]) == {A.uri: 4}
+    newest = reader.events.newest([A.uri, C.uri])
+    assert {uri: pin.sequence for uri, pin in newest.items()} == {A.uri: 4}
+    assert newest[A.uri].event == reader.events.find(EventFilter(from_sequence=4, to_sequence=4))[0].id
 
 
 def test_a_known_id_with_other_content_leads_to_a_warning(ledger: Ledger) -> None:

@@ -7,13 +7,13 @@ from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, and_, or_, select
+from sqlalchemy import Connection, Select, and_, bindparam, or_, select
 
 from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer, Receipt
-from assetflow.core.events import AssetEvent
+from assetflow.core.events import AssetEvent, Content
 from assetflow.core.freshness.state import FreshnessSource
-from assetflow.core.rules.state import Content, QueueKey, Source
+from assetflow.core.rules.state import QueueKey, Source
 from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
 from assetflow.ledger.fold.clocks import CONSUMER_CLOCKS, LAST_DECISIONS, QUEUE_CLOCKS, clock_from_row, hours_from_row
 from assetflow.ledger.fold.freshness_source import FreshnessTables
@@ -37,6 +37,7 @@ from assetflow.ledger.sql.tables import (
     CONSUMER,
     CONSUMER_TOKEN,
     DECISION,
+    EDGE,
     EVENT,
     PENDING,
     RECEIPT,
@@ -46,13 +47,31 @@ _OWNERS = select(ASSET_NAME.c.name, ASSET_NAME.c.uri).where(in_values(ASSET_NAME
 _NAMES = select(ASSET_NAME.c.uri, ASSET_NAME.c.name).where(in_values(ASSET_NAME.c.uri, "uris"))
 _LINKS = select(ALIAS_LINK.c.uri, ALIAS_LINK.c.alias).where(in_values(ALIAS_LINK.c.uri, "uris"))
 _ASSETS = select(ASSET.c.uri, ASSET.c.group, ASSET.c.extra).where(in_values(ASSET.c.uri, "uris"))
-_RECORDED = select(EVENT.c.id, EVENT.c.uri, EVENT.c.partition_key, EVENT.c.extra).where(in_values(EVENT.c.id, "ids"))
+_RECORDED = select(EVENT.c.id, EVENT.c.uri, EVENT.c.partition_key, EVENT.c.extra, EVENT.c.data_version).where(
+    in_values(EVENT.c.id, "ids")
+)
 _DELIVERED = (
     select(EVENT.c.recording, EVENT.c.uri, EVENT.c.partition_key, EVENT.c.occurred)
     .where(in_values(EVENT.c.recording, "recordings"))
     .order_by(EVENT.c.sequence)
 )
 _EVENTS = select(*EVENT_COLUMNS).where(in_values(EVENT.c.sequence, "sequences"))
+_NEWEST_OF = select(*EVENT_COLUMNS).where(EVENT.c.uri == bindparam("uri")).order_by(EVENT.c.sequence.desc()).limit(1)
+_PLACES = select(EVENT.c.id, EVENT.c.sequence).where(in_values(EVENT.c.id, "ids"))
+_PLACE_AT = (
+    select(EVENT.c.sequence)
+    .where(EVENT.c.uri == bindparam("uri"), EVENT.c.recorded <= bindparam("instant"))
+    .order_by(EVENT.c.sequence.desc())
+    .limit(1)
+)
+_MADE = (
+    select(EDGE.c.deployment_id)
+    .where(
+        EDGE.c.direction == "produces",
+        or_(*(and_(EDGE.c.kind == kind, in_values(EDGE.c.value, kind)) for kind in ("uri", "name"))),
+    )
+    .limit(1)
+)
 _RECORDINGS = select(EVENT.c.sequence, EVENT.c.recording).where(in_values(EVENT.c.sequence, "sequences"))
 _WANTING = select(CONSUMER_TOKEN.c.kind, CONSUMER_TOKEN.c.value, CONSUMER_TOKEN.c.consumer).where(
     or_(
@@ -102,7 +121,7 @@ class LedgerSource(Source):
         return self._rows(_ASSETS, uris=uris)
 
     def recorded(self, ids: Collection[UUID]) -> Iterable[tuple[UUID, Content]]:
-        return ((number, (uri, key, extra)) for number, uri, key, extra in self._rows(_RECORDED, ids=ids))
+        return ((number, Content(*content)) for number, *content in self._rows(_RECORDED, ids=ids))
 
     def delivered(self, recordings: Collection[UUID]) -> Iterable[tuple[UUID, str, str | None, datetime]]:
         return self._rows(_DELIVERED, recordings=recordings)
@@ -110,14 +129,25 @@ class LedgerSource(Source):
     def events(self, sequences: Collection[int]) -> Iterable[AssetEvent]:
         return map(event_from_row, self._rows(_EVENTS, sequences=sequences))
 
+    def newest_of(self, uri: str, key: str | None) -> AssetEvent | None:
+        query = _NEWEST_OF.where(EVENT.c.partition_key.is_not_distinct_from(bindparam("key", key)))
+        return next(map(event_from_row, self._rows(query, uri=uri)), None)
+
+    def places(self, ids: Collection[UUID]) -> Iterable[tuple[UUID, int]]:
+        return self._rows(_PLACES, ids=ids)
+
+    def place_at(self, uri: str, instant: datetime) -> int:
+        return self.connection.scalar(_PLACE_AT, {"uri": uri, "instant": instant}) or 0
+
+    def is_made(self, tokens: Collection[Token]) -> bool:
+        return bool(self._rows(_MADE, **_by_kind(tokens)))
+
     def recordings(self, sequences: Collection[int]) -> Iterable[tuple[int, UUID]]:
         return self._rows(_RECORDINGS, sequences=sequences) if sequences else ()
 
     def wanting(self, tokens: Collection[Token]) -> Iterable[tuple[Token, int]]:
-        values: dict[str, list[str]] = {"uri": [], "name": [], "alias": []}
-        for kind, value in tokens:
-            values[kind].append(value)
-        return ((Token(kind, value), consumer) for kind, value, consumer in self._rows(_WANTING, **values))
+        rows = self._rows(_WANTING, **_by_kind(tokens))
+        return ((Token(kind, value), consumer) for kind, value, consumer in rows)
 
     def consumers(self, numbers: Collection[int]) -> Iterable[Consumer]:
         return map(consumer_from_row, self._rows(_CONSUMERS, numbers=numbers))
@@ -168,3 +198,10 @@ def _columns(queues: Iterable[QueueKey]) -> dict[str, Collection[Any]]:
         consumers[consumer] = None
         keys[key_to_column(key)] = None
     return {"consumers": consumers, "keys": keys}
+
+
+def _by_kind(tokens: Iterable[Token]) -> dict[str, list[str]]:
+    values: dict[str, list[str]] = {"uri": [], "name": [], "alias": []}
+    for kind, value in tokens:
+        values[kind].append(value)
+    return values

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, func, or_, select
 
-from assetflow.core.events import AssetEvent, Recording
+from assetflow.core.events import AssetEvent, Pin, Recording
 from assetflow.ledger.records import EventFilter, Order, RefusedRecord
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import begins_with, in_values, text_at
@@ -109,12 +109,12 @@ class EventReader:
             recorded = connection.scalars(select(EVENT.c.id).where(in_values(EVENT.c.id, "ids")), given)
             return {*recorded, *connection.scalars(select(REFUSED.c.id).where(in_values(REFUSED.c.id, "ids")), given)}
 
-    def newest_sequences(self, uris: Iterable[str]) -> Mapping[str, int]:
-        """Return the sequence of the newest event of each of these assets that has one. Contract 8."""
-        newest = select(func.max(EVENT.c.sequence))
+    def newest(self, uris: Iterable[str]) -> Mapping[str, Pin]:
+        """Return the newest event of each of these assets that has one. Contract 8.2."""
+        newest = select(EVENT.c.sequence, EVENT.c.id, EVENT.c.recorded).order_by(EVENT.c.sequence.desc()).limit(1)
         with self._connect() as connection:
-            found = {uri: connection.scalar(newest.where(EVENT.c.uri == uri)) for uri in uris}
-        return {uri: sequence for uri, sequence in found.items() if sequence is not None}
+            found = {uri: connection.execute(newest.where(EVENT.c.uri == uri)).first() for uri in uris}
+        return {uri: Pin(*row) for uri, row in found.items() if row is not None}
 
     def refused(self, *, limit: int = 100) -> list[RefusedRecord]:
         """Return what was refused as an event, newest first. Contract 2.6."""

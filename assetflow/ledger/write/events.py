@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID, uuid5
 
-from sqlalchemy import insert, select
+from sqlalchemy import Connection, insert, select
 
+from assetflow.core.codec.events import event_to_json
 from assetflow.core.consumers import Decision
 from assetflow.core.events import Recording, canonical_json
 from assetflow.core.freshness.states import count_as_told
@@ -40,7 +41,11 @@ class EventWriter:
         """
         with self._store.transaction(now) as unit:
             prefetch(unit.state, recordings)
-            return [self._store.record(unit.state, recording, now) for recording in recordings]
+            done = [self._store.record(unit.state, recording, now) for recording in recordings]
+            for event, error in (each for recorded, _ in done for each in recorded.refused):
+                reason, payload = str(error), event_to_json(event)
+                _keep_refused(unit.connection, event.id, payload, reason, error.rule, "observation", now)
+            return done
 
     def begin_adoption(self, decided: Sequence[Decided]) -> int:
         """Let events that earlier decisions consumed belong to these decisions, from now on.
@@ -81,10 +86,23 @@ class EventWriter:
             True if it is new.
         """
         number = event_id or uuid5(_NAMESPACE, f"{source}|{canonical_json(fit_json(payload))}")
-        kept = kept_payload(payload)
-        row = {"id": number, "payload": kept, "reason": fit_text(reason), "rule": rule, "source": source, "at": now}
         with self._store.writes() as connection:
-            if connection.scalar(select(REFUSED.c.number).where(REFUSED.c.id == number)) is not None:
-                return False
-            connection.execute(insert(REFUSED), [row])
-            return True
+            return _keep_refused(connection, number, payload, fit_text(reason), rule, source, now)
+
+
+def _keep_refused(
+    connection: Connection,
+    number: UUID,
+    payload: object,
+    reason: str,
+    rule: str | None,
+    source: str,
+    now: datetime,
+) -> bool:
+    """Keep what is refused; return False if its id is known."""
+    if connection.scalar(select(REFUSED.c.number).where(REFUSED.c.id == number)) is not None:
+        return False
+    kept = kept_payload(payload)
+    row = {"id": number, "payload": kept, "reason": reason, "rule": rule, "source": source, "at": now}
+    connection.execute(insert(REFUSED), [row])
+    return True
