@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from assetflow.authoring.emitting import emit
     from assetflow.authoring.flows import flow
     from assetflow.authoring.metadata import Metadata, Skip
+    from assetflow.authoring.observing import observe
     from assetflow.authoring.outlet_events import OutletEvents
     from assetflow.authoring.past_events.reading import InletEvents
     from assetflow.authoring.past_events.sources import inlet_events
@@ -82,6 +83,7 @@ __all__ = [
     "flow",
     "freshness_trigger",
     "inlet_events",
+    "observe",
     "outlet_events",
     "partition_key",
     "publish",
@@ -100,6 +102,7 @@ _PLACES = {
     "assetflow.authoring.emitting": ("emit",),
     "assetflow.authoring.flows": ("flow",),
     "assetflow.authoring.metadata": ("Metadata", "Skip"),
+    "assetflow.authoring.observing": ("observe",),
     "assetflow.authoring.outlet_events": ("OutletEvents",),
     "assetflow.authoring.past_events.reading": ("InletEvents",),
     "assetflow.authoring.recording": ("outlet_events",),

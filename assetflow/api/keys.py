@@ -36,7 +36,8 @@ def right_for(method: str, path: str) -> Right:
     """Return the right that a request needs. A request that changes something and is not listed needs `operate`."""
     if method in _READING or (method == "POST" and path in _POSTS_TO_READ):
         return Right.READ
-    return Right.EMIT if method == "POST" and path in _POSTS_TO_EMIT else Right.OPERATE
+    emits = path in _POSTS_TO_EMIT or (path.startswith("/api/v1/assets/") and path.endswith("/observations"))
+    return Right.EMIT if method == "POST" and emits else Right.OPERATE
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from assetflow.core.by_hand import check_size, event_by_hand
 from assetflow.core.events import AssetEvent, Origin
 from assetflow.core.json_data import fit_text
 from assetflow.errors import AssetflowWarning
+from assetflow.operations.recording import Recorded
 
 T = TypeVar("T")
 
@@ -44,12 +45,14 @@ def make_event(
     text: str | None = None,
     occurred: datetime | None = None,
     by: str = "",
+    data_version: str | None = None,
 ) -> AssetEvent:
     """Return the event for an update that a client posted.
 
     Parameters:
         text: the idempotency key: a UUID, or any text.
         by: who reports the update.
+        data_version: the version of the data (contract 8.2).
 
     Raises:
         InvalidEvent, InvalidAsset, TooLarge: a field breaks a rule; `where` names the field.
@@ -62,9 +65,18 @@ def make_event(
         extra=extra,
         partition_key=partition_key,
         aliases=aliases,
+        data_version=data_version,
     )
     check_size(event.extra)
     return event
+
+
+def decisions_to_json(recorded: Recorded) -> list[dict[str, object]]:
+    """Return the decisions that updates led to as JSON."""
+    return [
+        {"decision": str(decision.id), "consumer": consumer, "target_key": decision.target_key}
+        for consumer, decision in recorded.decisions
+    ]
 
 
 def with_warnings(make: Callable[[], T]) -> tuple[T, list[str]]:

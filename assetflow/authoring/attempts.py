@@ -22,7 +22,7 @@ from assetflow.authoring.metadata import Metadata, Skip
 from assetflow.authoring.origin import is_deployed
 from assetflow.authoring.outlet_events import OutletEvents
 from assetflow.authoring.past_events.reading import InletEvents, reading
-from assetflow.authoring.past_events.sources import newest_sequences, open_source, resolve_name
+from assetflow.authoring.past_events.sources import newest_events, open_source, resolve_name
 from assetflow.authoring.recording import TaskRecording
 from assetflow.authoring.signature import PublicSignature
 from assetflow.authoring.triggering import triggering_asset_events
@@ -30,7 +30,7 @@ from assetflow.core.assets import Outlet
 from assetflow.core.events import Recording
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, InvalidEvent
-from assetflow.prefect_io.internals import ends_completed, in_user_transaction, on_commit_of_task
+from assetflow.prefect_io.internals import ends_completed, ends_skipped, in_user_transaction, on_commit_of_task
 from assetflow.prefect_io.names import EVENTS_PARAMETER
 from assetflow.settings import get_settings
 
@@ -168,12 +168,13 @@ class Attempt:
         item.tell(self._recording.outcome)
 
     def finish(self) -> Any:
-        """Record the updates if the attempt completed, and return the task's result."""
-        if not self._recording.outlets or not ends_completed(self.result):
+        """Record the updates if the attempt completed, or that none was needed; return the task's result."""
+        skipped = ends_skipped(self.result)
+        if not self._recording.outlets or not (skipped or ends_completed(self.result)):
             return self.result
-        recording = self._recording.complete()
+        recording = self._recording.confirm() if skipped else self._recording.complete()
         reach("between-publish-and-record")
-        if not self._in_run or not recording.events:
+        if not self._in_run or not recording.told:
             return self.result
         if not _emits():
             run_logger().info("ASSETFLOW_EMIT=%s: the update is not recorded", get_settings().emit)
@@ -221,7 +222,7 @@ class _Start:
         outlets = self._declaration.outlets
         if not in_run or not outlets:
             return TaskRecording(outlets, task_run, number)
-        known = newest_sequences((*self._declaration.inlets, *triggering_asset_events()))
+        known = newest_events((*self._declaration.inlets, *triggering_asset_events()))
         code_version = self._declaration.code_version or flow_code_version()
         return TaskRecording(
             outlets, task_run, number, inputs=known, code_version=code_version, resolve_name=resolve_name

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from assetflow.core.freshness.data_flow import check_version
+from assetflow.core.assets import Asset, Outlet
+from assetflow.core.versions import check_code_version
 from assetflow.prefect_io.internals import flow_run_contexts
 from assetflow.prefect_io.options import PrefectTaskOptions
 
@@ -19,7 +20,12 @@ def read_code_version(value: object) -> str | None:
     Raises:
         InvalidSchedule: it is not a text of 1 to 250 characters, or it is blank. Contract 8.2.
     """
-    return None if value is None else check_version("code version", value)
+    return None if value is None else check_code_version(value)
+
+
+def code_version_of(outlet: Outlet) -> str | None:
+    """Return the code version that an outlet gives, which counts before those of its task and its flow."""
+    return outlet.code_version if isinstance(outlet, Asset) else None
 
 
 def flow_code_version() -> str | None:

@@ -24,7 +24,7 @@ def deliver(recording: Recording) -> None:
     Raises:
         RecordingFailed: the artifact could not be written within ASSETFLOW_RECORDING_TIMEOUT, or Prefect refused it.
     """
-    if not recording.events:
+    if not recording.told:
         return
     try:
         api = TaskApi.connect(patience=get_settings().recording_timeout)
@@ -70,7 +70,7 @@ def _announce(api: TaskApi, recording: Recording) -> None:
 
 
 def _failed(recording: Recording, error: AssetflowError) -> RecordingFailed:
-    uris = list(dict.fromkeys(event.uri for event in recording.events))
+    uris = list(dict.fromkeys(event.uri for event in recording.told))
     named = ", ".join(uris[:3]) + (f" and {len(uris) - 3} more" if len(uris) > 3 else "")
     return RecordingFailed(
         f"the update of {named} could not be recorded. The data is written, and a retry of the task is safe. {error}",

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from prefect import Flow, Task
 
+from assetflow.authoring.code_versions import code_version_of
 from assetflow.core.assets import AssetAlias, Outlet, distinct
 from assetflow.core.condition_tree import Token
 from assetflow.core.freshness.data_flow import Output
@@ -75,7 +76,7 @@ def _outputs(made: Task[..., Any] | Flow[..., Any]) -> Iterator[Output]:
         version = cast("str | None", getattr(made, "code_version", None))
         for outlet in _declared(made, "outlets"):
             if not isinstance(outlet, AssetAlias):
-                yield Output(outlet.token, inlets, version)
+                yield Output(outlet.token, inlets, code_version_of(outlet) or version)
 
 
 def _named(fn: FunctionType) -> Iterator[object]:

@@ -24,6 +24,7 @@ def emit(
     *,
     partition_key: str | None = None,
     aliases: Iterable[AssetAlias | str] = (),
+    data_version: str | None = None,
     id: UUID | str | None = None,  # noqa: A002 (the event's word for it)
     to: str | None = None,
     api_key: str = "",
@@ -44,6 +45,8 @@ def emit(
         extra: facts about the update, a JSON object (contract 2.7).
         partition_key: the key of the partition that was updated, a text of at most 250 characters.
         aliases: the aliases through which the asset is updated, or their names.
+        data_version: the version of the data, a text of 1 to 250 characters, such as an ETag. An update with the
+            version of the one before is no new data for Eager flows (contract 8.2); without one, each update is new.
         id: the event's id, a UUID. Two calls with one id record one event (contract 2.2); without it, each call records
             a new event.
         to: the address of assetflow's API in another environment, such as `https://flows.example.org`, to record the
@@ -57,7 +60,7 @@ def emit(
     Raises:
         InvalidCall: `api_key` is given without `to`.
         InvalidAsset: the URI or an alias breaks contract 1.4, 1.5 or 1.7.
-        InvalidEvent: `extra`, `partition_key` or `id` breaks contract 2.2, 2.5 or 2.7.
+        InvalidEvent: `extra`, `partition_key`, `id` or `data_version` breaks contract 2.2, 2.5, 2.7 or 8.2.
         RecordingFailed: Prefect, or the other environment, did not take the update. Calling again with the same
             `id` is safe.
     """
@@ -77,7 +80,7 @@ def emit(
     if not isinstance(target, Asset):
         raise InvalidEvent(f"{asset!r} is not an asset", rule="2.6", fix='Write Asset("s3://bucket/orders")')
     number = _event_id(id)
-    with places(extra=target.label, partition_key=target.label, aliases=target.label):
+    with places(**dict.fromkeys(("extra", "partition_key", "aliases", "data_version"), target.label)):
         event = event_by_hand(
             target,
             id=number,
@@ -86,6 +89,7 @@ def emit(
             extra=extra,
             partition_key=partition_key,
             aliases=aliases,
+            data_version=data_version,
         )
     if to is None:
         deliver(Recording(event.id, (event,)))

@@ -16,7 +16,7 @@ import prefect
 from prefect import Flow
 from pydantic import Field
 
-from assetflow.authoring.code_versions import read_code_version
+from assetflow.authoring.code_versions import code_version_of, read_code_version
 from assetflow.authoring.discovery import discover
 from assetflow.authoring.flow_runs import flow_function
 from assetflow.authoring.metadata import OutletValues, to_outlets
@@ -109,8 +109,8 @@ class AssetFlow(Flow[P, R]):
             found: what is known of the outputs.
         """
         named = (*produces, *reads, *self.schedule.named_assets)
-        assets = (each.token for each in produces if not isinstance(each, AssetAlias))
-        outputs = [found.get(token) or Output(token) for token in assets]
+        assets = [each for each in produces if not isinstance(each, AssetAlias)]
+        outputs = [found.get(each.token) or Output(each.token, (), code_version_of(each)) for each in assets]
         outputs = [replace(each, code_version=each.code_version or self.code_version) for each in outputs]
         has_policy = any(isinstance(each, Asset) and each.freshness is not None for each in named)
         has_version = any(each.code_version for each in outputs)

@@ -24,17 +24,20 @@ class Metadata:
 
     The facts become the `extra` of the event. Several yields for one asset are merged key by key; the last value wins.
 
-    Contract 2.3, 2.4.
+    Contract 2.3, 2.4, 8.2.
 
     Parameters:
         asset: an outlet of the task; with `alias`, any asset.
         extra: the facts, a JSON object (contract 2.7).
         alias: the alias outlet, or its name, through which the asset is updated.
+        data_version: the version of the data, a text of 1 to 250 characters. The same version again is no new data for
+            Eager flows (contract 8.2).
     """
 
     asset: Asset | AssetRef | ConditionLike
     extra: Mapping[str, object] = field(default_factory=dict[str, object])
     alias: AssetAlias | str | None = None
+    data_version: str | None = field(default=None, kw_only=True)
 
     def tell(self, outcome: TaskOutcome) -> None:
         """Add the facts to the outcome of the running task.
@@ -42,7 +45,8 @@ class Metadata:
         Raises:
             OutletError: the asset, or the alias, is not an outlet of the task.
             RecordingFailed: `extra` holds what an update may not hold (contract 2.7).
-            InvalidEvent: with `alias`, `asset` is not an asset; without it, `asset` is an alias.
+            InvalidEvent: with `alias`, `asset` is not an asset; without it, `asset` is an alias; or `data_version`
+                is not one (contract 8.2).
         """
         target = to_outlet(self.asset)
         if self.alias is None:
@@ -52,13 +56,13 @@ class Metadata:
                     rule="2.4",
                     fix=f"Write Metadata(asset, extra, alias={target.name!r})",
                 )
-            outcome.say(target, self.extra)
+            outcome.say(target, self.extra, data_version=self.data_version)
             return
         if not isinstance(target, Asset):
             raise InvalidEvent(
                 f"{target!r} is not an asset", rule="2.4", fix='Write Metadata(Asset("..."), alias="...")'
             )
-        outcome.add(self.alias, target, self.extra)
+        outcome.add(self.alias, target, self.extra, data_version=self.data_version)
 
 
 class Skip(Exception):

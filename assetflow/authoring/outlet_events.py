@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import overload
 
 from assetflow.authoring.metadata import to_outlet
 from assetflow.core.assets import Asset, AssetAlias, AssetRef, Outlet
 from assetflow.core.conditions import ConditionLike
-from assetflow.core.outcome import TaskOutcome
+from assetflow.core.outcome import Keys, TaskOutcome
 from assetflow.errors import InvalidEvent
 
 
@@ -29,18 +29,30 @@ class AssetOutletEvents:
     def extra(self, value: Mapping[str, object]) -> None:
         self._outcome.assign(self._target, value)
 
-    def add_partitions(self, keys: str | Iterable[str]) -> None:
+    @property
+    def data_version(self) -> str | None:
+        """The version of the data, a text of 1 to 250 characters; `None` if the task has given none. Contract 8.2."""
+        return self._outcome.version_of(self._target)
+
+    @data_version.setter
+    def data_version(self, value: str | None) -> None:
+        self._outcome.set_version(self._target, value)
+
+    def add_partitions(self, keys: Keys, *, data_version: str | None = None) -> None:
         """Make one event for each key, instead of one for the run's own key.
 
-        Contract 2.5.
+        Contract 2.5, 8.2.
 
         Parameters:
-            keys: one partition key or several, each a text of at most 250 characters.
+            keys: one partition key or several, each a text of at most 250 characters; or a mapping from each key to the
+                version of its data.
+            data_version: the version of the data of keys that come without one; by default that of the outlet.
 
         Raises:
-            InvalidEvent: a key is not a text, is blank, or is too long.
+            InvalidEvent: a key is not a text, is blank, or is too long; or a data version is not a text of 1 to 250
+                characters, or it is blank.
         """
-        self._outcome.add_partitions(self._target, keys)
+        self._outcome.add_partitions(self._target, keys, data_version=data_version)
 
 
 class AliasOutletEvents:
@@ -50,7 +62,13 @@ class AliasOutletEvents:
         self._outcome = outcome
         self._alias = outcome.check_alias(alias)
 
-    def add(self, asset: Asset | ConditionLike, extra: Mapping[str, object] | None = None) -> None:
+    def add(
+        self,
+        asset: Asset | ConditionLike,
+        extra: Mapping[str, object] | None = None,
+        *,
+        data_version: str | None = None,
+    ) -> None:
         """Update an asset through the alias.
 
         Contract 2.4.
@@ -58,24 +76,26 @@ class AliasOutletEvents:
         Parameters:
             asset: any asset.
             extra: facts about the update, a JSON object.
+            data_version: the version of the data (contract 8.2).
 
         Raises:
             RecordingFailed: `extra` holds what an update may not hold (contract 2.7).
-            InvalidEvent: `asset` is not an asset.
+            InvalidEvent: `asset` is not an asset, or `data_version` is not a version.
         """
         target = to_outlet(asset)
         if not isinstance(target, Asset):
             raise InvalidEvent(f"{asset!r} is not an asset", rule="2.4", fix='Add an Asset("...") to an alias')
-        self._outcome.add(self._alias, target, extra)
+        self._outcome.add(self._alias, target, extra, data_version=data_version)
 
 
 class OutletEvents(Mapping[Outlet, AssetOutletEvents | AliasOutletEvents]):
     """The mapping from a task's outlets to the facts that the task states about them; the type of `outlet_events`.
 
-    `outlet_events[asset].extra = {...}` sets facts, `outlet_events[asset].add_partitions(keys)` names partitions, and
+    `outlet_events[asset].extra = {...}` sets facts, `outlet_events[asset].data_version = "..."` says which version the
+    data has, `outlet_events[asset].add_partitions(keys)` names partitions, and
     `outlet_events[alias].add(asset, extra={...})` updates an asset through an alias. Iterating gives the outlets.
 
-    Contract 2.3, 2.4, 2.5.
+    Contract 2.3, 2.4, 2.5, 8.2.
     """
 
     def __init__(self, outcome: TaskOutcome) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
-from assetflow.authoring.origin import current_origin
+from assetflow.authoring.origin import current_origin, is_deployed
 from assetflow.authoring.outlet_events import OutletEvents
 from assetflow.authoring.triggering import partition_key
 from assetflow.core.assets import Asset, AssetAlias, Outlet
-from assetflow.core.events import AssetEvent, Recording, fit_metrics, recording_id
+from assetflow.core.events import AssetEvent, Pin, Recording, fit_metrics, recording_id
 from assetflow.core.outcome import ResolveName, TaskOutcome, Update
 from assetflow.errors import InvalidFlow, OutletError
 
@@ -28,8 +28,8 @@ class TaskRecording:
         outcome: the facts that the task has stated so far.
 
     Parameters:
-        inputs: the newest sequence of each input, by URI, when the task started.
-        code_version: the version of the code that the task runs (contract 8.2).
+        inputs: the newest update of each input, by URI, when the attempt started.
+        code_version: the version of the code that the task runs; that of an outlet counts before it (contract 8.2).
         resolve_name: returns the URI of a reference by name, or `None`.
     """
 
@@ -39,7 +39,7 @@ class TaskRecording:
         task_run_id: str,
         attempt: int,
         *,
-        inputs: Mapping[str, int] | None = None,
+        inputs: Mapping[str, Pin] | None = None,
         code_version: str | None = None,
         resolve_name: ResolveName = lambda _: None,
     ) -> None:
@@ -81,10 +81,21 @@ class TaskRecording:
             RecordingFailed: a fact holds something that an update may not hold. Contract 2.7.
             InvalidEvent: the run's key cannot be a partition key.
         """
-        updates = self.outcome.updates(partition_key())
+        return Recording(recording_id(self.task_run_id), self._events(self.outcome.updates(partition_key())))
+
+    def confirm(self) -> Recording:
+        """Return the recording of this attempt, which skipped: its outlets are up to date. Contract 8.2.
+
+        Outside of a deployment, a task that read nothing says nothing. Raises as `complete`.
+        """
+        updates = [each for each in self.outcome.updates(partition_key()) if not each.aliases]
+        says = is_deployed() or bool(self._inputs)
+        return Recording(recording_id(self.task_run_id), confirmed=self._events(updates if says else ()))
+
+    def _events(self, updates: Sequence[Update]) -> tuple[AssetEvent, ...]:
         origin = current_origin("task") if updates else None
         now = datetime.now(UTC)
-        events = [
+        return tuple(
             AssetEvent(
                 id=update.event_id(self.task_run_id),
                 asset=update.asset,
@@ -94,13 +105,14 @@ class TaskRecording:
                 partition_key=update.partition_key,
                 aliases=update.aliases,
                 metrics=self._measured(update),
-                inputs=self._inputs,
-                code_version=self._code_version,
+                inputs={uri: pin.sequence for uri, pin in self._inputs.items()},
+                read=self._inputs,
+                code_version=update.asset.code_version or self._code_version,
+                data_version=update.data_version,
             )
             for update in updates
             if origin is not None
-        ]
-        return Recording(recording_id(self.task_run_id), tuple(events))
+        )
 
     def _measured(self, update: Update) -> Mapping[str, int | float]:
         """Return the measurements of an update's key, else those of the asset as a whole."""

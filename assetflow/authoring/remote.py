@@ -6,16 +6,20 @@ import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, cast
+from urllib.parse import quote
 
 import httpx
 
+from assetflow.core.assets import Asset
 from assetflow.core.codec.fields import Json
 from assetflow.core.events import AssetEvent
+from assetflow.core.observations import Versions
 from assetflow.core.redaction import without_passwords
 from assetflow.errors import ApiRefused, ApiUnreachable, InvalidEvent, RecordingFailed
 from assetflow.patience import AskAgain, is_busy
 from assetflow.settings import get_settings
 
+_NOT_OURS = "the server that answers is not assetflow"
 _FIXES = {
     401: "Give the right key (ASSETFLOW_API_KEY)",
     403: "Give a key that may do this: the server's ASSETFLOW_API_KEY_EMIT to send updates, _READ to read",
@@ -81,6 +85,16 @@ class RemoteApi:
             if item["status"] == "refused":
                 raise InvalidEvent(item["error"], where=self.url, fix=item.get("fix", ""), rule=item.get("rule"))
 
+    def observe(self, asset: Asset, versions: Versions) -> None:
+        """Send the versions of a source that were seen. They are in the ledger when this returns.
+
+        Raises:
+            ApiUnreachable: as `get`.
+            ApiRefused: as `get`; or a flow makes the asset.
+        """
+        items = [{"partition_key": key, "data_version": version} for key, version in versions.items()]
+        self.post(f"/api/v1/assets/{quote(asset.uri, safe='')}/observations", {"items": items})
+
     def __enter__(self) -> Self:
         return self
 
@@ -121,9 +135,9 @@ class RemoteApi:
             except ValueError:
                 pass
         raise ApiRefused(
-            f"assetflow's API answers {status}: {_detail(response)}",
+            f"assetflow's API answers {status}: {_told(response, 'detail') or _NOT_OURS}",
             where=f"{method} {self.url}{path}",
-            fix=_FIXES.get(status, "Check the address"),
+            fix=_FIXES.get(status) or _told(response, "fix") or "Check the address",
         )
 
 
@@ -139,6 +153,7 @@ def _to_json(event: AssetEvent) -> dict[str, object]:
         "aliases": list(event.aliases),
         "occurred": event.occurred.isoformat(),
         "by": _source(event),
+        "data_version": event.data_version,
     }
 
 
@@ -152,7 +167,6 @@ def _is_problem(response: httpx.Response) -> bool:
     return response.headers.get("content-type", "").startswith("application/problem+json")
 
 
-def _detail(response: httpx.Response) -> str:
-    if _is_problem(response):
-        return str(cast(Json, response.json()).get("detail", ""))
-    return "the server that answers is not assetflow"
+def _told(response: httpx.Response, field: str) -> str:
+    """Return a field of the problem that assetflow's API answered with; "" if another server answered."""
+    return str(cast(Json, response.json()).get(field, "")) if _is_problem(response) else ""

@@ -35,6 +35,7 @@ app.command(
 )
 app.command("assetflow.cli.explain:explain", name="explain", help="Explain why something runs, or why it does not.")
 app.command("assetflow.cli.freshness:freshness", name="freshness", help="Show how fresh assets with a policy are.")
+app.command("assetflow.cli.observe:observe", name="observe", help="Record which version of a source was seen.")
 app.command("assetflow.cli.partitions:app", name="partitions", help="Partitions: what has run for which key.")
 app.command(
     "assetflow.cli.plan:plan", name="plan", help="Show what Eager consumers would run, and what holds them back."

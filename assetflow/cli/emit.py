@@ -71,6 +71,7 @@ def emit(
     extra: str = "{}",
     partition: str | None = None,
     alias: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    data_version: str | None = None,
     id: UUID | None = None,  # noqa: A002 (the option's name)
     name: str | None = None,
     json: bool = False,
@@ -90,6 +91,8 @@ def emit(
         The key of the partition that was updated.
     alias
         An alias that the update comes through; may be given several times.
+    data_version
+        The version of the data. The same version again starts no Eager flow.
     id
         The event's id. The same id twice counts as one event; without an id, each call makes a new event.
     name
@@ -97,7 +100,7 @@ def emit(
     json
         Print one JSON document.
     """
-    with places(extra="--extra", partition_key="--partition", aliases="--alias"):
+    with places(extra="--extra", partition_key="--partition", aliases="--alias", data_version="--data-version"):
         event = event_by_hand(
             Asset(uri, name=name),
             id=id or uuid4(),
@@ -106,6 +109,7 @@ def emit(
             extra=read_extra(extra),
             partition_key=partition,
             aliases=alias,
+            data_version=data_version,
         )
     at_hand, other = _ledger_at_hand()
     emitted = _into_ledger(event) if at_hand and other is None else _through_prefect(event, other)

@@ -47,7 +47,7 @@ class Doubt:
 def content_of(recording: Recording) -> Json:
     """Return a recording as JSON for the list of what is refused; of an event that cannot be written, only the id."""
     events: list[Json] = []
-    for event in recording.events:
+    for event in recording.told:
         try:
             events.append(event_to_json(event))
         except Exception:

@@ -11,6 +11,7 @@ from assetflow.core.by_hand import check_size, event_by_hand
 from assetflow.core.consumers import Decision
 from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.json_data import fit_text
+from assetflow.core.observations import Versions, observation
 from assetflow.errors import AssetflowError, LedgerForeign, UnknownAsset
 from assetflow.ledger.read.assets import ListedAsset
 from assetflow.ledger.read.reader import Reader
@@ -79,6 +80,16 @@ def update_asset(
     return record_here(at, Recording(event.id, (event,))).events[0]
 
 
+def observe(at: Installation, asset: Asset, versions: Versions, *, origin: Origin) -> Recorded:
+    """Record which versions of a source somebody saw; those that are new are updates. Contract 8.2.
+
+    Raises:
+        InvalidEvent: a flow makes the asset.
+        PrefectUnreachable, PrefectRefused: as `record`.
+    """
+    return record(at, observation(asset, versions, id=uuid4(), occurred=at.now(), origin=origin))
+
+
 def keep_refused(at: Installation, given: object, error: AssetflowError) -> None:
     """Keep an update that was posted and refused, with the reason. Contract 2.6."""
     at.ledger.writer.events.refuse(given, str(error), error.rule, "api", None, at.now())
@@ -117,6 +128,8 @@ def _asset(listed: ListedAsset) -> Asset:
 
 def _into_ledger(at: Installation, recording: Recording) -> Recorded:
     recorded, decisions = at.ledger.writer.events.record([recording], at.now())[0]
+    for _, error in recorded.refused:
+        raise error
     if decisions:
         at.on_recorded()
     numbers = {each.consumer for each in decisions}

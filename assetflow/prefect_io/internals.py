@@ -39,6 +39,15 @@ def ends_completed(result: object) -> bool:
     return True
 
 
+def ends_skipped(result: object) -> bool:
+    """Return True if a task that returns `result` ends in a COMPLETED state with the name Skipped. Contract 2.1."""
+    if not isinstance(result, State):
+        return False
+    state = cast("State[Any]", result)
+    is_own = state.state_details.flow_run_id is None and state.state_details.task_run_id is None
+    return is_own and state.is_completed() and state.name == "Skipped"
+
+
 def in_user_transaction() -> bool:
     """Return True if the current task runs inside a user's `transaction()`, also one around a task that called it.
 

@@ -19,6 +19,7 @@ from assetflow.core.codec.events import (
     event_from_json,
     event_to_json,
     read_aliases,
+    read_data_version,
     read_partition_key,
     recording_from_json,
     recording_to_json,
@@ -48,7 +49,7 @@ _SHOWN_TEXT = 300
 
 def recording_to_artifact(recording: Recording) -> dict[str, object]:
     """Return the body that creates the artifact of a recording."""
-    first = recording.events[0]
+    first = recording.told[0]
     flow_run, task_run = first.source_flow_run, first.source_task_run
     return {
         # Each asset has its own key, so that Prefect's list of artifacts shows its latest update and its history.
@@ -85,9 +86,17 @@ def created(artifact: Json) -> datetime:
 
 
 def describe_recording(recording: Recording) -> str:
-    """Describe the updates in Markdown that is safe to render, with a line for each event."""
-    lines = [_sentence(event) for event in recording.events[:_SHOWN_EVENTS]]
-    rest = len(recording.events) - len(lines)
+    """Describe what a recording says in Markdown that is safe to render, with a line for each asset and key."""
+    told = [
+        *((event, "updated") for event in recording.events),
+        *((event, "skipped, is up to date") for event in recording.confirmed),
+        *(
+            (event, f"observed, version {code_span(_shortened(event.data_version or ''))}")
+            for event in recording.observed
+        ),
+    ]
+    lines = [_sentence(event, what) for event, what in told[:_SHOWN_EVENTS]]
+    rest = len(told) - len(lines)
     return "\n\n".join([*lines, f"and {rest} more"] if rest else lines)
 
 
@@ -167,6 +176,7 @@ def _to_prefect_event(event: AssetEvent, recording: Recording) -> dict[str, obje
             "extra": dict(event.extra),
             "partition_key": event.partition_key,
             "aliases": list(event.aliases),
+            **({} if event.data_version is None else {"data_version": event.data_version}),
             "event": stored,
             **({} if recording.durable is None else {"durable": recording.durable.isoformat()}),
         },
@@ -210,6 +220,7 @@ def _from_outside(event: Json, payload: Json, where: str) -> AssetEvent:
         extra=check_extra(payload.get("extra"), where=where),
         partition_key=partition_key,
         aliases=read_aliases(payload, where),
+        data_version=read_data_version(payload, where),
     )
 
 
@@ -240,10 +251,10 @@ def _origin(event: Json) -> Origin:
     return Origin("prefect", task_run=task_run, flow_run=run)
 
 
-def _sentence(event: AssetEvent) -> str:
-    parts = [f"{code_span(_shortened(event.asset.name))} updated"]
+def _sentence(event: AssetEvent, what: str) -> str:
+    parts = [f"{code_span(_shortened(event.asset.name))} {what}"]
     if event.asset.name != event.uri:
-        parts[0] = f"{code_span(_shortened(event.asset.name))} ({code_span(_shortened(event.uri))}) updated"
+        parts[0] = f"{code_span(_shortened(event.asset.name))} ({code_span(_shortened(event.uri))}) {what}"
     if event.partition_key is not None:
         parts.append(f"partition {code_span(event.partition_key)}")
     if event.aliases:

@@ -158,6 +158,7 @@ class Harness:
         extra: Mapping[str, object] | None = None,
         partition_key: str | None = None,
         aliases: tuple[str, ...] = (),
+        data_version: str | None = None,
     ) -> AssetEvent:
         """Record an update without running anything, and return its event.
 
@@ -166,10 +167,11 @@ class Harness:
             extra: facts about the update, a JSON object.
             partition_key: the key of the partition that was updated.
             aliases: the names of the aliases through which the update comes.
+            data_version: the version of the data (contract 8.2).
 
         Raises:
             InvalidAsset: the URI or an alias breaks contract 1.4, 1.5 or 1.7.
-            InvalidEvent: `extra` or `partition_key` breaks contract 2.5 or 2.7.
+            InvalidEvent: `extra`, `partition_key` or `data_version` breaks contract 2.5, 2.7 or 8.2.
         """
         asset = asset if isinstance(asset, Asset) else Asset(asset)
         event = event_by_hand(
@@ -180,6 +182,7 @@ class Harness:
             extra=extra,
             partition_key=partition_key,
             aliases=aliases,
+            data_version=data_version,
         )
 
         async def record(evaluator: Evaluator) -> None:
@@ -188,6 +191,32 @@ class Harness:
 
         self._call(record, f"for the update of {asset.uri} to be recorded")
         return event
+
+    def observe(self, source: Asset | str, version: str | Mapping[str, str]) -> list[AssetEvent]:
+        """Observe a source, and return the updates that the observation is: those of items with another version.
+
+        >>> from assetflow import Asset, Eager, flow, task
+        >>> raw, table = Asset("s3://lake/raw"), Asset("s3://lake/table")
+        >>> @task(inlets=[raw], outlets=[table])
+        ... def build(): ...
+        >>> @flow(schedule=Eager())
+        ... def tables():
+        ...     build()
+        >>> def test_the_same_version_starts_nothing(h):
+        ...     h.deploy(tables)
+        ...     for version in ("v1", "v1", "v2"):
+        ...         h.observe(raw, version)
+        ...         h.settle()
+        ...     assert len(h.runs(tables)) == 2
+
+        Parameters:
+            source: the asset, or its URI.
+            version: the version that was seen, or one for each partition key (contract 8.2).
+
+        Raises:
+            InvalidEvent: a version or a key breaks contract 2.5 or 8.2, or a deployed flow makes the asset.
+        """
+        return self._outside.observe(Asset(source) if isinstance(source, str) else source, version, utc_now())
 
     def message(self, watcher: str, body: object, *, message_id: str | None = None) -> list[AssetEvent]:
         """Let a message arrive in the queue of a watcher, without a broker, and return the updates that it is.

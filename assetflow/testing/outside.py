@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import uuid4
 
 from fsspec.utils import glob_translate  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
-from assetflow.core.events import AssetEvent
+from assetflow.core.assets import Asset
+from assetflow.core.events import AssetEvent, Origin
+from assetflow.core.observations import observation, read_versions
 from assetflow.core.watchers import files, messages
 from assetflow.core.watchers.intake import Watched, WatcherIntake
 from assetflow.core.watchers.triggers import FileTrigger, MessageQueueTrigger
@@ -26,6 +29,17 @@ class Outside:
     """What comes from outside to the watchers of a ledger."""
 
     place: str
+
+    def observe(self, asset: Asset, version: str | Mapping[str, str], now: datetime) -> list[AssetEvent]:
+        """Record which version of a source was seen; see `Harness.observe`."""
+        versions = read_versions(version, partitions=not isinstance(version, str), where=asset.label)
+        origin = Origin("api", by="assetflow.testing")
+        seen = observation(asset, versions, id=uuid4(), occurred=now, origin=origin)
+        with Ledger.open(self.place) as ledger:
+            recorded, _ = ledger.writer.events.record([seen], now)[0]
+        for _, error in recorded.refused:
+            raise error
+        return recorded.events
 
     def message(self, watcher: str, body: object, number: str | None, now: datetime) -> list[AssetEvent]:
         """Record a message of the queue of a watcher; see `Harness.message`."""

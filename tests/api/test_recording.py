@@ -151,3 +151,12 @@ def test_a_refused_request_comes_with_what_to_do(api: Client, path: str) -> None
     assert refused.status_code == 422
     assert refused.json()["fix"]
     assert "Value error" not in refused.text
+
+
+def test_rule_8_2_an_update_has_the_version_that_is_given(api: Client, ledger: Ledger) -> None:
+    told = post(api, {"uri": ORDERS.uri, "data_version": "etag-1"}, {"uri": ORDERS.uri, "data_version": " "})[1]
+
+    assert [each.data_version for each in ledger.reader.events.find()] == ["etag-1"]
+    refused = told["items"][1]
+    assert (refused["field"], refused["rule"]) == ("data_version", "8.2")
+    assert "1 to 250" in refused["fix"]

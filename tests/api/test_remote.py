@@ -99,7 +99,8 @@ def test_past_events_are_read_through_the_api(api: Api, ledger: Ledger, monkeypa
     assert events[0] == ledger.reader.events.get(event_id(0))
 
     assert remote.known([event_id(1), event_id(99)]) == {event_id(1)}
-    assert remote.newest_sequences([ORDERS.uri, "x"]) == {ORDERS.uri: 7}
+    assert remote.newest_events([ORDERS.uri, "x"]) == ledger.reader.events.newest([ORDERS.uri])
+    assert [pin.event for pin in remote.newest_events([ORDERS.uri]).values()] == [event_id(6)]
     assert (remote.owner_of("orders"), remote.owner_of("a/b?c")) == (ORDERS.uri, None)
     assert remote.created() == ledger.reader.created
 

@@ -105,8 +105,24 @@ def test_a_bad_code_version_is_refused(version: Any) -> None:
     for refused in (task, flow):
         with pytest.raises(InvalidSchedule, match="code version"):
             refused(code_version=version)(lambda: None)
+    with pytest.raises(InvalidSchedule, match="code version"):
+        Asset("s3://lake/fact", code_version=version)
 
 
 def test_prefect_cannot_decide_it() -> None:
     with pytest.raises(UnsupportedDelivery, match="no versions"):
         deployment_triggers(Eager(RAW))
+
+
+def test_rule_8_2_the_code_version_of_the_outlet_counts_before_that_of_the_task() -> None:
+    own = Asset(FACT.uri, code_version="own")
+
+    @task(outlets=[own, SIDE], code_version="task")
+    def several() -> None: ...
+
+    @flow(schedule=Eager(RAW), code_version="flow", produces=[Asset("s3://lake/more", code_version="declared"), RAW])
+    def other() -> None:
+        several()
+
+    found = {each.asset.value: each.code_version for each in other.declaration.options.data.outputs}
+    assert found == {"s3://lake/more": "declared", RAW.uri: "flow", FACT.uri: "own", SIDE.uri: "task"}

@@ -166,3 +166,14 @@ def test_without_the_right_ledger_an_update_goes_through_prefect(
     body = {"artifacts": {"type": {"any_": ["assetflow-update"]}}, "sort": "CREATED_DESC"}
     found = httpx.post(f"{prefect_here.api_url}/artifacts/filter", json=body).json()
     assert any(str(number) in str(artifact["data"]) for artifact in found)
+
+
+def test_rule_8_2_an_update_has_the_version_that_is_given(ledger: Ledger, call: Call) -> None:
+    call("emit", ORDERS.uri, "--data-version", "etag-1", "--id", str(ID))
+    refused = call("emit", ORDERS.uri, "--data-version", " ")
+
+    event = ledger.reader.events.get(ID)
+    assert event is not None
+    assert event.data_version == "etag-1"
+    assert refused.code == 2
+    assert "--data-version: data_version is ' '" in refused.err

@@ -291,8 +291,24 @@ def test_a_flow_that_keeps_its_outputs_up_to_date(h: Harness, piece: Piece) -> N
     assert states(h, page.core) == ["Completed"]
 
 
+@pytest.mark.prefect
+def test_tasks_that_say_which_version_an_update_has(h: Harness, piece: Piece) -> None:
+    page = piece("docs/freshness.md", 1)
+    heard = flow(name="versions", schedule=page.raw)(lambda: None)
+    h.deploy(heard)
+    within_a_flow(page.copy)
+    within_a_flow(page.copy_with_yield, "9b2c")
+    runs = h.settle().runs(heard)
+    assert [event.data_version for run in runs for event in run.events] == ["8a1f", "9b2c"]
+
+
+def test_a_flow_that_looks_at_a_source(piece: Piece) -> None:
+    page = piece("docs/freshness.md", 2)
+    assert page.drop_version.schedule.describe() == "every 5 minutes"
+
+
 def test_a_flow_that_keeps_days_up_to_date(piece: Piece) -> None:
-    assert "out of date" in piece("docs/freshness.md", 1).day.schedule.describe()
+    assert "out of date" in piece("docs/freshness.md", 3).day.schedule.describe()
 
 
 def test_code_asks_for_the_status(piece: Piece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from assetflow import Asset, Eager, OnMissing, asset, flow, task
+from assetflow import Asset, Eager, OnMissing, Skip, asset, flow, observe, task
+from assetflow.errors import InvalidEvent
 from assetflow.partitions import StartOfDayMapper
 from assetflow.testing import Harness, harness
 from tests.environment.prefect_server import PrefectServer
@@ -142,3 +146,51 @@ def test_a_new_code_version_is_built_when_it_is_deployed(h: Harness) -> None:
     assert len(h.settle().runs(copy)) == 1
     h.deploy(copy.with_options(code_version="2"))
     assert len(h.settle().runs("copy/test")) == 2
+
+
+SOURCE, MAYBE = Asset("s3://eager/source"), Asset("s3://eager/maybe")
+seen = ["v1"]
+
+
+@observe(SOURCE, every=timedelta(days=1))
+def look() -> str:
+    return seen[-1]
+
+
+@task(inlets=[SOURCE], outlets=[MAYBE])
+def make_maybe() -> None:
+    if seen[-1] == "v2":
+        raise Skip("nothing for us in it")
+
+
+@flow(schedule=Eager(retries=1, retry_delay=timedelta(seconds=1)))
+def maybe() -> None:
+    make_maybe()
+
+
+def stored(h: Harness, asset: Asset) -> list[tuple[str, int]]:
+    """The versions of an asset in the order of the ledger, each with 1 if it is a confirmation."""
+    query = "SELECT data_version, confirms FROM item_version WHERE uri = ? ORDER BY sequence, confirms"
+    with closing(sqlite3.connect(h._reader.place)) as ledger:
+        return ledger.execute(query, (asset.uri,)).fetchall()
+
+
+def test_rule_8_2_an_observation_runs_what_reads_the_source_and_a_skip_confirms(h: Harness) -> None:
+    h.deploy(maybe)
+    for version in ("v1", "v1", "v2", "v2"):
+        seen.append(version)
+        h.run(look)
+        h.settle()
+    assert states(h, maybe) == [(None, "Completed")] * 2
+    assert stored(h, SOURCE) == [("v1", 0), ("v2", 0)]
+    ((version, _), confirmed) = stored(h, MAYBE)
+    assert confirmed == (version, 1)
+
+
+def test_rule_8_2_an_observation_that_fails_changes_nothing(h: Harness) -> None:
+    h.deploy(maybe)
+    seen.append("")
+    with pytest.raises(InvalidEvent, match="observed"):
+        h.run(look)
+    seen.append("v1")
+    assert h.settle().runs(maybe) == []

@@ -110,13 +110,13 @@ def outside(**changes: Any) -> dict[str, Any]:
 
 
 def test_an_event_of_an_outsider_is_a_recording_of_its_own() -> None:
-    payload = {"version": 1, "extra": {"a": 1}, "partition_key": "k", "aliases": ["z", "b", "z"]}
+    payload = {"version": 1, "extra": {"a": 1}, "partition_key": "k", "aliases": ["z", "b", "z"], "data_version": "v"}
     found = recording_from_prefect_event(outside(payload=payload))
     assert found is not None
     only = found.events[0]
     assert found.id == only.id == UUID(int=8)
     assert (only.uri, only.extra, only.partition_key, only.aliases) == ("s3://shop/orders", {"a": 1}, "k", ("b", "z"))
-    assert only.origin.kind == "prefect"
+    assert (only.origin.kind, only.data_version) == ("prefect", "v")
     assert part_of_recording(outside()) is None
 
 
@@ -157,6 +157,8 @@ def test_other_events_are_not_for_us() -> None:
         {"payload": {"partition_key": " "}},
         {"payload": {"aliases": "x"}},
         {"payload": {"aliases": [""]}},
+        {"payload": {"data_version": ""}},
+        {"payload": {"data_version": 5}},
         {"resource": {"prefect.resource.id": "s3://b/k", "assetflow.recording": "no"}},
     ],
 )

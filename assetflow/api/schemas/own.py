@@ -38,6 +38,10 @@ class EventIn(BaseModel):
     )
     occurred: Moment | None = Field(default=None, description="When the asset was updated; now if not given.")
     by: Annotated[Text, Field(max_length=250)] = Field(default="", description="Who reports the update.")
+    data_version: Annotated[Text, Field(max_length=250)] | None = Field(
+        default=None,
+        description="The version of the data: an update with the same version as the one before is no new data.",
+    )
 
 
 class EventsIn(BaseModel):
@@ -60,6 +64,33 @@ class ItemOut(BaseModel):
     error: str | None = None
     fix: str | None = None
     rule: str | None = None
+
+
+class ObservedItemIn(BaseModel):
+    """The version of a partition key, or, without a key, of the asset."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    data_version: Annotated[Text, Field(max_length=250)]
+    partition_key: Annotated[Text, Field(max_length=250)] | None = None
+
+
+class ObservationIn(BaseModel):
+    """What was seen of a source."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    items: Annotated[list[ObservedItemIn], Field(min_length=1, max_length=10_000)]
+    by: Annotated[Text, Field(max_length=250)] = Field(default="", description="Who observed it.")
+
+
+class ObservedOut(BaseModel):
+    """The updates that an observation is: those items whose version was not the newest one."""
+
+    uri: str
+    recorded: list[EventOut]
+    decisions: list[DecisionMade]
+    warnings: list[str]
 
 
 class DecisionMade(BaseModel):

@@ -10,6 +10,7 @@ from assetflow.api.v1 import (
     events,
     freshness,
     health,
+    observations,
     partitions,
     recording,
     simulation,
@@ -20,6 +21,7 @@ router = APIRouter(prefix="/api/v1")
 _PARTS = (
     health,
     recording,
+    observations,
     events,
     assets,
     statuses,

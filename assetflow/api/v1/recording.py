@@ -13,7 +13,7 @@ from fastapi import APIRouter
 from pydantic import ValidationError
 
 from assetflow.api.backend import Backend, TheBackend
-from assetflow.api.posted_events import make_event, with_warnings
+from assetflow.api.posted_events import decisions_to_json, make_event, with_warnings
 from assetflow.api.problems import answers, field_errors, field_fix
 from assetflow.api.responses import Json
 from assetflow.api.schemas.own import EventIn, EventsIn, RecordedOut
@@ -87,6 +87,7 @@ def _event(wanted: EventIn, now: datetime) -> AssetEvent:
         text=wanted.id,
         occurred=wanted.occurred,
         by=wanted.by,
+        data_version=wanted.data_version,
     )
 
 
@@ -98,14 +99,14 @@ def _keep_refused(backend: Backend, item: _Item) -> None:
 
 def _document(items: Sequence[_Item], recorded: Recorded, warnings: Sequence[str]) -> dict[str, object]:
     new = {event.id: event for event in recorded.events}
-    decisions = [
-        {"decision": str(decision.id), "consumer": consumer, "target_key": decision.target_key}
-        for consumer, decision in recorded.decisions
-    ]
     reported = [_report(item, new) for item in items]
     counts = Counter(str(each["status"]) for each in reported)
     document: dict[str, object] = {status: counts[status] for status in ("recorded", "known", "refused")}
-    return document | {"items": reported, "decisions": decisions, "warnings": [*warnings, *recorded.warnings]}
+    return document | {
+        "items": reported,
+        "decisions": decisions_to_json(recorded),
+        "warnings": [*warnings, *recorded.warnings],
+    }
 
 
 def _report(item: _Item, new: dict[UUID, AssetEvent]) -> dict[str, object]:

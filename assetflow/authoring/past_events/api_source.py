@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import cast
+from typing import Any, cast
 from urllib.parse import quote
 from uuid import UUID
 
@@ -12,7 +12,7 @@ from assetflow.authoring.past_events.reading import PastEventQuery
 from assetflow.authoring.remote import RemoteApi
 from assetflow.core.codec.events import recorded_event_from_json
 from assetflow.core.codec.fields import Json
-from assetflow.core.events import AssetEvent
+from assetflow.core.events import AssetEvent, Pin
 from assetflow.errors import ApiRefused
 
 PAGE = 500
@@ -60,12 +60,12 @@ class RemoteLedger:
                 found |= {UUID(each) for each in cast("Sequence[str]", api.post("/api/v1/events/known", body)["ids"])}
         return found
 
-    def newest_sequences(self, uris: Iterable[str]) -> dict[str, int]:
-        found: dict[str, int] = {}
+    def newest_events(self, uris: Iterable[str]) -> Mapping[str, Pin]:
+        found: dict[str, Pin] = {}
         for uri in dict.fromkeys(uris):
             page = self._get("/api/v1/events", {"uri": uri, "limit": 1})
-            for item in cast("Sequence[Mapping[str, int]]", page["items"]):
-                found[uri] = item["sequence"]
+            for item in cast("Sequence[Mapping[str, Any]]", page["items"]):
+                found[uri] = Pin(item["sequence"], UUID(item["id"]), datetime.fromisoformat(item["recorded"]))
         return found
 
     def owner_of(self, name: str) -> str | None:

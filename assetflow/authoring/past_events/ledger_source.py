@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from assetflow.authoring.past_events.reading import PastEventQuery
-from assetflow.core.events import AssetEvent
+from assetflow.core.events import AssetEvent, Pin
 from assetflow.core.redaction import without_passwords
 from assetflow.errors import LedgerError
 from assetflow.ledger.read.reader import Reader
@@ -51,9 +51,9 @@ class LocalLedger:
         with Reader.open() as reader:
             return reader.events.known(ids)
 
-    def newest_sequences(self, uris: Iterable[str]) -> dict[str, int]:
+    def newest_events(self, uris: Iterable[str]) -> Mapping[str, Pin]:
         with Reader.open() as reader:
-            return dict(reader.events.newest_sequences(uris))
+            return reader.events.newest(uris)
 
     def owner_of(self, name: str) -> str | None:
         with Reader.open() as reader:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
 from assetflow.authoring.past_events.prefect_source import Dated, PrefectLog
 from assetflow.authoring.past_events.reading import PastEventQuery
-from assetflow.core.events import AssetEvent
+from assetflow.core.events import AssetEvent, Pin
 
 
 class RecordedEvents(Protocol):
@@ -22,7 +22,7 @@ class RecordedEvents(Protocol):
         """Return those of these ids that are recorded or refused."""
         ...
 
-    def newest_sequences(self, uris: Iterable[str]) -> dict[str, int]: ...
+    def newest_events(self, uris: Iterable[str]) -> Mapping[str, Pin]: ...
     def owner_of(self, name: str) -> str | None: ...
 
 
@@ -50,9 +50,9 @@ class RecordedSource:
             return found
         return [*found, *self._pending_after(query, skip, take, len(found))]
 
-    def newest_sequences(self, uris: Iterable[str]) -> dict[str, int]:
-        """Return the newest sequence of each URI that the ledger knows."""
-        return self._recorded.newest_sequences(uris)
+    def newest_events(self, uris: Iterable[str]) -> Mapping[str, Pin]:
+        """Return the newest event of each URI that the ledger knows."""
+        return self._recorded.newest_events(uris)
 
     def owner_of(self, name: str) -> str | None:
         """Return the URI that a name belongs to, or `None`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from assetflow.authoring.past_events.reading import EventSource, InletEvents, de
 from assetflow.authoring.past_events.recorded_source import RecordedSource
 from assetflow.core.assets import Asset, AssetRef, Outlet
 from assetflow.core.codec.schedules import FlowDeclaration
+from assetflow.core.events import Pin
 from assetflow.errors import ApiRefused, ApiUnreachable, AssetflowError
 from assetflow.prefect_io.internals import flow_run_contexts
 from assetflow.settings import get_settings
@@ -65,13 +66,13 @@ class CurrentInletEvents(InletEvents):
 inlet_events = CurrentInletEvents()
 
 
-def newest_sequences(assets: Iterable[Outlet]) -> dict[str, int]:
-    """Return the newest sequence of each asset by URI; an empty mapping if no ledger answers."""
+def newest_events(assets: Iterable[Outlet]) -> Mapping[str, Pin]:
+    """Return the newest event of each asset by URI; an empty mapping if no ledger answers."""
     uris = [asset.uri for asset in assets if isinstance(asset, Asset | AssetRef) and asset.uri is not None]
     ledger = _ledger() if uris else None
-    # The task must not fail because the sequences are missing.
+    # The task must not fail because they are missing.
     with suppress(ApiUnreachable, ApiRefused):
-        return {} if ledger is None else ledger.newest_sequences(uris)
+        return {} if ledger is None else ledger.newest_events(uris)
     return {}
 
 

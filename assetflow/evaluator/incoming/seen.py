@@ -64,8 +64,8 @@ def _content_of(event: AssetEvent) -> int | None:
     """Return the hash of an event's content; `None` if its id follows from its content, as for updates by tasks."""
     if event.origin.kind == "task":
         return None
-    uri, key, extra = event.content
-    return hash((uri, key, repr(extra)))
+    uri, key, extra, version = event.content
+    return hash((uri, key, repr(extra), version))
 
 
 def _content_from_outside(event: Json) -> int:
@@ -73,5 +73,5 @@ def _content_from_outside(event: Json) -> int:
     payload = cast(Json, event["payload"] or {})
     uri = event["resource"]["prefect.resource.id"]
     if event["event"] == MATERIALIZATION_SUCCEEDED:
-        return hash((uri, None, repr(payload)))
-    return hash((uri, payload.get("partition_key"), repr(payload.get("extra") or {})))
+        return hash((uri, None, repr(payload), None))
+    return hash((uri, payload.get("partition_key"), repr(payload.get("extra") or {}), payload.get("data_version")))

@@ -176,7 +176,7 @@ def _read_up_to(reader: Reader, log: str) -> datetime:
 async def _artifacts(api: PrefectApi, since: datetime) -> list[_Stored]:
     found: list[_Stored] = []
     async for artifact in ArtifactLog(api).updates_since(since):
-        found.append(_of_artifact(artifact))
+        found += _of_artifact(artifact)
         if len(found) == MOST:
             break
     return found
@@ -195,15 +195,18 @@ async def _events(api: PrefectApi, since: datetime, now: datetime) -> list[_Stor
     return found
 
 
-def _of_artifact(artifact: Json) -> _Stored:
+def _of_artifact(artifact: Json) -> list[_Stored]:
+    """Return the recording in an artifact; nothing for one that need not make an update (contract 8.2)."""
     number = UUID(str(artifact["id"]))
     try:
         recording = recording_from_artifact(artifact)
     except AssetflowError:
-        return _Stored(number, created(artifact), frozenset({number}))
+        return [_Stored(number, created(artifact), frozenset({number}))]
+    if not recording.events:
+        return []
     # A recording that cannot be recorded is refused under its own id.
     numbers = {recording.id, *(event.id for event in recording.events)}
-    return _Stored(recording.id, created(artifact), frozenset(numbers))
+    return [_Stored(recording.id, created(artifact), frozenset(numbers))]
 
 
 def _is_part(event: Json) -> bool:

@@ -1,0 +1,120 @@
+"""`observe`: a flow that looks at a source and records an update when its version has changed. Contract 8.2."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import wraps
+from typing import Any, Unpack, cast
+
+import prefect
+from prefect.context import TaskRunContext
+
+from assetflow.authoring.delivery import deliver
+from assetflow.authoring.flows import AssetFlow, flow
+from assetflow.authoring.metadata import to_outlet
+from assetflow.authoring.origin import current_origin
+from assetflow.authoring.remote import RemoteApi
+from assetflow.core.assets import Asset
+from assetflow.core.conditions import ConditionLike
+from assetflow.core.observations import Versions, observation, read_versions
+from assetflow.core.time.timetables import Timetable
+from assetflow.errors import ApiUnreachable, InvalidFlow, InvalidSchedule
+from assetflow.prefect_io.options import PrefectFlowOptions
+from assetflow.settings import get_settings
+
+
+def observe(
+    source: Asset | ConditionLike,
+    /,
+    *,
+    every: timedelta | str | Timetable,
+    partitions: bool = False,
+    **options: Unpack[PrefectFlowOptions],
+) -> Callable[[Callable[..., Any]], AssetFlow[..., Any]]:
+    """Turn a function that looks at a source into a flow that records an update whenever its version has changed.
+
+    >>> from datetime import timedelta
+    >>> from pathlib import Path
+    >>> from assetflow import Asset, observe
+    >>> raw = Asset("file:/data/raw.csv")
+    >>> @observe(raw, every=timedelta(minutes=5))
+    ... def raw_version() -> str:
+    ...     return str(Path("/data/raw.csv").stat().st_mtime_ns)
+
+    The flow is deployed and served like any other. An exception in the function, or a value that is not a version,
+    fails the flow run and changes nothing. With ASSETFLOW_API_URL the observation goes to assetflow's API, otherwise it
+    is an artifact in Prefect.
+
+    Contract 8.2.
+
+    Parameters:
+        source: the asset. No deployed flow may make it.
+        every: when to look: a `timedelta`, a cron text in UTC, or a timetable.
+        partitions: True if the function returns a mapping from partition keys to versions. Otherwise it returns one
+            version, a text of 1 to 250 characters.
+        options: everything that Prefect's `flow` takes.
+
+    Returns:
+        An `AssetFlow`, with the signature of the function.
+
+    Raises:
+        InvalidFlow: `source` is not an asset.
+        InvalidSchedule: `every` is not a time schedule.
+    """
+    asset = to_outlet(source)
+    if not isinstance(asset, Asset):
+        raise InvalidFlow(f"{source!r} cannot be observed", rule="8.2", fix='Write Asset("s3://bucket/orders")')
+    if not isinstance(cast("object", every), timedelta | str | Timetable):
+        raise InvalidSchedule(f"every={every!r}", rule="8.2", fix="Write timedelta(minutes=5), or a cron text")
+
+    def decorate(function: Callable[..., Any]) -> AssetFlow[..., Any]:
+        return flow(schedule=every, **options)(_body(function, asset, partitions))
+
+    return decorate
+
+
+def _body(function: Callable[..., Any], asset: Asset, partitions: bool) -> Callable[..., Any]:
+    """Return the flow's function: it calls the user's, and a task records what that has seen."""
+    where = f"observation of {asset.uri}"
+
+    @wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        found: object = function(*args, **kwargs)
+        _record(asset, read_versions(found, partitions=partitions, where=where))
+        return found
+
+    @wraps(function)
+    async def run_async(*args: Any, **kwargs: Any) -> Any:
+        found: object = await function(*args, **kwargs)
+        await asyncio.to_thread(_record, asset, read_versions(found, partitions=partitions, where=where))
+        return found
+
+    return run_async if inspect.iscoroutinefunction(function) else run
+
+
+@prefect.task(name="record the observation")
+def _record(asset: Asset, versions: Versions) -> None:
+    context = TaskRunContext.get()
+    assert context is not None, "Prefect calls it as a task"
+    if versions and not _told_to_api(asset, versions):
+        origin = current_origin("task")
+        deliver(observation(asset, versions, id=context.task_run.id, occurred=datetime.now(UTC), origin=origin))
+
+
+def _told_to_api(asset: Asset, versions: Versions) -> bool:
+    """Send an observation to assetflow's API, and return True if that has taken it.
+
+    Raises:
+        ApiRefused: the API refuses it, because a flow makes the asset.
+    """
+    if not get_settings().api_url:
+        return False
+    try:
+        with RemoteApi.of_settings() as api:
+            api.observe(asset, versions)
+    except ApiUnreachable:
+        return False
+    return True

@@ -1,0 +1,62 @@
+"""`observe`: a flow with a time schedule whose function returns versions (contract 8.2)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from assetflow import Asset, AssetAlias, observe
+from assetflow.core.observations import read_versions
+from assetflow.errors import InvalidEvent, InvalidFlow, InvalidSchedule
+from assetflow.timetables import CronTriggerTimetable, DeltaTriggerTimetable
+
+RAW = Asset("s3://lake/raw")
+
+
+@pytest.mark.parametrize(
+    ("every", "timetable"),
+    [
+        (timedelta(minutes=5), DeltaTriggerTimetable(timedelta(minutes=5))),
+        ("0 6 * * *", CronTriggerTimetable("0 6 * * *", timezone="UTC")),
+    ],
+)
+def test_an_observer_is_a_flow_with_a_time_schedule(every: Any, timetable: object) -> None:
+    @observe(RAW, every=every, name="look", retries=2)
+    def version(prefix: str = "") -> str:
+        return prefix
+
+    assert (version.name, version.retries, version.schedule.timetable) == ("look", 2, timetable)
+    # A maker of the asset would be refused: only sources may be observed.
+    assert version.declaration.produces == ()
+
+
+@pytest.mark.parametrize("source", ["s3://lake/raw", AssetAlias("x"), Asset.ref(name="raw")])
+def test_what_is_no_asset_cannot_be_observed(source: Any) -> None:
+    with pytest.raises(InvalidFlow):
+        observe(source, every=timedelta(minutes=5))
+
+
+def test_a_condition_is_no_time() -> None:
+    every: Any = RAW
+    with pytest.raises(InvalidSchedule, match="every="):
+        observe(RAW, every=every)
+
+
+@pytest.mark.parametrize(
+    ("found", "partitions"),
+    [
+        (None, False), ("", False), (5, False), ({"k": "1"}, False), ("v" * 251, False),
+        ("1", True), (None, True), ({"k": 1}, True), ({"": "1"}, True), ({None: "1"}, True),
+    ],
+)  # fmt: skip
+def test_rule_8_2_what_is_not_a_version_is_refused(found: object, partitions: bool) -> None:
+    with pytest.raises(InvalidEvent) as caught:
+        read_versions(found, partitions=partitions, where="observation of s3://lake/raw")
+    assert caught.value.fix
+
+
+def test_versions_are_those_that_were_returned() -> None:
+    assert read_versions("1", partitions=False) == {None: "1"}
+    assert read_versions({"k": "1"}, partitions=True) == {"k": "1"}
