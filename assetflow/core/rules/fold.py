@@ -55,8 +55,11 @@ class Recorded:
 def record(state: State, recording: Recording, now: datetime) -> Recorded:
     """Append the new events of a recording, and queue each for every consumer that wants it. Contract 3.1."""
     result, durable = Recorded(), now if recording.durable is None else min(recording.durable, now)
-    result.refused += versions.check_observed(state, recording)
-    for event in (*state.events.new(recording), *versions.news(state, recording, durable)):
+    events = state.events.new(recording)
+    if recording.observed:
+        result.refused += versions.check_observed(state, recording)
+        events = (*events, *versions.news(state, recording, durable))
+    for event in events:
         new = _declare(state, event, result)
         tokens = state.names.tokens_of(event.asset.uri)
         consumers = state.consumers.wanting(tokens)
@@ -72,7 +75,8 @@ def record(state: State, recording: Recording, now: datetime) -> Recorded:
             result.earliest = instant
         if result.latest is None or result.latest < instant:
             result.latest = instant
-    versions.remember(state, recording, durable)
+    if recording.observed or recording.confirmed:
+        versions.remember(state, recording, durable)
     if len(result.events) < len(recording.events):
         result.warnings += [
             _content_differs(event) for event in recording.events if state.events.is_recorded_otherwise(event)
