@@ -30,7 +30,12 @@ BY_RIGHT = {Right.READ: KEYS.read, Right.EMIT: KEYS.emit, Right.OPERATE: KEYS.ev
 OPEN = {"/health", "/api/v1/health", "/login", "/static"}
 WRITES = {
     Right.READ: {"POST /api/v1/events/known", "POST /api/v1/simulate", "POST /logout"},
-    Right.EMIT: {"POST /api/v1/events", "POST /api/v2/assets/events", "POST /asset/events"},
+    Right.EMIT: {
+        "POST /api/v1/assets/{uri}/observations",
+        "POST /api/v1/events",
+        "POST /api/v2/assets/events",
+        "POST /asset/events",
+    },
     Right.OPERATE: {
         "DELETE /api/v1/assets/queuedEvent/{uri}",
         "DELETE /api/v1/consumers/{flow}/{deployment}/queue",

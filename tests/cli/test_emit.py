@@ -176,4 +176,5 @@ def test_rule_8_2_an_update_has_the_version_that_is_given(ledger: Ledger, call: 
     assert event is not None
     assert event.data_version == "etag-1"
     assert refused.code == 2
-    assert "--data-version: data_version is ' '" in refused.err
+    assert "data_version is ' '" in refused.err
+    assert "where: --data-version" in refused.err

@@ -315,17 +315,17 @@ def test_code_asks_for_the_status(piece: Piece, tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("ASSETFLOW_HOME", str(tmp_path))
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         deploy_maker(ledger, Eager(), [Asset("s3://lake/board")], [Asset("s3://lake/raw")], "report/lake")
-        assert piece("docs/freshness.md", 2).check("s3://lake/board") == ["it was never made"]
+        assert piece("docs/freshness.md", 4).check("s3://lake/board") == ["it was never made"]
 
 
 @pytest.mark.prefect
 def test_a_test_asks_for_status_and_plan(h: Harness, piece: Piece) -> None:
-    piece("docs/freshness.md", 3).test_fact_follows_raw(h)
+    piece("docs/freshness.md", 5).test_fact_follows_raw(h)
 
 
 @pytest.mark.prefect
 def test_a_board_that_has_to_be_fresh(h: Harness, piece: Piece) -> None:
-    page = piece("docs/freshness.md", 2)
+    page = piece("docs/freshness.md", 6)
     h.deploy(page.report)
     h.emit(page.raw)
     assert h.settle().freshness(page.board) == "pass"
@@ -333,13 +333,13 @@ def test_a_board_that_has_to_be_fresh(h: Harness, piece: Piece) -> None:
     h.settle(execute=False)
     assert h.advance(timedelta(minutes=50)).freshness(page.board) == "warn"
     assert h.advance(timedelta(hours=2)).freshness(page.board) == "fail"
-    alert = piece("docs/freshness.md", 3).alert_on(uuid4())
+    alert = piece("docs/freshness.md", 7).alert_on(uuid4())
     assert alert.trigger.expect == {"assetflow.freshness.fail"}
 
 
 @pytest.mark.prefect
 def test_flows_that_run_as_seldom_as_possible(h: Harness, piece: Piece) -> None:
-    page = piece("docs/freshness.md", 4)
+    page = piece("docs/freshness.md", 8)
     for each in (page.core, page.report):
         h.deploy(each)
     h.emit(page.raw)

@@ -12,9 +12,9 @@ from tests.web.conftest import Site
 
 HUB = Asset("s3://lake/hub", name="hub")
 PAGES = {
-    "/assets": 14,
-    "/assets?search=lake&sort=updated": 14,
-    "/asset?asset=hub": 15,
+    "/assets": 15,
+    "/assets?search=lake&sort=updated": 15,
+    "/asset?asset=hub": 17,
     "/asset/partitions?asset=hub": 11,
     f"/events/{event_id(0)}": 11,
 }
