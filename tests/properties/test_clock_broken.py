@@ -29,6 +29,8 @@ SURE = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )
 MINUTE = timedelta(minutes=1)
+# The searches take a minute and a half together, and what they prove changes with the laws only.
+pytestmark = pytest.mark.long
 Break = Callable[[pytest.MonkeyPatch], None]
 
 
