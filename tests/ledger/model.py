@@ -13,7 +13,7 @@ from uuid import UUID
 
 from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer, Decision, Receipt
-from assetflow.core.events import AssetEvent, Content, Recording
+from assetflow.core.events import AssetEvent, Content, Recording, is_recorded_as
 from assetflow.core.rules.evaluation import Pending
 from assetflow.core.rules.state import State
 from assetflow.core.rules.state.events import only_new
@@ -75,7 +75,7 @@ class Model:
         return only_new(events, self._contents.__contains__, self._recordings.get(recording, {}))
 
     def is_recorded_otherwise(self, event: AssetEvent) -> bool:
-        return event.id in self._contents and not event.content.is_that_of(self._contents[event.id])
+        return event.id in self._contents and not is_recorded_as(event.content, self._contents[event.id])
 
     def append(self, event: AssetEvent, recording: UUID, now: datetime) -> AssetEvent:
         recorded = event.in_ledger(len(self.recorded) + 1, now)

@@ -121,7 +121,7 @@ class LedgerSource(Source):
         return self._rows(_ASSETS, uris=uris)
 
     def recorded(self, ids: Collection[UUID]) -> Iterable[tuple[UUID, Content]]:
-        return ((number, Content(*content)) for number, *content in self._rows(_RECORDED, ids=ids))
+        return ((number, (uri, *said)) for number, uri, *said in self._rows(_RECORDED, ids=ids))
 
     def delivered(self, recordings: Collection[UUID]) -> Iterable[tuple[UUID, str, str | None, datetime]]:
         return self._rows(_DELIVERED, recordings=recordings)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from assetflow.core.events import AssetEvent, Content, Recording
+from assetflow.core.events import AssetEvent, Content, Recording, is_recorded_as
 from assetflow.core.rules.state.changes import Changes
 from assetflow.core.rules.state.kept import Kept
 from assetflow.core.rules.state.source import Source
@@ -84,7 +84,7 @@ class Events:
         if event.id not in self._contents:
             self._load_contents([event.id])
         known = self._contents[event.id]
-        return known is not None and not event.content.is_that_of(known)
+        return known is not None and not is_recorded_as(event.content, known)
 
     def append(self, event: AssetEvent, recording: UUID, now: datetime) -> AssetEvent:
         """Append an event to the ledger, and return it with its sequence."""
