@@ -9,8 +9,9 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import cast
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
+from assetflow.core.secret_names import looks_secret
 from assetflow.errors import InvalidWatcher
 
 RULE = "10.1"
@@ -94,20 +95,31 @@ def check_scheme(url: str, schemes: Collection[str], *, known: str) -> str:
 
 
 def refuse_password(url: str) -> None:
-    """Refuse a URL with a password in it; a variable may stand in its place. Contract 10.1.
+    """Refuse a URL with a password before its server or in its query; a variable may stand in its place. Contract 10.1.
 
     Raises:
         InvalidWatcher
     """
-    user = _user_of(url)
-    password = user.partition(":")[2]
-    if password and not _VARIABLE.fullmatch(password):
+    password = _user_of(url).partition(":")[2]
+    found = ["a password"] if password and not _VARIABLE.fullmatch(password) else []
+    found += [
+        name
+        for name, value in parse_qsl(url.partition("?")[2])
+        if looks_secret(name) and not _VARIABLE.fullmatch(value)
+    ]
+    if found:
+        plain = without_user(url).partition("?")[0]
         raise InvalidWatcher(
-            f"the address {without_user(url)} has a password, which everybody could read who sees the deployment",
-            fix='Write the password as a variable, "amqp://me:${PASSWORD}@mq.internal", or all of it as '
+            f"the address {plain} has {found[0]}, which everybody could read who sees the deployment",
+            fix='Write the secret as a variable, "amqp://me:${PASSWORD}@mq.internal", or all of the address as '
             '"${ORDERS_QUEUE_URL}" or block("secret/orders-queue")',
             rule=RULE,
         )
+
+
+def is_variable(text: str) -> bool:
+    """Return True if a text is nothing but an environment variable: "${PASSWORD}"."""
+    return _VARIABLE.fullmatch(text) is not None
 
 
 def variables_of(url: str) -> list[str]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from assetflow.core.uri import check_name
-from assetflow.core.watchers.triggers import Trigger, trigger_from_json
+from assetflow.core.watchers.stored import trigger_from_json
+from assetflow.core.watchers.triggers import Trigger
 from assetflow.errors import InvalidAsset, InvalidWatcher, not_a
 
 _FIX = 'Write AssetWatcher("orders-queue", MessageQueueTrigger("amqp://mq.internal", queue="orders"))'

@@ -18,7 +18,7 @@ from assetflow.core.json_data import fit_text
 from assetflow.core.visible import shown
 from assetflow.core.watchers.intake import Note, RefusedChange, Watched, WatcherIntake
 from assetflow.core.watchers.paths import MISSING, last_name, value_at
-from assetflow.core.watchers.triggers import MessageQueueTrigger
+from assetflow.core.watchers.reading import Reading
 from assetflow.errors import AssetflowError, InvalidEvent, TooLarge
 
 MOST_BYTES = 1_000_000
@@ -75,16 +75,20 @@ def intake_of(
 ) -> WatcherIntake:
     """Return what becomes of messages: one recording for each, with the updates of all watchers of the queue.
 
+    Those of watchers with `within` are one recording for all of the messages. Contract 10.2.
+
     Parameters:
         messages: each with its id, or with the token that stands for it.
         source: where they come from, without user and password; ids follow from it (contract 10.2).
         label: the queue as people call it: "RabbitMQ orders".
     """
     intake = WatcherIntake(source)
+    together: dict[UUID, AssetEvent] = {}
     for place, (message, number) in enumerate(messages):
         by = f"{label}, message {message.id}" if message.id is not None else label
         origin = Origin("watcher", by=fit_text(by))
-        found: dict[UUID, AssetEvent] = {}
+        alone: dict[UUID, AssetEvent] = {}
+        made = 0
         problems: dict[str, list[tuple[str, AssetflowError]]] = {}
         for each in watched:
             try:
@@ -94,14 +98,18 @@ def intake_of(
                 continue
             if events is None:
                 intake.filtered[each.name] = intake.filtered.get(each.name, 0) + 1
+            made += len(events or ())
             for event in events or ():
-                found.setdefault(event.id, event)
+                (alone if cast(Reading, each.trigger).within is None else together)[event.id] = event
                 intake.makers[event.id] = (*intake.makers.get(event.id, ()), each.name)
-        if found:
-            intake.recordings.append(Recording(_id("message", source, number), tuple(found.values())))
-        elif problems:
+        if alone:
+            intake.recordings.append(Recording(_id("message", source, number), tuple(alone.values())))
+        if problems and not made:
             intake.poison.append(place)
         intake.refused += [_refused(message, number, source, by, each) for each in problems.values()]
+    if together:
+        numbers = (number for _, number in messages)
+        intake.recordings.append(Recording(_id("batch", source, *numbers), tuple(together.values())))
     return intake
 
 
@@ -109,7 +117,7 @@ def _events(
     message: Message, number: str, watched: Watched, source: str, origin: Origin, now: datetime
 ) -> list[AssetEvent] | None:
     """Return the updates that a message is for a watcher; `None` if its filter does not want it."""
-    trigger = cast(MessageQueueTrigger, watched.trigger)
+    trigger = cast(Reading, watched.trigger)
     data = _content(message, trigger)
     if not all(_equal(value_at(data, path), wanted) for path, wanted in trigger.filter.items()):
         return None
@@ -133,7 +141,7 @@ def _events(
     ]
 
 
-def _content(message: Message, trigger: MessageQueueTrigger) -> object:
+def _content(message: Message, trigger: Reading) -> object:
     if len(message.body) > MOST_BYTES:
         raise TooLarge(f"the message has {len(message.body):,} bytes, the limit is {MOST_BYTES:,}")
     if trigger.format == "bytes":

@@ -4,32 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
-from typing import Any, ClassVar, Literal, Protocol, cast, runtime_checkable
+from typing import ClassVar, Literal, Protocol, cast, runtime_checkable
 
-from assetflow.core.watchers.addresses import (
-    Address,
-    Block,
-    address_from_json,
-    address_to_json,
-    check_address,
-    without_user,
-)
-from assetflow.core.watchers.paths import check_path
+from assetflow.core.watchers.addresses import Address, Block, address_to_json, check_address, without_user
+from assetflow.core.watchers.brokers import BROKERS, KNOWN, PLACES, check_broker_address
+from assetflow.core.watchers.options import Start, changed_fields, check_every, check_location, check_start
+from assetflow.core.watchers.other_kinds import Schemes
+from assetflow.core.watchers.reading import Format, check_reading
 from assetflow.errors import InvalidWatcher
 
-Json = Mapping[str, object]
-Format = Literal["json", "bytes"]
-Start = Literal["known", "existing"]
 Per = Literal["file", "look"]
 
-AMQP = ("amqp", "amqps")
-REDIS = ("redis", "rediss")
-QUEUES = "amqp:// and amqps:// (assetflow[rabbitmq]), redis:// and rediss:// (assetflow[redis])"
 MOST_MESSAGES = 1_000
-_WHOLE_DAY = timedelta(days=1)
-_SCALARS = (str, int, float, bool, type(None))
+LONGEST_WITHIN = timedelta(minutes=10)
 
 
 @runtime_checkable
@@ -70,11 +59,13 @@ class MessageQueueTrigger:
     the field `payload`. A message is acknowledged after its update is recorded. Contract 10.2, 10.3, 10.5.
 
     Parameters:
-        url: the server: `amqp://` or `amqps://` for RabbitMQ, `redis://` or `rediss://` for Redis. A password in it is
-            refused: write `"${ORDERS_QUEUE_URL}"`, a variable of the process that watches, or `block(...)`.
-        queue: the queue in RabbitMQ, or the list in Redis.
+        url: the server: `amqp://` or `amqps://` for RabbitMQ, `redis://` or `rediss://` for Redis, `sqs://eu-west-1`
+            for SQS, `kafka://one:9092,two:9092` for Kafka. A password in it is refused: write
+            `"${ORDERS_QUEUE_URL}"`, a variable of the process that watches, or `block(...)`.
+        queue: the queue in RabbitMQ or SQS, or the list in Redis.
         stream: the stream in Redis, instead of `queue`.
-        group: the consumer group of the stream.
+        topic: the topic in Kafka, instead of `queue`.
+        group: the consumer group of the stream or the topic, which nobody else may use.
         extra: the path of what becomes the update's extra, under the last name of the path; by default the whole
             message, under `payload`.
         partition_key: the path of the partition key.
@@ -82,17 +73,20 @@ class MessageQueueTrigger:
         alias: the path of the name of an alias through which the update comes.
         filter: paths and the values that they must have; other messages are acknowledged and counted.
         format: "json", or "bytes" for messages that are not JSON; then there are no paths.
-        batch: how many messages are recorded at once at most, 1 to 1,000.
+        batch: how many messages are taken at once at most, 1 to 1,000.
+        within: makes one recording of the messages that come within this time after the first, up to ten minutes and
+            up to `batch` messages; a flow runs once for them. By default each message is a recording of its own.
 
     Raises:
-        InvalidWatcher: the address has a password or an unknown scheme, not exactly one of `queue` and `stream` is
-            given, or a path or another option cannot work.
+        InvalidWatcher: the address has a password or an unknown scheme, not exactly one of `queue`, `stream` and
+            `topic` is given, or a path or another option cannot work.
     """
 
     url: Address
     _: KW_ONLY
     queue: str | None = None
     stream: str | None = None
+    topic: str | None = None
     group: str = "assetflow"
     extra: str | None = None
     partition_key: str | None = None
@@ -101,61 +95,61 @@ class MessageQueueTrigger:
     filter: Mapping[str, object] = field(default_factory=dict[str, object], hash=False)
     format: Format = "json"
     batch: int = 100
+    within: timedelta | None = None
     kind: ClassVar[str] = "queue"
 
     def __post_init__(self) -> None:
-        check_address(self.url, (*AMQP, *REDIS), known=QUEUES)
+        if isinstance(url := check_address(self.url, Schemes(), known=KNOWN), str):
+            check_broker_address(url)
         self._check_names()
-        self._check_paths()
+        check_reading(self)
         _check_number("batch", self.batch, MOST_MESSAGES)
+        self._check_within()
 
     @property
     def place(self) -> str:
-        """The server with the queue, or with the stream and its group: watchers of one place share a connection."""
-        group = f" {self.group}" if self.stream is not None else ""
-        return f"{self.url} {'queue' if self.stream is None else 'stream'} {self.queue or self.stream}{group}"
+        """The server with the queue, stream or topic, and its group: watchers of one place share a connection."""
+        group = f" {self.group}" if self.queue is None else ""
+        return f"{self.url} {self._names}{group}"
 
     def as_json(self) -> dict[str, object]:
         """Return the trigger as JSON, without what is as by default."""
-        return {"kind": self.kind, **_changed(self, url=address_to_json(self.url), filter=dict(self.filter))}
+        written = changed_fields(
+            self, url=address_to_json(self.url), filter=dict(self.filter), within=_seconds(self.within)
+        )
+        return {"kind": self.kind, **written}
 
     def describe(self) -> str:
         """Return the trigger in words: "queue orders of amqp://mq.internal"."""
         url = str(self.url) if isinstance(self.url, Block) else without_user(self.url)
-        name = f"queue {self.queue}" if self.stream is None else f"stream {self.stream}"
-        return f"{name} of {url}"
+        return f"{self._names} of {url.partition('?')[0]}"
 
-    def _check_paths(self) -> None:
-        for name in ("extra", "partition_key", "asset", "alias"):
-            if (path := getattr(self, name)) is not None:
-                check_path(path, name)
-        for path, value in self.filter.items():
-            check_path(path, "filter")
-            if not isinstance(value, _SCALARS):
-                raise InvalidWatcher(
-                    f"filter compares {path!r} with a {type(value).__name__}",
-                    fix="Compare with a text, a number, True, False or None",
-                    rule="10.5",
-                )
-        if self.format not in ("json", "bytes"):
-            raise InvalidWatcher(f"format is {self.format!r}", fix='Write "json" or "bytes"', rule="10.2")
-        paths = [name for name in ("extra", "partition_key", "asset", "alias", "filter") if getattr(self, name)]
-        if self.format == "bytes" and paths:
-            raise InvalidWatcher(
-                f"{paths[0]} is a path, and messages of the format bytes have none", fix='Write format="json"'
-            )
+    @property
+    def _names(self) -> str:
+        return next(f"{what} {name}" for what in PLACES if (name := getattr(self, what)) is not None)
+
+    def _check_within(self) -> None:
+        given = cast(object, self.within)
+        if given is None:
+            return
+        if not isinstance(given, timedelta) or not timedelta() < given <= LONGEST_WITHIN:
+            raise InvalidWatcher(f"within is {given!r}", fix="Write a timedelta of at most ten minutes", rule="10.2")
 
     def _check_names(self) -> None:
-        if (self.queue is None) == (self.stream is None):
+        given = [what for what in PLACES if getattr(self, what) is not None]
+        if len(given) != 1:
             raise InvalidWatcher(
-                "a message queue needs exactly one of queue and stream", fix='Write queue="orders" or stream="orders"'
+                "a message queue needs exactly one of queue, stream and topic", fix='Write queue="orders"'
             )
-        for name in ("queue", "stream", "group"):
+        for name in (*given, "group"):
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, str) or not value.strip()):
+            if not isinstance(value, str) or not value.strip():
                 raise InvalidWatcher(f"{name} is {value!r}", fix=f'Write {name}="orders"')
-        if self.stream is not None and str(self.url).startswith(AMQP):
-            raise InvalidWatcher("RabbitMQ has queues here, no streams", fix='Write queue="orders"')
+        broker = BROKERS.get(str(self.url).partition(":")[0].lower())
+        if broker is not None and given[0] not in broker.places:
+            raise InvalidWatcher(
+                f"{broker.title} has no {given[0]}s here", fix=f'Write {broker.places[0]}="orders"', rule="10.1"
+            )
 
 
 @dataclass(frozen=True)
@@ -192,15 +186,13 @@ class FileTrigger:
     kind: ClassVar[str] = "file"
 
     def __post_init__(self) -> None:
-        self._check_place()
-        if not isinstance(cast(object, self.every), timedelta) or not timedelta(seconds=1) <= self.every <= _WHOLE_DAY:
-            raise InvalidWatcher(f"every is {self.every!r}", fix="Write a timedelta from one second to a day")
+        check_location(self.path, example='"/data/in/*.json" or "s3://bucket/in/*"')
+        check_every(self.every)
+        check_start(self.start)
         if self.partition_key is not None:
             _check_expression(self.partition_key)
         if self.per not in ("file", "look"):
             raise InvalidWatcher(f"per is {self.per!r}", fix='Write "file" or "look"')
-        if self.start not in ("known", "existing"):
-            raise InvalidWatcher(f"start is {self.start!r}", fix='Write "known" or "existing"', rule="10.4")
         if self.per == "look" and self.partition_key is not None:
             raise InvalidWatcher("the files of a look may have several keys", fix='Write per="file"')
 
@@ -211,38 +203,15 @@ class FileTrigger:
 
     def as_json(self) -> dict[str, object]:
         """Return the trigger as JSON, without what is as by default."""
-        return {"kind": self.kind, **_changed(self, every=self.every.total_seconds())}
+        return {"kind": self.kind, **changed_fields(self, every=self.every.total_seconds())}
 
     def describe(self) -> str:
         """Return the trigger in words: "files s3://shop/landing/*.json"."""
         return f"files {without_user(self.path)}"
 
-    def _check_place(self) -> None:
-        if not isinstance(cast(object, self.path), str) or not ("://" in self.path or self.path.startswith("/")):
-            raise InvalidWatcher(
-                f"{self.path!r} is not an absolute path or a URL", fix='Write "/data/in/*.json" or "s3://bucket/in/*"'
-            )
-        check_address(self.path if "://" in self.path else f"file://{self.path}", _AnyScheme(), known="")
-        if ".." in re.split(r"[/\\]", self.path):
-            raise InvalidWatcher(f"{self.path} leaves its folder or bucket", fix="Write the path without `..`")
 
-
-class _AnyScheme(tuple[str, ...]):
-    """All schemes: fsspec says which it can open, in the process that watches."""
-
-    def __contains__(self, scheme: object) -> bool:
-        return bool(scheme)
-
-
-def _changed(trigger: MessageQueueTrigger | FileTrigger, **written: object) -> dict[str, object]:
-    """Return the fields of a trigger that are not as by default; `written` has those that JSON writes differently."""
-    found: dict[str, object] = {}
-    for each in fields(trigger):
-        default = each.default_factory() if each.default_factory is not MISSING else each.default
-        value = getattr(trigger, each.name)
-        if value != default:
-            found[each.name] = written.get(each.name, value)
-    return found
+def _seconds(span: timedelta | None) -> float | None:
+    return None if span is None else span.total_seconds()
 
 
 def _check_expression(expression: object) -> None:
@@ -262,22 +231,3 @@ def _check_expression(expression: object) -> None:
 def _check_number(name: str, value: object, most: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
         raise InvalidWatcher(f"{name} is {value!r}", fix=f"Write a whole number from 1 to {most:,}")
-
-
-def trigger_from_json(data: Json) -> Trigger:
-    """Return the trigger that `as_json` wrote.
-
-    Raises:
-        InvalidWatcher: it has a kind or an option that this version does not know, or an option that cannot work.
-    """
-    kind, given = data.get("kind"), {name: value for name, value in data.items() if name != "kind"}
-    try:
-        if kind == MessageQueueTrigger.kind:
-            return MessageQueueTrigger(address_from_json(given.pop("url")), **cast("dict[str, Any]", given))
-        if kind == FileTrigger.kind:
-            if "every" in given:
-                given["every"] = timedelta(seconds=cast(float, given["every"]))
-            return FileTrigger(**cast("dict[str, Any]", given))
-    except (TypeError, KeyError) as error:
-        raise InvalidWatcher(f"a stored watcher cannot be read: {error}", fix="Update assetflow") from error
-    raise InvalidWatcher(f"a stored watcher has the unknown kind {kind!r}", fix="Update assetflow", rule="10.1")

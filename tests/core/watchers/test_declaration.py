@@ -13,9 +13,19 @@ from assetflow.core.codec import FlowDeclaration, declaration_from_text, declara
 from assetflow.core.schedule_values import to_schedule
 from assetflow.core.schedules import ConsumerOptions
 from assetflow.core.watchers.addresses import source_of_url, with_variables
-from assetflow.core.watchers.triggers import trigger_from_json
+from assetflow.core.watchers.stored import trigger_from_json
 from assetflow.errors import InvalidSchedule, InvalidWatcher
-from assetflow.watchers import FileTrigger, MessageQueueTrigger, Trigger, block
+from assetflow.watchers import (
+    ClassTrigger,
+    DeltaTableTrigger,
+    FileTrigger,
+    IcebergTableTrigger,
+    MessageQueueTrigger,
+    SQLTrigger,
+    Trigger,
+    WebhookTrigger,
+    block,
+)
 
 QUEUE = MessageQueueTrigger("amqp://mq.internal", queue="orders")
 FILES = FileTrigger("/data/in/*.json", every=timedelta(seconds=5))
@@ -34,19 +44,61 @@ REFUSED: list[tuple[str, Callable[[], object], str]] = [
     ("password of files", lambda: FileTrigger("ftp://me:hunter2@host/in/*"), "has a password"),
     ("scheme", lambda: MessageQueueTrigger("nats://mq", queue="q"), "'nats' is not known"),
     ("no scheme", lambda: MessageQueueTrigger("mq.internal", queue="q"), "has no scheme"),
-    ("no queue", lambda: MessageQueueTrigger("amqp://mq"), "exactly one of queue and stream"),
+    ("no queue", lambda: MessageQueueTrigger("amqp://mq"), "exactly one of queue, stream and topic"),
     ("both", lambda: MessageQueueTrigger("redis://mq", queue="a", stream="b"), "exactly one"),
     ("blank", lambda: MessageQueueTrigger("amqp://mq", queue=" "), "queue is ' '"),
     ("stream of RabbitMQ", lambda: MessageQueueTrigger("amqp://mq", stream="s"), "no streams"),
+    ("queue of Kafka", lambda: MessageQueueTrigger("kafka://mq:9092", queue="q"), "Kafka has no queues"),
+    (
+        "password in the query",
+        lambda: MessageQueueTrigger("kafka://mq:9092?sasl.username=me&sasl.password=hunter2", topic="t"),
+        "has sasl.password",
+    ),
+    ("user of Kafka", lambda: MessageQueueTrigger("kafka://me:${P}@mq:9092", topic="t"), "not an address of Kafka"),
+    (
+        "option of Kafka",
+        lambda: MessageQueueTrigger("kafka://mq:9092?plugin.library.paths=evil.so", topic="t"),
+        "'plugin.library.paths'",
+    ),
+    ("region", lambda: MessageQueueTrigger("sqs://eu-west-1/orders", queue="q"), "not an address of SQS"),
     ("path", lambda: MessageQueueTrigger("amqp://mq", queue="q", extra="a..b"), "not a dotted path"),
     ("filter", lambda: MessageQueueTrigger("amqp://mq", queue="q", filter={"a": [1]}), "compares 'a' with a list"),
     ("bytes", lambda: MessageQueueTrigger("amqp://mq", queue="q", format="bytes", extra="a"), "extra is a path"),
     ("batch", lambda: MessageQueueTrigger("amqp://mq", queue="q", batch=0), "batch is 0"),
+    ("within", lambda: MessageQueueTrigger("amqp://mq", queue="q", within=timedelta(hours=1)), "within is"),
+    ("secret", lambda: WebhookTrigger("hunter2"), "stands in the code"),
+    ("secret with more", lambda: WebhookTrigger("${A}hunter2"), "stands in the code"),
+    ("signs", lambda: WebhookTrigger("${A}", signs="gitlab"), "signs is 'gitlab'"),  # type: ignore[arg-type]
+    ("path of webhook", lambda: WebhookTrigger("${A}", extra="a..b"), "not a dotted path"),
     ("relative", lambda: FileTrigger("in/*.json"), "not an absolute path"),
     ("leaves", lambda: FileTrigger("s3://bucket/../other/*"), "leaves its folder or bucket"),
     ("no group", lambda: FileTrigger("/in/*", partition_key="date=(.*)"), "has no group `key`"),
     ("no expression", lambda: FileTrigger("/in/*", partition_key="("), "not a regular expression"),
     ("often", lambda: FileTrigger("/in/*", every=timedelta(milliseconds=1)), "every is"),
+    ("start", lambda: FileTrigger("/in/*", start="now"), "start is 'now'"),  # type: ignore[arg-type]
+    ("table", lambda: DeltaTableTrigger("orders"), "not an absolute path"),
+    ("password of a table", lambda: DeltaTableTrigger("s3://me:hunter2@lake/t"), "has a password"),
+    ("table that leaves", lambda: DeltaTableTrigger("s3://lake/../t"), "leaves its folder or bucket"),
+    ("looks at a table", lambda: DeltaTableTrigger("/lake/t", every=timedelta(days=2)), "every is"),
+    ("no class", lambda: ClassTrigger("shop.mails"), "does not name a class"),
+    ("options", lambda: ClassTrigger("shop:Mails", options={"a": {1}}), "not JSON"),
+    ("secret option", lambda: ClassTrigger("shop:Mails", options={"password": "hunter2"}), "password is a secret"),
+    ("no catalog", lambda: IcebergTableTrigger(" ", "shop.orders"), "catalog is ' '"),
+    ("no namespace", lambda: IcebergTableTrigger("lake", "orders"), "table is 'orders'"),
+    (
+        "secret",
+        lambda: IcebergTableTrigger("l", "a.b", properties={"token": "hunter2"}),
+        "token is a secret",
+    ),
+    (
+        "secret in a URL",
+        lambda: IcebergTableTrigger("l", "a.b", properties={"uri": "postgresql://me:hunter2@db/c"}),
+        "has a password",
+    ),
+    ("password of a database", lambda: SQLTrigger("postgresql://me:hunter2@db/shop", "select 1"), "has a password"),
+    ("password in a query", lambda: SQLTrigger("postgresql://db/shop?password=hunter2", "select 1"), "has password"),
+    ("no query", lambda: SQLTrigger("sqlite:///shop.db", " "), "query is ' '"),
+    ("no database", lambda: SQLTrigger("shop.db", "select 1"), "has no scheme"),
     ("block", lambda: block("orders"), "does not name a block"),
     ("name", lambda: AssetWatcher(" ", QUEUE), "not a name"),
     ("trigger", lambda: AssetWatcher("w", MessageQueueTrigger), "is a class"),  # type: ignore[arg-type]
@@ -65,7 +117,7 @@ def test_rule_10_1_refused_where_it_is_written(make: Callable[[], object], words
 
 def test_an_unknown_scheme_names_the_known_ones_and_their_extras() -> None:
     with pytest.raises(InvalidWatcher, match=r"amqp://.*assetflow\[rabbitmq\].*redis://.*assetflow\[redis\]"):
-        MessageQueueTrigger("sqs://eu", queue="q")
+        MessageQueueTrigger("nats://eu", queue="q")
 
 
 def test_rule_10_1_a_name_is_one_trigger() -> None:
@@ -78,11 +130,23 @@ def test_rule_10_1_a_name_is_one_trigger() -> None:
     "trigger",
     [
         QUEUE,
+        MessageQueueTrigger("kafka://a:9092,b:9092?sasl.password=${P}", topic="orders", group="shop"),
+        MessageQueueTrigger("sqs://eu-west-1/123456789012", queue="orders"),
+        MessageQueueTrigger("sqs://${REGION}", queue="orders", within=timedelta(seconds=5)),
+        WebhookTrigger("${SECRET}", signs="github", filter={"ref": "main"}),
+        WebhookTrigger(block("secret/shop"), extra="data"),
         FILES,
         MessageQueueTrigger(block("secret/q"), stream="s", group="g", extra="a.b", filter={"a": None}, batch=7),
         MessageQueueTrigger("redis://:${PW}@h/2", queue="q", format="bytes", alias=None),
         FileTrigger("s3://b/in/**", partition_key="(?P<key>.)", start="existing"),
         FileTrigger("s3://b/in/**", per="look"),
+        DeltaTableTrigger("s3://lake/t"),
+        IcebergTableTrigger("lake", "shop.orders"),
+        IcebergTableTrigger("lake", "a.b.c", properties={"token": "${TOKEN}"}, every=timedelta(hours=1)),
+        SQLTrigger("postgresql+psycopg://me:${PW}@db/shop", "select max(at) from orders", start="existing"),
+        SQLTrigger(block("secret/shop"), "select 1"),
+        ClassTrigger("shop.mails:Mails", options={"folder": "orders", "many": [1, None]}),
+        DeltaTableTrigger("/lake/t", every=timedelta(minutes=1), start="existing"),
     ],
 )
 def test_it_travels_with_the_deployment(trigger: Trigger) -> None:

@@ -1,0 +1,65 @@
+"""Options that triggers of several kinds have: a place, the time between two looks, what a new watcher begins with."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import MISSING, fields
+from datetime import timedelta
+from typing import Any, Literal, cast
+
+from assetflow.core.watchers.addresses import check_address
+from assetflow.errors import InvalidWatcher
+
+Start = Literal["known", "existing"]
+_WHOLE_DAY = timedelta(days=1)
+
+
+class AnyScheme(tuple[str, ...]):
+    """All schemes: the library of the kind says which it can open, in the process that watches."""
+
+    def __contains__(self, scheme: object) -> bool:
+        return bool(scheme)
+
+
+def check_location(path: object, *, example: str) -> None:
+    """Refuse what is not an absolute path or a URL, has a password, or leaves its folder or bucket.
+
+    Raises:
+        InvalidWatcher
+    """
+    if not isinstance(path, str) or not ("://" in path or path.startswith("/")):
+        raise InvalidWatcher(f"{path!r} is not an absolute path or a URL", fix=f"Write {example}")
+    check_address(path if "://" in path else f"file://{path}", AnyScheme(), known="")
+    if ".." in re.split(r"[/\\]", path):
+        raise InvalidWatcher(f"{path} leaves its folder or bucket", fix="Write the path without `..`")
+
+
+def check_every(every: object) -> None:
+    """Refuse a time between two looks that is shorter than a second or longer than a day.
+
+    Raises:
+        InvalidWatcher
+    """
+    if not isinstance(every, timedelta) or not timedelta(seconds=1) <= every <= _WHOLE_DAY:
+        raise InvalidWatcher(f"every is {every!r}", fix="Write a timedelta from one second to a day")
+
+
+def check_start(start: object) -> None:
+    """Refuse what does not say how a new watcher begins. Contract 10.4.
+
+    Raises:
+        InvalidWatcher
+    """
+    if start not in ("known", "existing"):
+        raise InvalidWatcher(f"start is {start!r}", fix='Write "known" or "existing"', rule="10.4")
+
+
+def changed_fields(trigger: Any, **written: object) -> dict[str, object]:
+    """Return the fields of a trigger that are not as by default; `written` has those that JSON writes differently."""
+    found: dict[str, object] = {}
+    for each in fields(trigger):
+        default = each.default_factory() if each.default_factory is not MISSING else each.default
+        value = getattr(trigger, each.name)
+        if value != default:
+            found[each.name] = written.get(each.name, cast(object, value))
+    return found

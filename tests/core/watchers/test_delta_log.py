@@ -1,0 +1,88 @@
+"""Commits of Delta tables: which change rows, and what they say of it (10.6)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from assetflow.core.watchers.delta_log import read_commit
+
+
+def commit(*actions: object) -> bytes:
+    return "\n".join(map(json.dumps, actions)).encode()
+
+
+def info(operation: str, **metrics: object) -> dict[str, object]:
+    return {"commitInfo": {"operation": operation, "timestamp": 1_767_225_600_000, "operationMetrics": metrics}}
+
+
+def add(records: int | None = 1, *, changes: bool = True) -> dict[str, object]:
+    stats = {} if records is None else {"stats": json.dumps({"numRecords": records})}
+    return {"add": {"path": "a", "dataChange": changes, **stats}}
+
+
+REMOVE = {"remove": {"path": "b", "dataChange": True}}
+
+# As Spark writes them: numbers are texts.
+SPARK: list[tuple[bytes, dict[str, object]]] = [
+    (commit(info("WRITE", numFiles="1", numOutputRows="3", numOutputBytes="700"), add(3)), {"rows_added": 3}),
+    (commit(info("STREAMING UPDATE", numOutputRows="5"), add(5)), {"rows_added": 5}),
+    (commit(info("DELETE", numDeletedRows="2", numCopiedRows="7"), add(7), REMOVE), {"rows_deleted": 2}),
+    (commit(info("UPDATE", numUpdatedRows="4", numCopiedRows="1"), add(5), REMOVE), {"rows_updated": 4}),
+    (
+        commit(
+            info(
+                "MERGE",
+                numOutputRows="9",
+                numTargetRowsInserted="2",
+                numTargetRowsUpdated="3",
+                numTargetRowsDeleted="0",
+                numTargetRowsCopied="4",
+            ),
+            add(9),
+            REMOVE,
+        ),
+        {"rows_added": 2, "rows_updated": 3, "rows_deleted": 0},
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "rows"), SPARK)
+def test_the_rows_that_spark_counts(text: bytes, rows: dict[str, object]) -> None:
+    change = read_commit(7, text)
+    assert change is not None
+    assert {name: value for name, value in change.extra.items() if name.startswith("rows")} == rows
+    assert change.extra["version"] == 7
+    assert change.occurred is not None
+    assert change.occurred.isoformat() == "2026-01-01T00:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        commit(info("OPTIMIZE"), add(3, changes=False), {"remove": {"path": "b", "dataChange": False}}),
+        commit(info("VACUUM END")),
+        commit(info("SET TBLPROPERTIES"), {"metaData": {"id": "x"}}),
+        commit(info("CREATE TABLE"), {"protocol": {}}, {"metaData": {"id": "x"}}),
+        commit(info("WRITE", numOutputRows="0"), add(0)),
+    ],
+)
+def test_rule_10_6_versions_that_change_no_rows_are_no_updates(text: bytes) -> None:
+    assert read_commit(1, text) is None
+
+
+def test_without_metrics_the_files_of_an_append_are_counted() -> None:
+    change = read_commit(1, commit(add(3), add(4)))
+    assert change is not None
+    assert change.extra == {"version": 1, "rows_added": 7}
+    for unknown in (commit(add(3), add(None)), commit(add(3), REMOVE)):
+        change = read_commit(1, unknown)
+        assert change is not None
+        assert change.extra == {"version": 1}
+
+
+def test_what_is_not_a_commit_is_an_error() -> None:
+    for text in (b"{", b"[1]"):
+        with pytest.raises(ValueError, match=r"Expecting|JSON object"):
+            read_commit(1, text)
