@@ -1,4 +1,4 @@
-"""What watchers watch: messages of queues, and files.
+"""What watchers watch: messages of queues, files, tables, queries, and webhooks.
 
 >>> from assetflow import Asset, AssetWatcher, flow
 >>> from assetflow.watchers import MessageQueueTrigger
@@ -11,6 +11,24 @@ Each message in the queue is an update of the asset, and starts the flow. Contra
 """
 
 from assetflow.core.watchers.addresses import block
+from assetflow.core.watchers.changes import Change
+from assetflow.core.watchers.class_trigger import ClassTrigger
+from assetflow.core.watchers.messages import Message
+from assetflow.core.watchers.sql_trigger import SQLTrigger
+from assetflow.core.watchers.table_triggers import DeltaTableTrigger, IcebergTableTrigger
 from assetflow.core.watchers.triggers import FileTrigger, MessageQueueTrigger, Trigger
+from assetflow.core.watchers.webhook_trigger import WebhookTrigger
 
-__all__ = ["FileTrigger", "MessageQueueTrigger", "Trigger", "block"]
+__all__ = [
+    "Change",
+    "ClassTrigger",
+    "DeltaTableTrigger",
+    "FileTrigger",
+    "IcebergTableTrigger",
+    "Message",
+    "MessageQueueTrigger",
+    "SQLTrigger",
+    "Trigger",
+    "WebhookTrigger",
+    "block",
+]

@@ -54,14 +54,19 @@ class FileSource:
         self._wait = wait
         self._unsettled: Mapping[str, SeenFile] = {}
         self._look = Look({}, (), {})
+        self._first: Look | None = None
         self._pause = 0.0
+
+    async def first_look(self) -> None:
+        """Look for the first time, so that what cannot be looked at is told at once."""
+        self._first = await self._find()
 
     async def step(self) -> WatcherIntake:
         """Look until something has changed, and return what is to be recorded."""
         while True:
             if self._pause:
                 await self._wait(self._pause)
-            found = await self._find()
+            found, self._first = self._first or await self._find(), None
             self._pause = self._seconds(found)
             if found.changed or found.gone or self._takes_all:
                 self._look = found

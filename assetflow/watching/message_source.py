@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from typing import cast
 from uuid import UUID, uuid4
 
 from assetflow.core.watchers.intake import Note, Watched, WatcherIntake
 from assetflow.core.watchers.messages import Message, Notes, intake_of
+from assetflow.core.watchers.triggers import MessageQueueTrigger
 from assetflow.watching.ports import Cursors, Queue
 
 
@@ -27,6 +29,9 @@ class MessageSource:
         self._watched = watched
         self._notes = Notes(notes)
         self._now = now
+        # One that waits for no others is not held up by one that does.
+        triggers = [cast(MessageQueueTrigger, each.trigger) for each in watched]
+        self._within = min(0.0 if each.within is None else each.within.total_seconds() for each in triggers)
         self._refused: list[int] = []
         self._tokens: list[UUID] = []
         self._is_empty = False
@@ -49,7 +54,7 @@ class MessageSource:
 
     async def _next(self) -> Sequence[Message]:
         # While messages are noted, those that may be the noted ones are taken alone, before anything new.
-        return await self._queue.left() if self._notes.left else await self._queue.take()
+        return await self._queue.left() if self._notes.left else await self._queue.take(self._within)
 
     def _token(self, message: Message, new_notes: list[Note]) -> str:
         """Return what stands for the id of a message without one: that of a noted message, else a new one."""

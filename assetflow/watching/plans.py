@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from assetflow.core.watchers.intake import Watched
 from assetflow.core.watchers.triggers import MessageQueueTrigger
+from assetflow.core.watchers.webhook_trigger import WebhookTrigger
 from assetflow.ledger.records import WatcherRecord
 from assetflow.watching.ports import Plan
 
@@ -14,9 +15,12 @@ def plans_of(records: Iterable[WatcherRecord]) -> dict[str, Plan]:
     """Return what has to be watched, by key. A queue is left alone while one of its watchers is paused."""
     found: dict[str, list[WatcherRecord]] = {}
     for each in records:
+        if isinstance(each.trigger, WebhookTrigger):
+            # The server takes them in.
+            continue
         found.setdefault(_key(each), []).append(each)
     return {
-        key: Plan(key, tuple(Watched(each.name, each.trigger, each.assets, each.begun) for each in together))
+        key: Plan(key, tuple(Watched(each.name, each.trigger, each.assets) for each in together))
         for key, together in found.items()
         if not any(each.paused for each in together)
     }

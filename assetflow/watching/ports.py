@@ -24,10 +24,13 @@ class Queue(Protocol):
     source: str
     label: str
 
-    async def take(self) -> Sequence[Message]:
+    async def take(self, seconds: float = 0.0) -> Sequence[Message]:
         """Wait for messages, and return all that the broker has delivered, at least one.
 
         Those of the last call have been acknowledged.
+
+        Parameters:
+            seconds: how long to go on after the first message, unless the batch is full before.
         """
         ...
 
@@ -89,6 +92,7 @@ class Source(Protocol):
 class Cursors(Protocol):
     """What the ledger knows of sources, when one is opened."""
 
+    async def begun(self, watcher: str) -> bool: ...
     async def items(self, watcher: str) -> dict[str, object]: ...
     async def notes(self, source: str) -> Sequence[Note]: ...
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 from typing import Protocol
 
@@ -42,11 +43,16 @@ class Recorder:
         return new
 
     async def _record_one_by_one(self, intake: WatcherIntake) -> int:
-        """Record each recording alone. Those that cannot be recorded are refused, and the cursor comes last."""
+        """Record each recording alone, and the updates of one that cannot be recorded each alone.
+
+        What cannot be recorded then is refused. The cursor comes last.
+        """
         new, refused = 0, list(intake.refused)
         # The note of a message without an id has to be there before its update is (10.3).
         await self._ledger.record(WatcherIntake(intake.source, notes=intake.notes))
-        for recording in intake.recordings:
+        waiting = deque(intake.recordings)
+        while waiting:
+            recording = waiting.popleft()
             try:
                 new += await self._ledger.record(
                     WatcherIntake(intake.source, recordings=[recording], makers=intake.makers)
@@ -54,6 +60,9 @@ class Recorder:
             except Exception as error:
                 if not self._doubt.is_fault_of_a_value(error):
                     raise
+                if len(recording.events) > 1:
+                    waiting.extendleft(Recording(event.id, (event,)) for event in reversed(recording.events))
+                    continue
                 log_set_aside(recording, error)
                 refused.append(_refused(recording, intake, error))
         return new + await self._ledger.record(replace(intake, recordings=[], refused=refused, notes=[]))

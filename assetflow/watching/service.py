@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,10 +18,15 @@ from assetflow.ledger.lease.lease import LEASE_SECONDS, Role
 from assetflow.ledger.records import WatcherRecord
 from assetflow.operations.deciding_ledger import ASK_EVERY, Decider
 from assetflow.prefect_io.blocks import read_url_block
+from assetflow.prefect_io.connection import read_connection
+from assetflow.prefect_io.ledger_variable import deciding_ledger
 from assetflow.prefect_io.rest import prefect_api
 from assetflow.watching.folders import Folders
 from assetflow.watching.sources import Sources
 from assetflow.watching.watching import Watching
+
+# Files, tables and queries are looked at in threads. So many may hang before the others wait.
+THREADS = 64
 
 
 async def watch(
@@ -38,6 +44,7 @@ async def watch(
         LedgerForeign: this Prefect belongs to another ledger.
         LedgerError: the ledger cannot be opened.
     """
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "watching"))
     working = asyncio.create_task(_work(place, ready))
     stopping = asyncio.create_task((stop or asyncio.Event()).wait())
     try:
@@ -82,7 +89,8 @@ async def _keep_lease(thread: LedgerThread) -> None:
 
 async def _check_decider(thread: LedgerThread) -> None:
     """Stop when another ledger decides for this Prefect: updates would start nothing here."""
-    decider = Decider(thread.ledger.reader)
+    # Without an address, Prefect's client would start a server of its own to be asked.
+    decider = Decider(thread.ledger.reader, lambda: deciding_ledger() if read_connection().url else None)
     while True:
         other = await asyncio.to_thread(decider.other)
         if other is not None:
@@ -113,6 +121,9 @@ class ThreadedLedger:
 
     async def watchers(self) -> Sequence[WatcherRecord]:
         return await self._thread.call(self._reader.all)
+
+    async def begun(self, watcher: str) -> bool:
+        return await self._thread.call(self._reader.begun, watcher)
 
     async def items(self, watcher: str) -> dict[str, object]:
         return await self._thread.call(self._reader.items, watcher)

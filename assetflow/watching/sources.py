@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from typing import cast
 
 from assetflow.core.watchers.addresses import Address, Block, check_scheme, with_variables
-from assetflow.core.watchers.triggers import AMQP, QUEUES, REDIS, FileTrigger, MessageQueueTrigger
-from assetflow.errors import InvalidWatcher
+from assetflow.core.watchers.brokers import KAFKA, KNOWN, RABBITMQ, REDIS, SQS
+from assetflow.core.watchers.changes import CURSOR
+from assetflow.core.watchers.class_trigger import ClassTrigger
+from assetflow.core.watchers.intake import Watched
+from assetflow.core.watchers.other_kinds import Schemes, other_kinds
+from assetflow.core.watchers.sql_trigger import SQLTrigger
+from assetflow.core.watchers.table_triggers import DeltaTableTrigger, IcebergTableTrigger
+from assetflow.core.watchers.triggers import FileTrigger, MessageQueueTrigger
+from assetflow.errors import InvalidWatcher, WatchingFailed
+from assetflow.watching.class_source import class_source
 from assetflow.watching.file_source import FileSource, wait_for
 from assetflow.watching.folders import Folders
+from assetflow.watching.kinds.delta import DeltaLog
 from assetflow.watching.kinds.files import local_folder, open_files
+from assetflow.watching.kinds.iceberg import IcebergTable
+from assetflow.watching.kinds.kafka import open_kafka
 from assetflow.watching.kinds.rabbitmq import open_rabbitmq
 from assetflow.watching.kinds.redis import open_redis
+from assetflow.watching.kinds.sql import SQLQuery
+from assetflow.watching.kinds.sqs import open_sqs
 from assetflow.watching.message_source import message_source
+from assetflow.watching.polled_source import Polled, PolledSource
 from assetflow.watching.ports import Cursors, OpenQueue, Plan, Source
 
 ReadBlock = Callable[[str], Awaitable[str]]
 
-_QUEUES: Mapping[str, OpenQueue] = {**dict.fromkeys(AMQP, open_rabbitmq), **dict.fromkeys(REDIS, open_redis)}
+_QUEUES: Mapping[str, OpenQueue] = {
+    **dict.fromkeys(RABBITMQ.schemes, open_rabbitmq),
+    **dict.fromkeys(REDIS.schemes, open_redis),
+    **dict.fromkeys(SQS.schemes, open_sqs),
+    **dict.fromkeys(KAFKA.schemes, open_kafka),
+}
 
 
 class Sources:
@@ -49,19 +71,62 @@ class Sources:
         trigger = plan.watched[0].trigger
         if isinstance(trigger, MessageQueueTrigger):
             url = await self._url(trigger.url)
-            opens = _QUEUES[check_scheme(url, _QUEUES, known=QUEUES)]
+            opens = _opens(check_scheme(url, Schemes(), known=KNOWN))
+            # Watchers of one queue share its messages.
+            trigger = replace(
+                trigger, batch=min(cast(MessageQueueTrigger, each.trigger).batch for each in plan.watched)
+            )
             async with opens(trigger, url) as queue, message_source(queue, plan.watched, cursors, self._now) as source:
                 yield source
         elif isinstance(trigger, FileTrigger):
             path = with_variables(trigger.path, os.environ)
-            known = await cursors.items(plan.watched[0].name)
+            # The watcher may have begun since it was planned.
+            watched = replace(plan.watched[0], begun=await cursors.begun(plan.watched[0].name))
+            known = await cursors.items(watched.name)
             with self._folders.listening(local_folder(path)) as changed:
                 wait = partial(wait_for, changed=changed)
-                yield FileSource(open_files(trigger, path), plan.watched[0], known, self._now, wait)
+                source = FileSource(open_files(trigger, path), watched, known, self._now, wait)
+                await source.first_look()
+                yield source
+        elif isinstance(trigger, DeltaTableTrigger):
+            table = await asyncio.to_thread(DeltaLog, trigger, with_variables(trigger.uri, os.environ))
+            yield await self._polled(table, plan.watched[0], cursors)
+        elif isinstance(trigger, IcebergTableTrigger):
+            yield await self._polled(await asyncio.to_thread(IcebergTable, trigger), plan.watched[0], cursors)
+        elif isinstance(trigger, SQLTrigger):
+            query = SQLQuery(trigger, await self._url(trigger.url))
+            with closing(query):
+                yield await self._polled(query, plan.watched[0], cursors)
+        elif isinstance(trigger, ClassTrigger):
+            async with class_source(plan.watched[0], cursors, self._now) as source:
+                yield source
         else:
             raise InvalidWatcher(f"a trigger of the kind {trigger.kind!r} cannot be watched", fix="Update assetflow")
+
+    async def _polled(self, polled: Polled, watched: Watched, cursors: Cursors) -> PolledSource:
+        cursor = (await cursors.items(watched.name)).get(CURSOR)
+        source = PolledSource(polled, watched, cursor, self._now)
+        await source.first_look()
+        return source
 
     async def _url(self, address: Address) -> str:
         if isinstance(address, Block):
             return await self._read_block(address.name)
         return with_variables(address, os.environ)
+
+
+def _opens(scheme: str) -> OpenQueue:
+    """Return what opens the queues of a scheme.
+
+    Raises:
+        WatchingFailed: the package that brings it cannot be imported.
+    """
+    if scheme in _QUEUES:
+        return _QUEUES[scheme]
+    try:
+        return cast(OpenQueue, other_kinds()[scheme].load())
+    except (ImportError, AttributeError) as error:
+        raise WatchingFailed(
+            f"{other_kinds()[scheme].value}, which opens {scheme}://, cannot be imported: {error}",
+            fix="Install its package again in the environment of `assetflow watcher`",
+        ) from error

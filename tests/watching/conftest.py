@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,6 +12,7 @@ from aio_pika.abc import AbstractChannel
 from redis.asyncio import Redis
 
 from assetflow.ledger import Ledger
+from tests.watching.brokers import KafkaCluster, SqsServer
 from tests.watching.outside import RABBIT, REDIS, Direct
 
 
@@ -49,3 +50,27 @@ async def redis(name: str) -> AsyncIterator[Redis]:
     yield client
     await client.delete(name, f"{name}:assetflow")
     await client.aclose()
+
+
+@pytest.fixture(scope="session")
+def kafka() -> KafkaCluster:
+    return KafkaCluster()
+
+
+@pytest.fixture(scope="session")
+def sqs_server() -> Iterator[SqsServer]:
+    server = SqsServer()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def sqs(sqs_server: SqsServer, name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqsServer]:
+    """A server of SQS, with the queue `name`, which this process and its children find."""
+    for variable, value in sqs_server.environment.items():
+        monkeypatch.setenv(variable, value)
+    # moto gives a message also to a client that is gone, and hides it then.
+    monkeypatch.setattr("assetflow.watching.kinds.sqs.SECONDS_TO_WAIT", 1)
+    sqs_server.create(name)
+    yield sqs_server
+    sqs_server.delete(name)

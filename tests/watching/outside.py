@@ -66,6 +66,9 @@ class Direct:
     async def watchers(self) -> Sequence[WatcherRecord]:
         return self.ledger.reader.watchers.all()
 
+    async def begun(self, watcher: str) -> bool:
+        return self.ledger.reader.watchers.begun(watcher)
+
     async def items(self, watcher: str) -> dict[str, object]:
         return self.ledger.reader.watchers.items(watcher)
 

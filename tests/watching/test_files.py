@@ -57,6 +57,15 @@ async def test_rule_10_4_a_crash_neither_loses_nor_doubles(direct: Direct, tmp_p
         await until_async(lambda: paths(direct) == ["a.json", "b.json"])
 
 
+async def test_rule_10_4_a_file_that_comes_while_the_watcher_fails_is_new(direct: Direct, tmp_path: Path) -> None:
+    watch(direct.ledger, trigger(tmp_path))
+    async with watching(direct):
+        await until_async(begun(direct))
+        direct.fails.add("record")
+        (tmp_path / "a.json").write_text("{}")
+        await until_async(lambda: paths(direct) == ["a.json"] and not direct.fails)
+
+
 async def test_a_local_folder_is_heard_long_before_the_next_look(direct: Direct, tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()

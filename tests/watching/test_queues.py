@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import aio_pika
@@ -13,8 +14,13 @@ from aio_pika.abc import AbstractChannel
 from redis.asyncio import Redis
 
 from assetflow.watchers import MessageQueueTrigger
+from assetflow.watching.folders import Folders
+from assetflow.watching.kinds.sqs import open_sqs
+from assetflow.watching.plans import plans_of
+from assetflow.watching.sources import Sources
 from tests.environment.waiting import until_async
-from tests.watching.outside import NO_ID, ORDERS, RABBIT, REDIS, Direct, updates, watch, watching
+from tests.watching.brokers import SECONDS_HIDDEN, SQS, KafkaCluster, SqsServer
+from tests.watching.outside import NO_ID, ORDERS, RABBIT, REDIS, Direct, no_block, now, updates, watch, watching
 
 RABBITMQ, ON_REDIS = pytest.mark.rabbitmq, pytest.mark.redis
 Send = Callable[..., Awaitable[None]]
@@ -26,6 +32,8 @@ Send = Callable[..., Awaitable[None]]
         pytest.param("no ids", marks=RABBITMQ),
         pytest.param("stream", marks=ON_REDIS),
         pytest.param("list", marks=ON_REDIS),
+        "sqs",
+        "kafka",
     ]
 )
 def kind(request: pytest.FixtureRequest) -> str:
@@ -33,8 +41,17 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def trigger(kind: str, name: str) -> Callable[..., MessageQueueTrigger]:
+def trigger(
+    kind: str, name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., MessageQueueTrigger]:
+    # moto hides what it gave to a client that is gone.
+    monkeypatch.setattr("assetflow.watching.kinds.sqs.LEAST_SECONDS_HIDDEN", SECONDS_HIDDEN)
+
     def make(**options: Any) -> MessageQueueTrigger:
+        if kind == "sqs":
+            return MessageQueueTrigger(SQS, queue=name, **options)
+        if kind == "kafka":
+            return MessageQueueTrigger(request.getfixturevalue("kafka").url, topic=name, **options)
         if kind in ("ids", "no ids"):
             return MessageQueueTrigger(RABBIT, queue=name, **options)
         return MessageQueueTrigger(REDIS, **{"stream" if kind == "stream" else "queue": name}, **options)
@@ -45,7 +62,13 @@ def trigger(kind: str, name: str) -> Callable[..., MessageQueueTrigger]:
 @pytest.fixture
 def send(kind: str, name: str, request: pytest.FixtureRequest) -> Send:
     rabbit = cast(AbstractChannel, request.getfixturevalue("rabbit")) if kind in ("ids", "no ids") else None
-    redis = cast(Redis, request.getfixturevalue("redis")) if rabbit is None else None
+    redis = cast(Redis, request.getfixturevalue("redis")) if kind in ("stream", "list") else None
+    server = cast("SqsServer | KafkaCluster", request.getfixturevalue(kind)) if kind in ("sqs", "kafka") else None
+
+    async def of_server(data: object, number: str) -> None:  # noqa: ARG001  the broker gives the ids
+        assert server is not None
+        body = data if isinstance(data, bytes) else json.dumps(data).encode()
+        await asyncio.to_thread(server.send, name, body)
 
     async def of_rabbit(data: object, number: str) -> None:
         assert rabbit is not None
@@ -62,6 +85,8 @@ def send(kind: str, name: str, request: pytest.FixtureRequest) -> Send:
             written = {k: v if isinstance(v, str | bytes) else json.dumps(v) for k, v in fields.items()}
             await redis.xadd(name, cast(Any, written))
 
+    if server is not None:
+        return of_server
     return of_rabbit if rabbit is not None else of_redis
 
 
@@ -77,7 +102,8 @@ async def test_rule_10_2_each_message_is_one_update(direct: Direct, trigger: Any
     assert [event.partition_key for event in found] == ["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-09"]
     assert {event.uri for event in found} == {ORDERS}
     assert found[0].origin.kind == "watcher"
-    assert found[0].origin.by.startswith("RabbitMQ" if kind in ("ids", "no ids") else "Redis")
+    said = {"ids": "RabbitMQ", "no ids": "RabbitMQ", "sqs": "SQS", "kafka": "Kafka"}.get(kind, "Redis")
+    assert found[0].origin.by.startswith(f"{said} ")
     assert kind != "ids" or found[0].origin.by.endswith(", message m0")
     (shown,) = direct.ledger.reader.watchers.all()
     assert (shown.state, shown.updates, shown.refused) == ("watching", 4, 0)
@@ -98,6 +124,28 @@ async def test_rule_10_3_a_crash_neither_loses_nor_doubles(direct: Direct, trigg
     async with watching(direct):
         await send({"order": "1"}, "after")
         await until_async(lambda: len(updates(direct.ledger)) == 7)
+
+
+async def test_rule_10_2_messages_that_come_within_a_time_are_one_recording(
+    direct: Direct, trigger: Any, send: Send
+) -> None:
+    watch(direct.ledger, trigger(within=timedelta(minutes=1), batch=3))
+    async with watching(direct):
+        for number in range(3):
+            await send({"number": str(number)}, f"m{number}")
+        # A full batch waits for nothing.
+        await until_async(lambda: len(updates(direct.ledger)) == 3)
+    (recording,) = direct.ledger.reader.events.recordings()
+    assert len(recording.events) == 3
+
+
+async def test_a_batch_that_does_not_get_full_is_recorded_after_its_time(
+    direct: Direct, trigger: Any, send: Send
+) -> None:
+    watch(direct.ledger, trigger(within=timedelta(milliseconds=500)))
+    await send({"number": "0"}, "m0")
+    async with watching(direct):
+        await until_async(lambda: len(updates(direct.ledger)) == 1)
 
 
 async def test_rule_10_5_what_no_filter_wants_is_acknowledged_and_counted(
@@ -161,6 +209,55 @@ async def test_a_failing_watcher_is_shown_and_the_others_go_on(
     assert "refuses the user or the password" in errors["password"]
     assert "cannot be reached" in errors["nobody"]
     assert "hunter2" not in str(errors)
+
+
+async def test_failing_watchers_of_sqs_and_kafka_say_why(
+    direct: Direct, sqs: SqsServer, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assetflow.watching.kinds.kafka.SECONDS_TO_ANSWER", 1.0)
+    monkeypatch.setenv("KAFKA_PASSWORD", "hunter2")
+    address = "kafka://127.0.0.1:1?security.protocol=SASL_PLAINTEXT&sasl.mechanism=PLAIN&sasl.username=me"
+    watch(direct.ledger, MessageQueueTrigger(f"{address}&sasl.password=${{KAFKA_PASSWORD}}", topic="t"), "kafka", "a")
+    watch(direct.ledger, MessageQueueTrigger(SQS, queue=f"{name}-none"), "sqs", "b")
+    watch(direct.ledger, MessageQueueTrigger(SQS, queue=name), "good", "c")
+    async with watching(direct):
+        sqs.send(name, b"{}")
+        await until_async(lambda: len(updates(direct.ledger)) == 1)
+        await until_async(lambda: sum(each.state == "failing" for each in direct.ledger.reader.watchers.all()) == 2)
+    errors = {each.name: each.error for each in direct.ledger.reader.watchers.all()}
+    assert f"no queue '{name}-none'" in errors["sqs"]
+    assert "Kafka fails" in errors["kafka"]
+    assert "hunter2" not in str(errors)
+
+
+@pytest.mark.parametrize("kind", ["sqs", "kafka"])
+async def test_what_waits_is_told(direct: Direct, trigger: Any, send: Send) -> None:
+    for number in range(3):
+        await send({"number": number}, "")
+    watch(direct.ledger, trigger())
+    opened = Sources(Folders(), no_block, now).open(plans_of(await direct.watchers()).popitem()[1], direct)
+    async with opened as source:
+        assert await source.lag() == 3
+
+
+async def test_messages_of_sqs_stay_hidden_until_they_are_recorded(
+    sqs: SqsServer, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assetflow.watching.kinds.sqs.LEAST_SECONDS_HIDDEN", 1)
+    sqs.client.set_queue_attributes(QueueUrl=sqs.url(name), Attributes={"VisibilityTimeout": "1"})
+    sqs.send(name, b"{}")
+    async with open_sqs(MessageQueueTrigger(SQS, queue=name), SQS) as queue:
+        (message,) = await queue.take()
+        deadline = asyncio.get_running_loop().time() + 3
+        while asyncio.get_running_loop().time() < deadline:
+            found = await asyncio.to_thread(sqs.client.receive_message, QueueUrl=sqs.url(name), WaitTimeSeconds=1)
+            assert not found.get("Messages")
+    # What was not recorded can be seen at once by the next one.
+    async with open_sqs(MessageQueueTrigger(SQS, queue=name), SQS) as queue:
+        (again,) = await queue.take()
+        assert (again.id, again.redelivered) == (message.id, True)
+        await queue.acknowledge([])
+        assert await queue.depth() == 0
 
 
 @RABBITMQ

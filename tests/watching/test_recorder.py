@@ -64,6 +64,19 @@ async def test_a_value_that_cannot_be_recorded_is_refused_alone() -> None:
     assert [each.cursor for each in ledger.taken] == [None, None, None, given.cursor]
 
 
+async def test_one_bad_value_of_a_batch_is_refused_alone() -> None:
+    ledger = Ledger(refuse(ValueError("a surrogate")))
+    given = intake("a", "bad", "b")
+    events = tuple(event for each in given.recordings for event in each.events)
+    given.recordings[:] = [Recording(uuid4(), events)]
+
+    assert await Recorder(ledger).record(given) == 2
+
+    assert ledger.uris == ["a", "b"]
+    (refused,) = ledger.taken[-1].refused
+    assert (refused.id, refused.watchers) == (events[1].id, ("orders",))
+
+
 async def test_trouble_of_the_ledger_refuses_nothing() -> None:
     ledger = Ledger(refuse(LedgerLocked("held")))
     with pytest.raises(LedgerLocked):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Collection, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC
 from typing import TYPE_CHECKING
 
@@ -40,17 +40,18 @@ class RabbitQueue:
         self._new: AbstractIncomingMessage | None = None
         channel.close_callbacks.add(self._closed)
 
-    async def take(self) -> Sequence[Message]:
-        """Return what the broker delivers until the first message is there."""
+    async def take(self, seconds: float = 0.0) -> Sequence[Message]:
+        """Return what the broker delivers until the first message is there, or for so many seconds more."""
         if self._new is not None:
             self._delivered, self._new = [self._new], None
             return [_message(each) for each in self._delivered]
         tag = await self._queue.consume(self._deliver, timeout=SECONDS_TO_ANSWER)
         first = await self._arrived.get()
+        more = await self._collect(seconds) if first is not None else []
         await self._queue.cancel(tag, timeout=SECONDS_TO_ANSWER)
-        rest = [self._arrived.get_nowait() for _ in range(self._arrived.qsize())]
-        self._delivered = [each for each in (first, *rest) if each is not None]
-        if None in (first, *rest):
+        rest = [first, *more, *(self._arrived.get_nowait() for _ in range(self._arrived.qsize()))]
+        self._delivered = [each for each in rest if each is not None]
+        if None in rest:
             raise WatchingFailed("RabbitMQ closed the connection", where=self.source)
         return [_message(each) for each in self._delivered]
 
@@ -77,6 +78,14 @@ class RabbitQueue:
         """Return how many messages are ready to be delivered."""
         declared = await self._channel.declare_queue(self._queue.name, passive=True, timeout=SECONDS_TO_ANSWER)
         return declared.declaration_result.message_count or 0
+
+    async def _collect(self, seconds: float) -> list[AbstractIncomingMessage | None]:
+        found: list[AbstractIncomingMessage | None] = []
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while len(found) < self._batch - 1 and None not in found:
+                    found.append(await self._arrived.get())
+        return found
 
     def _closed(self, *_: object) -> None:
         self._arrived.put_nowait(None)

@@ -7,7 +7,8 @@ second list beside it, whose elements stay until they are recorded.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Collection, Sequence
+import time
+from collections.abc import AsyncGenerator, Awaitable, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 
@@ -49,18 +50,22 @@ class RedisStream:
             if "BUSYGROUP" not in str(error):
                 raise
 
-    async def take(self) -> Sequence[Message]:
+    async def take(self, seconds: float = 0.0) -> Sequence[Message]:
         """Return the next entries, at first those that were delivered before and not acknowledged."""
-        found = await self._read("0") if self._has_pending else []
+        found = await self._read("0", SECONDS_TO_BLOCK, self._batch) if self._has_pending else []
         self._has_pending = bool(found)
         while not found:
-            found = await self._read(">")
+            found = await self._read(">", SECONDS_TO_BLOCK, self._batch)
+        for wait in time_left(seconds):
+            if len(found) >= self._batch:
+                break
+            found += await self._read(">", wait, self._batch - len(found))
         self._ids = [number.decode() for number, _ in found]
         return [Message(_document(fields or {}), number.decode()) for number, fields in found]
 
-    async def _read(self, after: str) -> list[Entry]:
-        streams, block = cast(Any, {self._stream: after}), SECONDS_TO_BLOCK * 1000
-        return _entries(await self._redis.xreadgroup(self._group, CONSUMER, streams, count=self._batch, block=block))
+    async def _read(self, after: str, seconds: float, count: int) -> list[Entry]:
+        streams, block = cast(Any, {self._stream: after}), max(1, int(min(seconds, SECONDS_TO_BLOCK) * 1000))
+        return _entries(await self._redis.xreadgroup(self._group, CONSUMER, streams, count=count, block=block))
 
     async def left(self) -> Sequence[Message]:
         """Return no messages: those of a stream have ids, and nothing is noted."""
@@ -87,12 +92,11 @@ class RedisList:
         self.label = f"Redis {self._list}"
         self._redis = redis
 
-    async def take(self) -> Sequence[Message]:
+    async def take(self, seconds: float = 0.0) -> Sequence[Message]:
         """Return the messages that are moved to the second list, and those that were left there."""
         while not (found := await self.left()):
-            move = self._redis.blmove(self._list, self._taken, SECONDS_TO_BLOCK, "RIGHT", "LEFT")
-            if await cast("Awaitable[Any]", move) is not None:
-                await self._move_more()
+            if await self._move(SECONDS_TO_BLOCK):
+                await self._move_more(seconds)
         return found
 
     async def left(self) -> Sequence[Message]:
@@ -107,14 +111,30 @@ class RedisList:
         """Return how many messages wait in the list."""
         return await self._redis.llen(self._list)
 
-    async def _move_more(self) -> None:
+    async def _move(self, seconds: float) -> bool:
+        wait = max(0.001, min(seconds, SECONDS_TO_BLOCK))
+        moving = self._redis.blmove(self._list, self._taken, cast(int, wait), "RIGHT", "LEFT")
+        return await cast("Awaitable[Any]", moving) is not None
+
+    async def _move_more(self, seconds: float) -> None:
         async with self._redis.pipeline(transaction=False) as pipeline:
             for _ in range(self._batch - 1):
                 pipeline.lmove(self._list, self._taken, "RIGHT", "LEFT")
-            await pipeline.execute()
+            moved = 1 + sum(each is not None for each in await pipeline.execute())
+        for wait in time_left(seconds):
+            if moved >= self._batch:
+                break
+            moved += await self._move(wait)
 
     async def _bodies(self) -> list[bytes]:
         return (await cast("Awaitable[list[bytes]]", self._redis.lrange(self._taken, 0, -1)))[::-1]
+
+
+def time_left(seconds: float) -> Iterator[float]:
+    """Yield how many seconds are left, again and again until none are."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        yield left
 
 
 def _entries(answer: object) -> list[Entry]:

@@ -1,0 +1,96 @@
+"""Queries in databases, by SQLAlchemy."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from datetime import date, datetime, time
+from typing import Any, cast
+
+from sqlalchemy import Row, create_engine, text
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError, ResourceClosedError, SQLAlchemyError
+
+from assetflow.core.watchers.addresses import source_of_url
+from assetflow.core.watchers.changes import Change, Found
+from assetflow.core.watchers.sql_trigger import SQLTrigger
+from assetflow.errors import WatchingFailed
+
+MOST_CHARACTERS = 10_000
+_PLAIN = (str, int, float, bool, type(None))
+
+
+class SQLQuery:
+    """The value of a query; see `Polled`.
+
+    Raises:
+        WatchingFailed: the address is none, or its driver is missing.
+    """
+
+    def __init__(self, trigger: SQLTrigger, url: str) -> None:
+        self.source = f"{source_of_url(url, {})} {trigger.query}"
+        self.label = trigger.describe()
+        self._query = text(trigger.query)
+        try:
+            self._engine = create_engine(url, pool_size=1, max_overflow=0, pool_pre_ping=True)
+        except (ModuleNotFoundError, NoSuchModuleError) as error:
+            raise WatchingFailed(
+                f"the driver of the database is not installed: {error}",
+                where=self.label,
+                fix='Install it, for PostgreSQL with pip install "assetflow[postgres]"',
+            ) from error
+        except (SQLAlchemyError, TypeError) as error:
+            raise WatchingFailed("SQLAlchemy does not understand the address", where=self.label) from error
+
+    async def look(self, cursor: object) -> Found:
+        """Return one change if the value is not that of the cursor."""
+        return await asyncio.to_thread(self._look, cast("Mapping[str, Any] | None", cursor))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._engine.dispose()
+
+    def _look(self, cursor: Mapping[str, Any] | None) -> Found:
+        value = self._value()
+        if cursor is None:
+            return Found((_change(0, value, {"value": value}),), {"value": value, "count": 0})
+        if value == cursor["value"]:
+            return Found((), cursor)
+        # A value that was there before is a new update, so changes are counted.
+        count = cast(int, cursor["count"]) + 1
+        extra = {"value": value, "before": cursor["value"]}
+        return Found((_change(count, value, extra),), {"value": value, "count": count})
+
+    def _value(self) -> object:
+        try:
+            with self._engine.connect() as connection:
+                row = connection.execute(self._query).first()
+        except ResourceClosedError as error:
+            raise WatchingFailed("the query returns no rows", where=self.label, fix="Write a SELECT") from error
+        except DBAPIError as error:
+            raise WatchingFailed(f"the database refuses the query: {error.orig}", where=self.label) from error
+        except SQLAlchemyError as error:
+            raise WatchingFailed(f"the query fails: {error}", where=self.label) from error
+        value = _as_json(row)
+        if len(json.dumps(value)) > MOST_CHARACTERS:
+            raise WatchingFailed(
+                f"the value has more than {MOST_CHARACTERS:,} characters", where=self.label, fix="Select less"
+            )
+        return value
+
+
+def _change(count: int, value: object, extra: Mapping[str, object]) -> Change:
+    return Change(f"{count}|{json.dumps(value)}", extra, None, None, f"value {value}")
+
+
+def _as_json(row: Row[Any] | None) -> object:
+    cells = [_cell(each) for each in row] if row is not None else [None]
+    return cells[0] if len(cells) == 1 else cells
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    return value.hex() if isinstance(value, bytes) else str(value)

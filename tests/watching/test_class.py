@@ -1,0 +1,131 @@
+"""A class of the user's own runs in a process of its own, and its changes become updates (10.2, 10.4)."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from assetflow.watchers import ClassTrigger
+from tests.environment.waiting import until_async
+from tests.watching.outside import Direct, updates, watch, watching
+
+MODULE = """
+import asyncio, os
+from pathlib import Path
+from assetflow.watchers import Change
+
+class Lines:
+    # The lines of a file; what is recorded is written to another one.
+
+    def __init__(self, file, secret=None):
+        self.file, self.secret = Path(file), secret
+
+    async def watch(self, cursor):
+        print("this does not disturb")
+        Path(f"{self.file}.pid").write_text(str(os.getpid()))
+        at = cursor or 0
+        while True:
+            lines = self.file.read_text().splitlines() if self.file.exists() else []
+            for line in lines[at:]:
+                at += 1
+                if line == "fail":
+                    raise ValueError("this line fails")
+                if line == "wrong":
+                    yield line
+                yield Change(f"{at}", {"line": line, "secret": self.secret}, cursor=at)
+                with Path(f"{self.file}.recorded").open("a") as recorded:
+                    recorded.write(line)
+            await asyncio.sleep(0.02)
+"""
+
+
+@pytest.fixture
+def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file that the class reads."""
+    (tmp_path / "own_lines.py").write_text(MODULE)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv("OWN_SECRET", "hunter2")
+    return tmp_path / "lines"
+
+
+def trigger(lines: Path) -> ClassTrigger:
+    return ClassTrigger("own_lines:Lines", options={"file": str(lines), "secret": "${OWN_SECRET}"})
+
+
+def write(file: Path, *lines: str) -> None:
+    file.write_text("".join(f"{line}\n" for line in lines))
+
+
+def told(direct: Direct) -> list[object]:
+    return [event.extra["line"] for event in updates(direct.ledger)]
+
+
+def error(direct: Direct, name: str = "w") -> str:
+    return next(each.error for each in direct.ledger.reader.watchers.all() if each.name == name)
+
+
+async def test_rule_10_4_each_change_is_an_update_and_the_class_begins_at_its_cursor(
+    direct: Direct, lines: Path
+) -> None:
+    watch(direct.ledger, trigger(lines))
+    async with watching(direct):
+        write(lines, "a", "b")
+        await until_async(lambda: told(direct) == ["a", "b"])
+        recorded = lines.with_suffix(".recorded")
+        await until_async(lambda: recorded.exists() and recorded.read_text() == "ab")
+        pid = int(lines.with_suffix(".pid").read_text())
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    write(lines, "a", "b", "c")
+    async with watching(direct):
+        await until_async(lambda: told(direct) == ["a", "b", "c"])
+    (first, *_) = updates(direct.ledger)
+    assert (first.origin.by, first.extra["secret"]) == ("class own_lines:Lines, 1", "hunter2")
+
+
+@pytest.mark.parametrize("step", ["record", "recorded"])
+async def test_rule_10_4_a_crash_neither_loses_nor_doubles(direct: Direct, lines: Path, step: str) -> None:
+    watch(direct.ledger, trigger(lines))
+    direct.fails.add(step)
+    write(lines, "a", "b")
+    async with watching(direct):
+        await until_async(lambda: told(direct) == ["a", "b"] and not direct.fails)
+
+
+async def test_a_killed_process_is_started_again(direct: Direct, lines: Path) -> None:
+    watch(direct.ledger, trigger(lines))
+    write(lines, "a")
+    async with watching(direct):
+        await until_async(lambda: told(direct) == ["a"])
+        os.kill(int(lines.with_suffix(".pid").read_text()), signal.SIGKILL)
+        write(lines, "a", "b")
+        await until_async(lambda: told(direct) == ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("line", "words"), [("fail", "ValueError: this line fails"), ("wrong", "yields 'wrong', which is not a Change")]
+)
+async def test_a_class_that_fails_is_told_and_others_go_on(direct: Direct, lines: Path, line: str, words: str) -> None:
+    watch(direct.ledger, trigger(lines))
+    other = lines.with_name("other")
+    watch(direct.ledger, trigger(other), "other")
+    write(lines, line)
+    async with watching(direct):
+        await until_async(lambda: words in error(direct))
+        write(other, "a")
+        await until_async(lambda: told(direct) == ["a"])
+    assert error(direct, "other") == ""
+
+
+@pytest.mark.usefixtures("lines")
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [("nowhere:Lines", "No module named 'nowhere'"), ("own_lines:Nothing", "has no attribute 'Nothing'")],
+)
+async def test_a_class_that_cannot_be_imported_is_told(direct: Direct, path: str, words: str) -> None:
+    watch(direct.ledger, ClassTrigger(path))
+    async with watching(direct):
+        await until_async(lambda: words in error(direct))

@@ -1,0 +1,175 @@
+"""New versions of Delta tables become updates, each once (10.4, 10.6)."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from assetflow.watchers import DeltaTableTrigger
+from tests.environment.waiting import until_async
+from tests.watching.outside import Direct, updates, watch, watching
+
+
+def trigger(table: Path, **options: Any) -> DeltaTableTrigger:
+    return DeltaTableTrigger(str(table), every=timedelta(seconds=1), **options)
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64())})
+
+
+def versions(direct: Direct) -> list[object]:
+    return [event.extra["version"] for event in updates(direct.ledger)]
+
+
+def cursor_is(direct: Direct, version: int) -> Callable[[], bool]:
+    def come_so_far() -> bool:
+        return any(item["version"] == version for item in items(direct))
+
+    return come_so_far
+
+
+def items(direct: Direct) -> list[Any]:
+    return list(direct.ledger.reader.watchers.items("w").values())
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A table with one version."""
+    place = tmp_path / "orders"
+    write_deltalake(place, rows(1, 2, 3))
+    return place
+
+
+async def test_rule_10_4_what_is_there_is_known_and_each_later_version_is_an_update(
+    direct: Direct, table: Path
+) -> None:
+    watch(direct.ledger, trigger(table))
+    async with watching(direct):
+        await until_async(cursor_is(direct, 0))
+        write_deltalake(table, rows(4, 5), mode="append")
+        await until_async(lambda: versions(direct) == [1])
+    # While nobody watches, two versions come.
+    DeltaTable(table).delete("id = 1")
+    DeltaTable(table).update(predicate="id = 2", updates={"id": "20"})
+    async with watching(direct):
+        await until_async(lambda: versions(direct) == [1, 2, 3])
+    assert [event.extra for event in updates(direct.ledger)] == [
+        {"version": 1, "operation": "WRITE", "rows_added": 2},
+        {"version": 2, "operation": "DELETE", "rows_deleted": 1},
+        {"version": 3, "operation": "UPDATE", "rows_updated": 1},
+    ]
+    assert updates(direct.ledger)[0].origin.by == f"Delta table {table}, version 1"
+
+
+async def test_rule_10_4_an_existing_table_can_be_recorded(direct: Direct, table: Path) -> None:
+    watch(direct.ledger, trigger(table, start="existing"))
+    async with watching(direct):
+        await until_async(lambda: versions(direct) == [0])
+
+
+async def test_rule_10_6_versions_that_change_no_rows_are_no_updates(direct: Direct, table: Path) -> None:
+    watch(direct.ledger, trigger(table))
+    write_deltalake(table, rows(4), mode="append")
+    async with watching(direct):
+        await until_async(cursor_is(direct, 1))
+        delta = DeltaTable(table)
+        delta.optimize.compact()
+        delta.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+        delta.alter.set_table_properties({"delta.appendOnly": "false"})
+        write_deltalake(table, rows(), mode="append")
+        last = DeltaTable(table).version()
+        await until_async(cursor_is(direct, last))
+        write_deltalake(table, rows(9), mode="append")
+        await until_async(lambda: versions(direct) == [last + 1])
+
+
+async def test_rule_10_6_a_log_cut_off_below_the_cursor_is_one_update(direct: Direct, table: Path) -> None:
+    watch(direct.ledger, trigger(table))
+    async with watching(direct):
+        await until_async(cursor_is(direct, 0))
+    for number in range(5):
+        write_deltalake(table, rows(number), mode="append")
+    cut_off(table, 3)
+    async with watching(direct):
+        await until_async(lambda: versions(direct) == [5])
+        assert updates(direct.ledger)[0].extra == {"version": 5, "gap": True}
+        write_deltalake(table, rows(9), mode="append")
+        await until_async(lambda: versions(direct) == [5, 6])
+
+
+async def test_rule_10_6_a_log_cut_off_at_the_cursor_has_no_gap(direct: Direct, table: Path) -> None:
+    watch(direct.ledger, trigger(table))
+    async with watching(direct):
+        await until_async(cursor_is(direct, 0))
+    write_deltalake(table, rows(4), mode="append")
+    cut_off(table, 0)
+    async with watching(direct):
+        await until_async(lambda: versions(direct) == [1])
+    assert updates(direct.ledger)[0].extra["operation"] == "WRITE"
+
+
+def cut_off(table: Path, last: int) -> None:
+    """Remove the log up to a version, after a checkpoint."""
+    DeltaTable(table).create_checkpoint()
+    for version in range(last + 1):
+        (table / "_delta_log" / f"{version:020d}.json").unlink(missing_ok=True)
+
+
+async def test_a_table_that_is_made_anew_is_an_update_though_its_version_is_the_same(
+    direct: Direct, table: Path
+) -> None:
+    watch(direct.ledger, trigger(table))
+    async with watching(direct):
+        await until_async(cursor_is(direct, 0))
+        shutil.rmtree(table)
+        write_deltalake(table, rows(7, 8))
+        await until_async(lambda: versions(direct) == [0])
+        assert updates(direct.ledger)[0].extra["gap"]
+
+
+async def test_a_table_that_does_not_exist_yet_is_told_and_its_first_version_is_an_update(
+    direct: Direct, tmp_path: Path
+) -> None:
+    table = tmp_path / "later"
+    watch(direct.ledger, trigger(table))
+    async with watching(direct):
+        await until_async(lambda: direct.ledger.reader.watchers.all()[0].state == "failing")
+        assert "there is no Delta table" in direct.ledger.reader.watchers.all()[0].error
+        assert not table.exists()
+        write_deltalake(table, rows(1))
+        await until_async(lambda: versions(direct) == [0])
+        assert direct.ledger.reader.watchers.all()[0].state == "watching"
+
+
+@pytest.mark.parametrize("step", ["record", "recorded"])
+async def test_rule_10_4_a_crash_neither_loses_nor_doubles(direct: Direct, table: Path, step: str) -> None:
+    watch(direct.ledger, trigger(table))
+    async with watching(direct):
+        await until_async(cursor_is(direct, 0))
+        direct.fails.add(step)
+        write_deltalake(table, rows(4), mode="append")
+        await until_async(lambda: versions(direct) == [1] and not direct.fails)
+        write_deltalake(table, rows(5), mode="append")
+        await until_async(lambda: versions(direct) == [1, 2])
+
+
+async def test_two_watchers_of_one_table_make_one_update_of_a_version(direct: Direct, table: Path) -> None:
+    watch(direct.ledger, trigger(table), "w")
+    watch(direct.ledger, trigger(table), "x")
+    async with watching(direct):
+        await until_async(lambda: all(each.begun for each in direct.ledger.reader.watchers.all()))
+        write_deltalake(table, rows(4), mode="append")
+        await until_async(lambda: all(each["version"] == 1 for name in "wx" for each in values(direct, name)))
+    assert versions(direct) == [1]
+
+
+def values(direct: Direct, name: str) -> list[Any]:
+    return list(direct.ledger.reader.watchers.items(name).values())

@@ -1,0 +1,148 @@
+"""A changed value of a query is an update, each once (10.4)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg.sql import SQL
+
+from assetflow.watchers import SQLTrigger
+from tests.environment.waiting import until_async
+from tests.watching.outside import Direct, updates, watch, watching
+
+NEWEST = "select max(at) from orders"
+POSTGRES = "postgresql://root@127.0.0.1:5432/postgres"
+
+
+def trigger(database: Path, query: str = NEWEST, **options: Any) -> SQLTrigger:
+    return SQLTrigger(f"sqlite:///{database}", query, every=timedelta(seconds=1), **options)
+
+
+def values(direct: Direct) -> list[object]:
+    return [event.extra["value"] for event in updates(direct.ledger)]
+
+
+def known(direct: Direct, value: object) -> Callable[[], bool]:
+    def knows() -> bool:
+        cursor: Any = direct.ledger.reader.watchers.items("w").get("cursor")
+        return cursor is not None and cursor["value"] == value
+
+    return knows
+
+
+def error(direct: Direct) -> str:
+    (watcher,) = direct.ledger.reader.watchers.all()
+    return watcher.error if watcher.state == "failing" else ""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A database with an order."""
+    place = tmp_path / "shop.db"
+    write(place, "create table orders (at text, n integer)")
+    write(place, "insert into orders values ('2026-01-01', 1)")
+    return place
+
+
+def write(place: Path, statement: str) -> None:
+    with closing(sqlite3.connect(place)) as connection:
+        connection.execute(statement)
+        connection.commit()
+
+
+async def test_rule_10_4_what_is_there_is_known_and_a_changed_value_is_an_update(direct: Direct, shop: Path) -> None:
+    watch(direct.ledger, trigger(shop))
+    async with watching(direct):
+        await until_async(known(direct, "2026-01-01"))
+        write(shop, "insert into orders values ('2026-01-02', 2)")
+        await until_async(lambda: values(direct) == ["2026-01-02"])
+    write(shop, "insert into orders values ('2026-01-03', 3)")
+    async with watching(direct):
+        await until_async(lambda: values(direct) == ["2026-01-02", "2026-01-03"])
+    assert updates(direct.ledger)[1].extra == {"value": "2026-01-03", "before": "2026-01-02"}
+    assert updates(direct.ledger)[1].origin.by == f"{NEWEST} of sqlite:///{shop}, value 2026-01-03"
+
+
+async def test_a_value_that_was_there_before_is_an_update_each_time(direct: Direct, shop: Path) -> None:
+    watch(direct.ledger, trigger(shop, "select count(*), max(n) from orders", start="existing"))
+    async with watching(direct):
+        await until_async(lambda: values(direct) == [[1, 1]])
+        for number in range(2):
+            write(shop, "delete from orders")
+            await until_async(lambda n=number: len(values(direct)) == 2 + 2 * n)
+            write(shop, "insert into orders values ('2026-01-01', 1)")
+            await until_async(lambda n=number: len(values(direct)) == 3 + 2 * n)
+    assert values(direct) == [[1, 1], [0, None], [1, 1], [0, None], [1, 1]]
+
+
+@pytest.mark.parametrize("step", ["record", "recorded"])
+async def test_rule_10_4_a_crash_neither_loses_nor_doubles(direct: Direct, shop: Path, step: str) -> None:
+    watch(direct.ledger, trigger(shop))
+    async with watching(direct):
+        await until_async(known(direct, "2026-01-01"))
+        direct.fails.add(step)
+        write(shop, "insert into orders values ('2026-01-02', 2)")
+        await until_async(lambda: values(direct) == ["2026-01-02"] and not direct.fails)
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("select at from elsewhere", "no such table: elsewhere"),
+        ("insert into orders values ('2027-01-01', 9)", "returns no rows"),
+        ("select zeroblob(20000)", "more than 10,000 characters"),
+    ],
+)
+async def test_a_query_that_cannot_be_a_value_is_told(direct: Direct, shop: Path, query: str, words: str) -> None:
+    watch(direct.ledger, trigger(shop, query))
+    async with watching(direct):
+        await until_async(lambda: words in error(direct))
+    with closing(sqlite3.connect(shop)) as connection:
+        assert connection.execute("select count(*) from orders").fetchone() == (1,)
+
+
+async def test_a_driver_that_is_missing_is_named(direct: Direct) -> None:
+    watch(direct.ledger, SQLTrigger("mssql+pymssql://db/shop", "select 1"))
+    async with watching(direct):
+        await until_async(lambda: "pymssql" in error(direct))
+
+
+@pytest.fixture
+def orders(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A table in Postgres, and the variable SHOP_URL."""
+    table = f"orders_{uuid4().hex}"
+    with psycopg.connect(POSTGRES, autocommit=True) as connection:
+        connection.execute(SQL(f"create table {table} (at timestamptz, price numeric)"))  # type: ignore[arg-type]
+        monkeypatch.setenv("SHOP_URL", POSTGRES.replace("postgresql", "postgresql+psycopg"))
+        yield table
+        connection.execute(SQL(f"drop table {table}"))  # type: ignore[arg-type]
+
+
+@pytest.mark.postgres
+async def test_postgres_tells_times_and_numbers(direct: Direct, orders: str) -> None:
+    query = f"select max(at at time zone 'UTC'), sum(price) from {orders}"
+    watch(direct.ledger, SQLTrigger("${SHOP_URL}", query, every=timedelta(seconds=1)))
+    async with watching(direct):
+        await until_async(known(direct, [None, None]))
+        with psycopg.connect(POSTGRES, autocommit=True) as connection:
+            connection.execute(SQL(f"insert into {orders} values ('2026-01-01 10:00Z', 12.50)"))  # type: ignore[arg-type]
+        await until_async(lambda: values(direct) == [["2026-01-01T10:00:00", "12.50"]])
+
+
+@pytest.mark.postgres
+async def test_a_refused_password_is_told_and_never_shown(
+    direct: Direct, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SHOP_PASSWORD", "hunter2")
+    watch(direct.ledger, SQLTrigger("postgresql+psycopg://nobody:${SHOP_PASSWORD}@127.0.0.1/postgres", "select 1"))
+    async with watching(direct):
+        await until_async(lambda: "nobody" in error(direct))
+    assert "hunter2" not in error(direct) + "".join(capsys.readouterr())
