@@ -54,12 +54,16 @@ class ConsumerFilter:
         paused: whether its automation is switched off.
         held: whether its deployment is paused.
         active: whether it is neither paused nor held, so that updates and times start its runs.
+        waiting: whether something is queued for it.
+        failed: whether the run of its latest decision failed, or the decision could not be delivered.
     """
 
     search: str = ""
     paused: bool | None = None
     held: bool | None = None
     active: bool | None = None
+    waiting: bool | None = None
+    failed: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,7 @@ class EventFilter:
     Attributes:
         uri, alias: the event is of this asset; it came through this alias.
         partition_key, flow_run_id: it has this key; this flow run made it.
+        consumer: it has a receipt for the consumer with this id.
         source: a run of this deployment made it, `flow.deployment`, or of this flow without a deployment.
         task: this task, or this task run, made it.
         name, name_prefix: the name under which the asset was recorded contains, or begins with, one of these texts.
@@ -81,6 +86,7 @@ class EventFilter:
     alias: str | None = None
     partition_key: str | None = None
     flow_run_id: UUID | None = None
+    consumer: int | None = None
     source: str | None = None
     task: str | None = None
     name: Sequence[str] = ()
@@ -337,6 +343,26 @@ class WatcherRecord:
             "refused": self.refused,
             "lag": self.lag,
         }
+
+
+@dataclass(frozen=True)
+class WatchingStatus:
+    """How the watchers of a ledger are.
+
+    Attributes:
+        watchers: their number, without paused ones.
+        failing: those that fail, by name, with the reason.
+        alive: True if a process runs them.
+        last_sign: the last sign of life of such a process; `None` after an orderly stop.
+    """
+
+    watchers: int
+    failing: Mapping[str, str]
+    alive: bool
+    last_sign: datetime | None
+
+
+NO_WATCHERS = WatchingStatus(0, {}, False, None)
 
 
 @dataclass(frozen=True)

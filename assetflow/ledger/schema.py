@@ -10,7 +10,7 @@ from sqlalchemy import Connection, inspect, text
 
 from assetflow.errors import EvaluatorRunning, LedgerVersion
 from assetflow.ledger.lease import lease
-from assetflow.ledger.sql.freshness_tables import Base
+from assetflow.ledger.sql.backfill_tables import Base
 from assetflow.ledger.version import VERSION
 
 VERSION_TABLE = "ledger_version"

@@ -64,8 +64,11 @@ def deploy_maker(
 
 
 def without_freshness(connection: Connection) -> None:
-    """Take away what versions 0014 and 0015 have added to the tables."""
+    """Take away what versions 0014 to 0016 have added to the tables."""
     for table in (
+        "backfill_edge",
+        "backfill_target",
+        "backfill",
         "policy",
         "policy_touch",
         "policy_change",

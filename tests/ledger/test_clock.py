@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -96,17 +97,19 @@ def let_pass(ledger: Ledger, until: datetime) -> None:
         pass
 
 
-def opened(folder: Path, options: ConsumerOptions) -> Ledger:
-    ledger = Ledger.open(folder / "ledger.db")
+def opened(folder: Path, template: Path, options: ConsumerOptions) -> Ledger:
+    ledger = Ledger.open(shutil.copy(template, folder / "ledger.db"))
     text = declaration_to_text(FlowDeclaration(options))
     ledger.writer.consumers.deploy("flow/one", UUID(int=1), None, text, False, False, START)
     return ledger
 
 
-def lived(options: ConsumerOptions, found: Sequence[Any], looks: Sequence[int], *, late: bool) -> list[Any]:
+def lived(
+    template: Path, options: ConsumerOptions, found: Sequence[Any], looks: Sequence[int], *, late: bool
+) -> list[Any]:
     """Return the story of an evaluator that looked at each instant, or only before some of the updates."""
     with TemporaryDirectory() as folder:
-        ledger = opened(Path(folder), options)
+        ledger = opened(Path(folder), template, options)
         try:
             for place, (moment, recording) in enumerate(recordings(found, options)):
                 if not late or place in looks:
@@ -122,9 +125,10 @@ def lived(options: ConsumerOptions, found: Sequence[Any], looks: Sequence[int], 
 @settings(max_examples=5, deadline=None)
 @given(found=updates, looks=st.sets(st.integers(0, 11)))
 def test_an_evaluator_that_slept_finds_the_runs_of_one_that_never_did(
-    options: ConsumerOptions, found: list[Any], looks: set[int]
+    template: Path, options: ConsumerOptions, found: list[Any], looks: set[int]
 ) -> None:
-    assert lived(options, found, sorted(looks), late=True) == lived(options, found, (), late=False)
+    slept = lived(template, options, found, sorted(looks), late=True)
+    assert slept == lived(template, options, found, (), late=False)
 
 
 def test_what_prefect_shows_late_counts_right_after_what_is_decided(sqlite_ledger: Ledger) -> None:

@@ -29,7 +29,6 @@ CASES = Path(__file__).parents[1] / "conformance"
 FILES = sorted(
     path for part in ("cases", "time") for path in (CASES / part).glob("*.json") if ".expected" not in path.name
 )
-FIRST = 25
 # Nothing is decided later than at its instant.
 AT_ONCE = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -126,11 +125,14 @@ def run_on(ledger: Ledger, scenario: Any, turn: int, monkeypatch: pytest.MonkeyP
     return answers[0]
 
 
+@pytest.mark.parametrize("part", [slice(8), pytest.param(slice(8, 25), marks=pytest.mark.long)])
 @pytest.mark.parametrize("file", FILES, ids=lambda path: f"{path.parent.name} {path.stem}")
-def test_scenarios_on_the_ledger(file: Path, sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    scenarios = json.loads(file.read_text())[:FIRST]
+def test_scenarios_on_the_ledger(
+    file: Path, part: slice, sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenarios = list(enumerate(json.loads(file.read_text())))
     expected = json.loads(file.with_suffix(".expected.json").read_text())
-    for number, scenario in enumerate(scenarios):
+    for number, scenario in scenarios[part]:
         answer = run_on(sqlite_ledger, scenario, 1 + number % 7, monkeypatch)
         assert answer["runs"] == expected[number]["runs"], scenario["name"]
         assert answer.get("missed") == expected[number].get("missed"), scenario["name"]

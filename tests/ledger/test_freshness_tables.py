@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import Connection, text
 
 from assetflow.core.freshness.state import Book
+from assetflow.core.freshness.state.backfills import Backfill
 from assetflow.core.rules.state import State
 from assetflow.core.simulation import passes, timed
 from assetflow.core.simulation import run as simulation
@@ -35,6 +36,7 @@ class StateOnTables(State):
         super().__init__()
         self._connection = connection
         self._told = 0
+        self._written: dict[int, Backfill] = {}
         tables = FreshnessTables(lambda: connection)
         resolve, tokens_of = self.freshness.resolve, self.names.tokens_of
         self.freshness = Book(tables, resolve, tokens_of, self.freshness.place)
@@ -42,13 +44,15 @@ class StateOnTables(State):
     def write_book(self) -> None:
         """Write what the book noted, and let it forget the rest."""
         changes = self.freshness.changes
-        told, backfills = changes.told, changes.backfills
+        told, backfills, steps = changes.told, changes.backfills, changes.steps
+        changes.backfills = {number: each for number, each in backfills.items() if self._written.get(number) != each}
+        self._written |= changes.backfills
         changes.told = told[self._told :]
         write_freshness(self._connection, changes)
         self._told = len(told)
         changes.begin()
-        # The answer tells of all changes of state; backfills are in memory alone.
-        changes.told, changes.backfills = told, backfills
+        # The answer tells of all changes of state, and of all backfills.
+        changes.told, changes.backfills, changes.steps = told, backfills, steps
         self.freshness.renew()
 
 

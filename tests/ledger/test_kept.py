@@ -19,7 +19,7 @@ from assetflow.core.freshness.keeping import Keeping
 from assetflow.core.freshness.records import RunState
 from assetflow.core.partitions import IdentityMapper, PartitionMapper, StartOfDayMapper
 from assetflow.core.run_names import run_name
-from assetflow.core.schedule_values import to_schedule
+from assetflow.core.schedule_values import PartitionedAssetTimetable, to_schedule
 from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule
 from assetflow.errors import InvalidSchedule
 from assetflow.ledger import Ledger, schema, upkeep
@@ -321,3 +321,27 @@ def test_an_older_ledger_keeps_its_data_and_owes_nothing_for_it(place: Place) ->
         assert [each.because for each in reopened.reader.decisions.find()] == [()]
         assert not after.deploy("core", kept([RAW], [CORE]))
         assert after.names(after.update(RAW)) == ["core"]
+
+
+def test_8_2_an_older_ledger_with_a_history_of_keys_and_of_several_makers_starts_no_flood(place: Place) -> None:
+    """What consumers made before the migration has read what their inputs were when it was recorded."""
+    by_key = to_schedule(PartitionedAssetTimetable(assets=RAW))
+    place.deploy("core", FlowDeclaration(ConsumerOptions(by_key), (CORE,), (RAW,)))
+    below = to_schedule(PartitionedAssetTimetable(assets=CORE))
+    place.deploy("board", FlowDeclaration(ConsumerOptions(below), (BOARD,), (CORE,)))
+    keys = [f"2026-01-{day:02}" for day in range(1, 21)]
+    for key in keys:
+        made = place.run("core", only(place.update(RAW, key)), CORE)
+        place.run("board", only(made), BOARD)
+    place.update(RAW, keys[0])
+    with place.ledger.writes() as connection:
+        without_freshness(connection)
+        connection.exec_driver_sql(f"UPDATE {schema.VERSION_TABLE} SET version_num = '0013'")
+        schema.upgrade(connection, place=place.ledger.place)
+    with Ledger.open(place.ledger.place) as reopened:
+        after = Place(reopened, place.now, place.consumers)
+        asked = after.deploy("core", kept([RAW], [CORE], mapper=IdentityMapper(), catchup="all"))
+        assert after.names(asked) == [f"core {keys[0]}"], "the only key that was not made since"
+        assert not after.deploy("board", kept([CORE], [BOARD], mapper=IdentityMapper(), catchup="all"))
+        assert [each.state for each in reopened.reader.freshness.statuses([BOARD.uri], after.now)] == ["fresh"]
+        assert after.names(after.update(RAW, keys[7])) == [f"core {keys[7]}"]

@@ -17,6 +17,7 @@ from assetflow.core.lineage import Node
 from assetflow.core.partitions import IdentityMapper
 from assetflow.core.schedule_values import PartitionedAssetTimetable
 from assetflow.core.schedules import Partitioning, Schedule
+from assetflow.core.short_ids import IdStart
 from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.timing import Deadline, Intake, Opening
 from assetflow.ledger import Ledger
@@ -107,6 +108,9 @@ def test_reading_scans_nothing(filled: Ledger) -> None:
         reader.events.find(EventFilter(uri=A.uri), newest_first=True, limit=1)
         reader.events.find(EventFilter(alias="x"), newest_first=True, limit=1)
         reader.events.find(EventFilter(from_sequence=3), limit=1)
+        reader.events.find(EventFilter(uri=A.uri, consumer=1), newest_first=True, limit=1)
+        reader.events.beginning(IdStart("12345678"), 5)
+        reader.decisions.beginning(IdStart("12345678"), 5)
         reader.events.find(EventFilter(flow_run_id=uuid4()))
         reader.events.count(EventFilter(uri=A.uri))
         reader.events.get(stored[0].id)

@@ -12,11 +12,14 @@ import pytest
 from sqlalchemy import select
 
 from assetflow import Asset, AssetWatcher
+from assetflow.core.freshness.records import Target
+from assetflow.core.freshness.state.backfills import Backfill, Step
 from assetflow.core.time.timers import Timer
 from assetflow.core.time.timetables import DeltaTriggerTimetable
 from assetflow.core.watchers.intake import CursorStep, Note, WatcherIntake
 from assetflow.ledger import Ledger
 from assetflow.ledger.lease.lease import Holder
+from assetflow.ledger.read.backfills import Planned
 from assetflow.ledger.records import TimerRecord
 from assetflow.ledger.sql.tables import (
     ALIAS,
@@ -29,6 +32,7 @@ from assetflow.ledger.sql.tables import (
     PENDING,
     RECEIPT,
 )
+from assetflow.ledger.write.backfills import BackfillWriter
 from assetflow.ledger.write.writer import Writer
 from assetflow.watchers import FileTrigger
 from tests.ledger.making import NOW, A, B, C, declared, deploy, update
@@ -49,6 +53,14 @@ REMEMBERED = [
     select(PENDING),
     select(RECEIPT.c.sequence, RECEIPT.c.consumer, RECEIPT.c.target_key).where(RECEIPT.c.status == "queued"),
 ]  # fmt: skip
+
+
+def begun_backfill(writer: Writer) -> BackfillWriter:
+    """Begin a backfill of one target, number 1."""
+    step = Step(0, Target(CONSUMER_ID))
+    writer.backfills.begin(Backfill(0, NOW), Planned([step], [], {CONSUMER_ID: "flow/one"}), NOW)
+    return writer.backfills
+
 
 # Each operation of the writer, with arguments with which it changes something.
 OPERATIONS: dict[str, Callable[[Writer, UUID, UUID], Any]] = {
@@ -80,6 +92,9 @@ OPERATIONS: dict[str, Callable[[Writer, UUID, UUID], Any]] = {
     "decisions.replay": lambda writer, _, given_up: writer.decisions.replay(given_up),
     "decisions.ended": lambda writer, waiting, _: writer.decisions.ended("Completed", NOW, decision_id=waiting),
     "decisions.backfill": lambda writer, *_: writer.decisions.backfill(CONSUMER_ID, {}, at_once=1, now=NOW),
+    "backfills.begin": lambda writer, *_: writer.backfills.begin(Backfill(0, NOW), Planned([], [], {}), NOW),
+    "backfills.stop": lambda writer, *_: begun_backfill(writer).stop(1, NOW),
+    "backfills.resume": lambda writer, *_: begun_backfill(writer).resume(1, NOW),
     "clock.run": lambda writer, *_: writer.clock.run(LATER, LATER),
     "freshness.to_tell": lambda writer, *_: writer.freshness.to_tell(10),
     "freshness.posted": lambda writer, *_: writer.freshness.posted([1], NOW),

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from uuid import UUID, uuid5
 
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.reads import mapped_keys, reads_key
 from assetflow.core.freshness.records import Run, RunState, Target
-from assetflow.core.freshness.state.backfills import GOES_ON, Backfill
+from assetflow.core.freshness.state.backfills import GOES_ON, Backfill, Step
 from assetflow.core.freshness.state.book import Book
 from assetflow.core.freshness.touching import all_keys
 from assetflow.errors import InvalidCall
+
+MOST_EDGES = 1_000_000
 
 _NAMESPACE = UUID("c0b0d7f2-3f0e-5a67-9d2c-8e2f6a1b4d90")
 
@@ -38,72 +42,147 @@ def targets_of(book: Book, uri: str, keys: Sequence[str] | None, *, down: bool) 
     first = [*dict.fromkeys(keys)] if keys is not None else all_keys(book, maker)
     found: Above = {Target(maker.id, key): () for key in first}
     numbers = _numbers_below(book, maker) if down else ()
+    edges = 0
     for node in book.graph.parents_first(numbers):
         if node.id != maker.id:
-            found |= _targets_below(book, node, found)
+            below = _targets_below(book, node, found)
+            found |= below
+            edges += sum(map(len, below.values()))
+            if edges > MOST_EDGES:
+                raise InvalidCall(
+                    f"the backfill of {uri} has too many targets that wait for each other",
+                    rule="8.18",
+                    fix="Give fewer keys",
+                )
     return found
 
 
-def waves_of(book: Book, above: Above) -> list[list[Target]]:
-    """Return the targets in waves: each runs when those of the waves before are done."""
+def steps_of(book: Book, above: Above) -> list[Step]:
+    """Return the targets of a backfill as its steps, by the name of their consumer and by key."""
     wave: dict[Target, int] = {}
     for target, before in above.items():
         wave[target] = max((wave[each] + 1 for each in before), default=0)
-    waves: list[list[Target]] = [[] for _ in range(max(wave.values(), default=-1) + 1)]
-    for target in in_order(book, above):
-        waves[wave[target]].append(target)
-    return waves
+    names = {target.consumer: _name(book, target) for target in above}
+    ordered = sorted(above, key=lambda target: (names[target.consumer], target.key or ""))
+    return [Step(place, target, wave[target], len(above[target])) for place, target in enumerate(ordered)]
 
 
-def in_order(book: Book, targets: Iterable[Target]) -> list[Target]:
-    """Return targets by the name of their consumer and by key."""
-    return sorted(targets, key=lambda target: (_name(book, target), target.key or ""))
+def edges_of(steps: Iterable[Step], above: Above) -> Iterator[tuple[int, int]]:
+    """Yield the places of each pair of targets of which the lower one waits for the upper one."""
+    places = {step.target: step.place for step in steps}
+    for target, before in above.items():
+        for each in before:
+            yield places[each], places[target]
 
 
-def run_id(backfill: Backfill, deployment_id: UUID, key: str | None) -> UUID:
+def waves_of(steps: Iterable[Step]) -> list[list[Target]]:
+    """Return the targets in waves: each runs when those above it in the waves before are done."""
+    waves: dict[int, list[Target]] = {}
+    for step in steps:
+        waves.setdefault(step.wave, []).append(step.target)
+    return [waves[number] for number in sorted(waves)]
+
+
+def run_id(backfill: Backfill, deployment_id: UUID, key: str | None, attempt: int = 0) -> UUID:
     """Return the id of the decision for a target of a backfill, so that it runs once whatever crashes."""
-    return uuid5(_NAMESPACE, f"backfill|{backfill.number}|{backfill.made.isoformat()}|{deployment_id}|{key or ''}")
+    again = f"|{attempt}" if attempt else ""
+    of = f"backfill|{backfill.number}|{backfill.made.isoformat()}|{deployment_id}|{key or ''}"
+    return uuid5(_NAMESPACE, of + again)
 
 
-def ready(book: Book, backfill: Backfill) -> list[Target]:
-    """Return the targets of a backfill that run next."""
-    found = [target for target in in_order(book, backfill.ready()) if not book.runs.is_busy(target)]
-    return found if backfill.concurrency is None else found[: max(0, backfill.concurrency - backfill.asked)]
+def take_ready(book: Book, backfill: Backfill, now: datetime) -> list[Step]:
+    """Return the targets of a backfill that run next, and note that they are asked for."""
+    if backfill.stopped is not None:
+        return []
+    most = None if backfill.concurrency is None else max(0, backfill.concurrency - backfill.asked)
+    if most == 0:
+        return []
+    free = (step for step in book.backfills.ready(backfill.number) if not book.runs.is_busy(step.target))
+    found = list(islice(free, most))
+    for step in found:
+        book.backfills.save(backfill.number, replace(step, state="asked"), now)
+    return found
 
 
-def note_end(book: Book, run: Run, state: RunState) -> None:
+def note_end(book: Book, run: Run, state: RunState, now: datetime) -> None:
     """Note in the backfills that a run of theirs ended; a failure takes off what is below it."""
     node = book.graph.find(run.target.consumer)
-    for backfill in book.backfills.open() if run.kind == "backfill" else ():
-        if node is not None and run.id == run_id(backfill, node.consumer.deployment_id, run.target.key):
-            _end(book, backfill, run.target, done=state == "completed")
+    if node is None or run.kind != "backfill":
+        return
+    for backfill in book.backfills.live():
+        step = book.backfills.find(backfill.number, run.target)
+        if step is None or step.state not in ("asked", "failed"):
+            continue
+        if run.id == run_id(backfill, node.consumer.deployment_id, run.target.key, step.attempt):
+            _end(book, backfill, step, now, done=state == "completed")
 
 
-def _end(book: Book, backfill: Backfill, target: Target, *, done: bool) -> None:
-    freed = [target] if done else [target, *backfill.below(target)]
+def _end(book: Book, backfill: Backfill, step: Step, now: datetime, *, done: bool) -> None:
     if done:
-        book.backfills.save(backfill.with_states({target: "done"}))
+        for each in book.backfills.below(backfill.number, [step.place]):
+            book.backfills.save(backfill.number, replace(each, waits=each.waits - 1), now)
     else:
-        book.backfills.save(backfill.with_states({target: "failed", **dict.fromkeys(freed[1:], "removed")}))
-    for each in freed:
-        book.agenda.add(each)
+        _remove_below(book, backfill, [step], now)
+    book.backfills.save(backfill.number, replace(step, state="done" if done else "failed"), now)
+    book.agenda.add(step.target)
 
 
-def take_off(book: Book, consumer: int) -> None:
+def take_off(book: Book, consumer: int, now: datetime) -> None:
     """Take the targets of a removed consumer off the backfills, and what is below them."""
-    for backfill in book.backfills.open():
-        gone = [each for each in backfill.above if each.consumer == consumer]
-        off = dict.fromkeys([*gone, *(below for each in gone for below in backfill.below(each))])
-        left = [each for each in off if backfill.state_of(each) in GOES_ON]
-        if left:
-            book.backfills.save(backfill.with_states(dict.fromkeys(left, "removed")))
+    for backfill in book.backfills.live():
+        own = book.backfills.of_consumer(backfill.number, consumer)
+        gone = [step for step in own if step.state in GOES_ON]
+        _remove_below(book, backfill, gone, now)
+        _remove(book, backfill, gone, now)
 
 
-def begin_backfill(book: Book, above: Above, number: int, now: datetime, concurrency: int | None = None) -> Backfill:
-    """Begin a backfill."""
-    backfill = Backfill(number, now, above, concurrency=concurrency)
-    book.backfills.save(backfill)
-    return backfill
+def _remove_below(book: Book, backfill: Backfill, steps: Sequence[Step], now: datetime) -> None:
+    while steps:
+        below = book.backfills.below(backfill.number, [step.place for step in steps])
+        steps = [step for step in below if step.state == "todo"]
+        _remove(book, backfill, steps, now)
+
+
+def _remove(book: Book, backfill: Backfill, steps: Iterable[Step], now: datetime) -> None:
+    for step in steps:
+        book.backfills.save(backfill.number, replace(step, state="removed"), now)
+        book.agenda.add(step.target)
+
+
+def begin_backfill(book: Book, above: Above, backfill: Backfill) -> None:
+    """Begin a backfill of these targets. Without any it is over at once."""
+    steps = steps_of(book, above)
+    ended = None if steps else backfill.made
+    book.backfills.add(replace(backfill, todo=len(steps), ended=ended), steps, edges_of(steps, above))
+
+
+def go_on(book: Book, backfill: Backfill, consumers: Iterable[int], now: datetime) -> None:
+    """Let a backfill begin whose targets are written; those of consumers that were removed meanwhile are taken off."""
+    book.backfills.set(backfill)
+    for consumer in consumers:
+        if book.graph.find(consumer) is None:
+            take_off(book, consumer, now)
+
+
+def stop_backfill(book: Book, backfill: Backfill, now: datetime) -> None:
+    """Ask for nothing more of a backfill. What runs goes on; what waited may be asked for by others."""
+    book.backfills.set(replace(backfill, stopped=now))
+    for node in book.graph.all():
+        for target in book.targets.with_verdict("backfill", node.id) if node.keeping is not None else ():
+            book.agenda.add(target)
+
+
+def resume_backfill(book: Book, backfill: Backfill, now: datetime) -> None:
+    """Let a backfill go on: run what is left of it, and again what failed, with what that took off."""
+    again = book.backfills.taken_off(backfill.number)
+    left = backfill.todo + backfill.asked + len(again)
+    book.backfills.set(replace(backfill, stopped=None, ended=None if left else backfill.ended))
+    for step in again:
+        attempt = step.attempt + (step.state == "failed")
+        book.backfills.save(backfill.number, replace(step, state="todo", attempt=attempt), now)
+    for consumer in {step.target.consumer for step in again}:
+        if book.graph.find(consumer) is None:
+            take_off(book, consumer, now)
 
 
 def _numbers_below(book: Book, maker: FlowNode) -> Collection[int]:

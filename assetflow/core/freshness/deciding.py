@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from uuid import UUID, uuid5
 
 from assetflow.core.consumers import Decision, DecisionKind
-from assetflow.core.freshness.backfilling import ready, run_id
+from assetflow.core.freshness.backfilling import run_id, take_ready
 from assetflow.core.freshness.causes import Cause
 from assetflow.core.freshness.data_time import DataTimes
 from assetflow.core.freshness.demands import Demand, Demands, Pull
@@ -78,15 +78,12 @@ def plan(book: Book, now: datetime, targets: Iterable[Target] | None = None) -> 
 
 
 def _next_of_backfills(book: Book, now: datetime) -> Iterator[Decision]:
-    for backfill in book.backfills.open():
-        targets = ready(book, backfill)
-        if targets:
-            book.backfills.save(backfill.with_states(dict.fromkeys(targets, "asked")))
-        for target in targets:
-            node = book.graph.find(target.consumer)
+    for backfill in book.backfills.live():
+        for step in take_ready(book, backfill, now):
+            node = book.graph.find(step.target.consumer)
             assert node is not None, "a target of a removed flow is taken off its backfills"
-            number = run_id(backfill, node.consumer.deployment_id, target.key)
-            yield _begin(book, node, target, number, "backfill", (Cause("backfill"),), now)
+            number = run_id(backfill, node.consumer.deployment_id, step.target.key, step.attempt)
+            yield _begin(book, node, step.target, number, "backfill", (Cause("backfill"),), now)
 
 
 def _pulls(book: Book, agenda: Agenda, now: datetime, until: datetime) -> Mapping[int, Pull]:

@@ -23,13 +23,15 @@ def follow(
 
     Parameters:
         before: the consumer as it was; None for a new one.
-        since: when its policies begin; None for now.
+        since: in a rebuilt ledger, when its policies begin; None for now.
     """
     if not book.admit(consumer):
         return
     old = book.graph.find(consumer.id)
     was_out = _out_of_date(book, old) if old is not None and old.is_eager and before is not None else None
+    compared = book.compared
     node = book.put(consumer)
+    _index_flows(book, book.compared - compared)
     if node is not None and before is not None and before.options == consumer.options and old is not None:
         _follow_switch(book, old, node)
         return
@@ -40,11 +42,21 @@ def follow(
     _remember(book, old, node, now)
     if old is None or old.mappers != node.mappers or old.is_partitioned != node.is_partitioned:
         index_flow(book, node)
+    if old is not None and old.is_partitioned != node.is_partitioned:
+        take_off(book, node.id, now)
     _declare_policies(book, [old, node], since or now)
-    if node.is_eager:
+    # A rebuilt ledger owes and waives nothing anew (8.17).
+    if node.is_eager and since is None:
         _waive(book, node, was_out or set())
     touch_flow(book, node)
     _touch_neighbours(book, [old, node])
+
+
+def _index_flows(book: Book, uris: Iterable[str]) -> None:
+    """Fill the indexes of the flows that read or make assets which were not compared before, and may have keys."""
+    nodes = [node for uri in sorted(uris) for node in (*book.graph.readers(uri), *book.graph.makers(uri))]
+    for node in {node.id: node for node in nodes}.values():
+        index_flow(book, node)
 
 
 def leave(book: Book, number: int, now: datetime) -> None:
@@ -59,7 +71,7 @@ def _leave(book: Book, node: FlowNode, now: datetime) -> None:
     book.save_flow(node.id, None)
     book.readings.forget(node.id)
     book.runs.forget(node.id)
-    take_off(book, node.id)
+    take_off(book, node.id, now)
     _declare_policies(book, [node], now)
     _touch_neighbours(book, [node])
 

@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 from uuid import UUID
 
+from assetflow.core.freshness.causes import Cause
+
 RunKind = Literal["eager", "lazy", "backfill", "asset", "time", "manual"]
 ItemState = Literal["missing", "stale", "fresh", "source", "unknown"]
 RunState = Literal["completed", "failed", "crashed", "cancelled"]
@@ -115,6 +117,20 @@ class Run:
     began: datetime
     tried: Inputs
     pins: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, "Mapping[str, int]"])
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What an Eager or Lazy flow was asked for, as its flow run keeps it for a ledger that is rebuilt (8.17).
+
+    Attributes:
+        code_versions, reads: those of the `Inputs` that the run tries.
+    """
+
+    kind: Literal["eager", "lazy"]
+    because: tuple[Cause, ...]
+    code_versions: Mapping[str, str | None]
+    reads: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from uuid import UUID
 from assetflow.core.freshness.backfilling import note_end
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.inputs import are_same, inputs_now
-from assetflow.core.freshness.records import Run, RunKind, RunState, Target, TargetRecord
+from assetflow.core.freshness.records import Inputs, Run, RunKind, RunState, Target, TargetRecord
 from assetflow.core.freshness.state.book import Book
 from assetflow.core.freshness.touching import all_keys
 
@@ -24,10 +24,32 @@ def begin_run(book: Book, node: FlowNode, key: str | None, run_id: UUID, kind: R
     return run
 
 
+def adopt_run(
+    book: Book,
+    node: FlowNode,
+    target: Target,
+    run_id: UUID,
+    kind: RunKind,
+    asked: datetime,
+    began: datetime,
+    tried: Inputs,
+) -> None:
+    """Remember a run that an earlier ledger asked for, as the last one of its target.
+
+    Parameters:
+        asked: when it was asked for.
+        tried: what it reads, as places in this ledger.
+    """
+    pins = {output: dict.fromkeys(depends, tried.sequence) for output, depends in node.outputs.items()}
+    book.runs.begin(Run(run_id, target, kind, asked, began, tried, pins))
+    book.targets.save(target, replace(book.targets.find(target), decision=run_id))
+    book.agenda.add(target)
+
+
 def end_run(book: Book, run: Run, state: RunState, now: datetime) -> None:
     """Remember that a run ended: what it tried, and when that is repeated if it failed."""
     book.runs.end(run, state, now)
-    note_end(book, run, state)
+    note_end(book, run, state, now)
     node = book.graph.find(run.target.consumer)
     if node is None:
         return

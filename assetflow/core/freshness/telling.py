@@ -82,6 +82,11 @@ class AssetFreshness:
     record: PolicyRecord
     maker: str | None = None
 
+    @property
+    def is_late(self) -> bool:
+        """Return True if the asset is older than its policy allows, or old enough for the policy's warning."""
+        return self.record.state in ("warn", "fail")
+
     def lag(self, now: datetime) -> timedelta | None:
         """Return how old the data is, now or at the last deadline; None if it is not known."""
         return self.record.policy.lag(self.record.data_time, self.record.since, now)

@@ -5,18 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, cast
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, and_, bindparam, exists, func, literal_column, select
+from sqlalchemy import Select, and_, bindparam, exists, func, literal_column, or_, select
 
 from assetflow.core.consumers import Consumer
 from assetflow.core.freshness.records import FlowRecord, Item, Row, Run, Target, TargetRecord, Update
-from assetflow.core.freshness.state import FreshnessSource
 from assetflow.core.freshness.state.policies import PolicyRecord
 from assetflow.core.freshness.state.runs import REMEMBERED
+from assetflow.ledger.fold.backfill_source import HAS_BACKFILLS, BackfillTables
 from assetflow.ledger.fold.freshness_rows import (
     RUN_KEY,
     RUN_VALUES,
@@ -44,8 +44,6 @@ from assetflow.ledger.sql.freshness_tables import (
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import CONSUMER_COLUMNS, consumer_from_row, key_from_column, key_to_column
 from assetflow.ledger.sql.tables import CONSUMER, DECISION, NO_KEY
-
-ConnectionOf = Callable[[], Connection]
 
 PAGE = 100
 
@@ -140,7 +138,8 @@ _DURATIONS = (
     .limit(REMEMBERED)
 )
 _FLOW = select(DATA_FLOW.c.record).where(DATA_FLOW.c.consumer == bindparam("consumer"))
-_HAS_FLOWS = select(exists(select(DATA_FLOW.c.consumer)))
+# A backfill goes through the flows whether or not anything is compared.
+_HAS_FLOWS = select(or_(exists(select(DATA_FLOW.c.consumer)), HAS_BACKFILLS))
 _CONSUMERS = select(*CONSUMER_COLUMNS).where(CONSUMER.c.removed_at.is_(None)).order_by(CONSUMER.c.id)
 NEXT_RETRY = select(func.min(TARGET.c.look))
 POLICIES = select(*POLICY_KEY, *POLICY_VALUES).order_by(POLICY.c.uri)
@@ -151,15 +150,12 @@ _TOUCHED = select(POLICY_TOUCH.c.uri, POLICY_TOUCH.c.at).where(POLICY_TOUCH.c.at
 NEXT_OF_POLICIES = tuple(select(func.min(column)) for column in (POLICY.c.due, POLICY.c.next_change, POLICY_TOUCH.c.at))
 
 
-class FreshnessTables(FreshnessSource):
+class FreshnessTables(BackfillTables):
     """Reads from the tables what the book does not know.
 
     Parameters:
         connection: returns the connection of the current transaction.
     """
-
-    def __init__(self, connection: ConnectionOf) -> None:
-        self._connection = connection
 
     def flows(self) -> Iterable[Consumer]:
         return self.all_flows() if self._connection().scalar(_HAS_FLOWS) else ()

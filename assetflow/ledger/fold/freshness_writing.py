@@ -6,6 +6,14 @@ from sqlalchemy import Connection, bindparam, delete, func, select
 
 from assetflow.core.freshness.records import Update
 from assetflow.core.freshness.state.changes import FreshnessChanges
+from assetflow.ledger.fold.backfill_rows import (
+    BACKFILL_KEY,
+    BACKFILL_VALUES,
+    STEP_KEY,
+    STEP_VALUES,
+    backfill_to_row,
+    step_to_row,
+)
 from assetflow.ledger.fold.freshness_rows import (
     RUN_END,
     RUN_KEY,
@@ -26,6 +34,7 @@ from assetflow.ledger.fold.policy_rows import (
     change_to_row,
     policy_to_row,
 )
+from assetflow.ledger.sql.backfill_tables import BACKFILL, BACKFILL_EDGE
 from assetflow.ledger.sql.bulk import delete_rows, insert_rows, update_rows, upsert_rows
 from assetflow.ledger.sql.freshness_tables import (
     DATA_FLOW,
@@ -58,6 +67,9 @@ _DROP_POLICIES = delete_rows(POLICY_KEY)
 _ADD_TOUCHES = upsert_rows((POLICY_TOUCH.c.at, POLICY_TOUCH.c.uri), ())
 _DROP_TOUCHES = delete(POLICY_TOUCH).where(POLICY_TOUCH.c.at <= bindparam("judged"))
 _ADD_CHANGES = insert_rows(CHANGE_COLUMNS)
+_SET_BACKFILLS = upsert_rows(BACKFILL_KEY, (*BACKFILL_VALUES, BACKFILL.c.begun))
+_SET_STEPS = upsert_rows(STEP_KEY, STEP_VALUES)
+_ADD_EDGES = upsert_rows((BACKFILL_EDGE.c.backfill, BACKFILL_EDGE.c.above, BACKFILL_EDGE.c.below), ())
 
 
 def write_freshness(connection: Connection, changes: FreshnessChanges) -> None:
@@ -66,6 +78,7 @@ def write_freshness(connection: Connection, changes: FreshnessChanges) -> None:
     _write_targets(connection, changes)
     _write_runs(connection, changes)
     _write_policies(connection, changes)
+    _write_backfills(connection, changes)
     flows = [(number, flow_to_json(record)) for number, record in changes.flows.items() if record is not None]
     _SET_FLOWS.run(connection, flows)
     _DROP_FLOWS.run(connection, [(number,) for number, record in changes.flows.items() if record is None])
@@ -108,6 +121,13 @@ def _write_policies(connection: Connection, changes: FreshnessChanges) -> None:
         _ADD_CHANGES.run(
             connection, [change_to_row(number, each) for number, each in enumerate(changes.told, last + 1)]
         )
+
+
+def _write_backfills(connection: Connection, changes: FreshnessChanges) -> None:
+    rows = [(*backfill_to_row(each), each.made) for each in changes.backfills.values()]
+    _SET_BACKFILLS.run(connection, rows)
+    _SET_STEPS.run(connection, [step_to_row(number, step) for (number, _), step in changes.steps.items()])
+    _ADD_EDGES.run(connection, changes.edges)
 
 
 def _key(each: Update) -> tuple[str, str, int, int]:

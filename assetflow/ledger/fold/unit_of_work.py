@@ -69,6 +69,7 @@ class UnitOfWork:
         row = connection.execute(_LEDGER).one()
         last_event, last_decision, self._last_consumer, revision, rewritten = row
         self._rewritten = rewritten
+        self._rewrites = False
         self._declarations: dict[int, tuple[str, UUID | None]] = {}
         if memory is None or memory.revision < rewritten or last_event - memory.last_event > FAR_BEHIND:
             source = LedgerSource(connection)
@@ -90,6 +91,10 @@ class UnitOfWork:
         """Store the text of a consumer's declaration, and the flow of a new consumer."""
         self._declarations[consumer] = (text, flow_id)
 
+    def forget_elsewhere(self) -> None:
+        """Let other processes forget what they remember: something changes that no event or decision tells them."""
+        self._rewrites = True
+
     def write(self) -> None:
         """Write all changes. The unit of work cannot be used afterwards."""
         memory, changes = self.memory, self.state.changes
@@ -102,7 +107,7 @@ class UnitOfWork:
             "last_decision": memory.last_decision,
             "last_consumer": self._last_consumer,
             "revision": memory.revision,
-            "rewritten": memory.revision if changes.beyond_events else self._rewritten,
+            "rewritten": memory.revision if changes.beyond_events or self._rewrites else self._rewritten,
         }
         self.connection.execute(update(LEDGER).values(counted))
 

@@ -11,6 +11,8 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, String, and_, bindparam, func, literal, or_, select, union_all
 
+from assetflow.core.redaction import redact
+from assetflow.core.words import iso
 from assetflow.ledger.records import Activity, AssetRecord, Order
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import begins_with, in_values
@@ -106,6 +108,20 @@ class AssetFilter:
 
 
 @dataclass(frozen=True)
+class AssetUsers:
+    """The consumers and deployments that work with an asset.
+
+    Attributes:
+        scheduled: the names of the consumers that run on it, each with the time since when it is known.
+        producers, readers: the names of the deployments that declare to make it, or to read it, each with its id.
+    """
+
+    scheduled: dict[str, datetime]
+    producers: dict[str, UUID]
+    readers: dict[str, UUID]
+
+
+@dataclass(frozen=True)
 class ListedAsset:
     """An asset with its newest event.
 
@@ -121,19 +137,24 @@ class ListedAsset:
     last_time: datetime | None
     updated: datetime
 
-
-@dataclass(frozen=True)
-class AssetUsers:
-    """The consumers and deployments that work with an asset.
-
-    Attributes:
-        scheduled: the names of the consumers that run on it, each with the time since when it is known.
-        producers, readers: the names of the deployments that declare to make it, or to read it, each with its id.
-    """
-
-    scheduled: dict[str, datetime]
-    producers: dict[str, UUID]
-    readers: dict[str, UUID]
+    def as_json(self, users: AssetUsers) -> dict[str, object]:
+        """Return the asset as the API and `--json` show it, with the flows that make, read and run on it."""
+        record = self.record
+        return {
+            "id": record.id,
+            "uri": record.uri,
+            "name": self.name,
+            "names": list(record.names),
+            "group": record.group,
+            "extra": redact(record.extra),
+            "aliases": list(record.aliases),
+            "first_seen": iso(record.first_seen),
+            "last_event": self.last_event,
+            "last_update": iso(self.last_time),
+            "producers": sorted(users.producers),
+            "readers": sorted(users.readers),
+            "consumers": sorted(users.scheduled),
+        }
 
 
 class AssetReader:

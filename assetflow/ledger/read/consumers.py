@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, case, func, or_, select
+from sqlalchemy import ColumnElement, Select, case, exists, func, or_, select
 
 from assetflow.core.condition_tree import Token
 from assetflow.core.rules.evaluation import facts_of
+from assetflow.core.run_ends import FAILED
 from assetflow.core.time.reading import timetable_from_json
 from assetflow.core.time.timers import Timer
 from assetflow.core.words import count, iso
@@ -49,6 +50,16 @@ _PENDING = (
 _NAMES = select(ASSET_NAME.c.uri, ASSET_NAME.c.name).where(in_values(ASSET_NAME.c.uri, "uris"))
 _LINKS = select(ALIAS_LINK.c.uri, ALIAS_LINK.c.alias).where(in_values(ALIAS_LINK.c.uri, "uris"))
 _LATER = DECISION.alias("later")
+_IS_WAITING = exists().where(PENDING.c.consumer == CONSUMER.c.id)
+_FAILED_RUN = DECISION.alias("failed_run")
+_HAS_FAILED = exists().where(
+    _FAILED_RUN.c.number
+    == select(func.max(_LATER.c.number))
+    .where(_LATER.c.consumer == CONSUMER.c.id)
+    .correlate(CONSUMER)
+    .scalar_subquery(),
+    or_(_FAILED_RUN.c.run_state.in_(FAILED), _FAILED_RUN.c.status == "undeliverable"),
+)
 _LAST = DECISIONS.where(
     in_values(DECISION.c.consumer, "numbers"),
     DECISION.c.number
@@ -226,7 +237,13 @@ def _conditions(where: ConsumerFilter) -> list[ColumnElement[bool]]:
     if where.search:
         found.append(CONSUMER.c.name.icontains(where.search, autoescape=True))
     stopped = or_(CONSUMER.c.paused, CONSUMER.c.held)
-    for holds, wanted in ((CONSUMER.c.paused, where.paused), (CONSUMER.c.held, where.held), (~stopped, where.active)):
+    for holds, wanted in (
+        (CONSUMER.c.paused, where.paused),
+        (CONSUMER.c.held, where.held),
+        (~stopped, where.active),
+        (_IS_WAITING, where.waiting),
+        (_HAS_FAILED, where.failed),
+    ):
         if wanted is not None:
             found.append(holds if wanted else ~holds)
     return found

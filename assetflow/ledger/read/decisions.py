@@ -13,6 +13,8 @@ from sqlalchemy import Connection, Select, bindparam, exists, func, literal_colu
 
 from assetflow.core.codec.freshness import causes_from_json
 from assetflow.core.events import AssetEvent
+from assetflow.core.freshness.records import Asked
+from assetflow.core.short_ids import IdStart
 from assetflow.ledger.read.samples import EventSample, sample
 from assetflow.ledger.records import DecisionRecord, DecisionStatus, KeyDecisions
 from assetflow.ledger.sql.engine import Connect
@@ -65,6 +67,7 @@ _IS_COMPARED = select(
         .where(DECISION.c.flow_run_id == bindparam("flow_run"), KEPT_RUN.c.ended.is_(None))
     )
 )
+_TRIED = select(KEPT_RUN.c.id, KEPT_RUN.c.tried).where(in_values(KEPT_RUN.c.id, "ids"))
 _WITHOUT_NOTE = DECISIONS.where(DECISION.c.noted.is_(None), DECISION.c.flow_run_id.is_not(None))
 _STATES = {"waiting": "Waiting", "launched": "Running", "undeliverable": "Undeliverable"}
 
@@ -96,6 +99,15 @@ class DecisionReader:
         """Return the decision that led to a flow run."""
         return next(iter(self._read(DECISIONS.where(DECISION.c.flow_run_id == flow_run_id).limit(1))), None)
 
+    def beginning(self, start: IdStart, most: int) -> list[UUID]:
+        """Return the ids of decisions whose id, or whose flow run's id, begins so, at most `most`."""
+        found: dict[UUID, None] = {}
+        with self._connect() as connection:
+            for column in (DECISION.c.id, DECISION.c.flow_run_id):
+                query = select(DECISION.c.id).where(column.between(start.first, start.last)).limit(most)
+                found |= dict.fromkeys(connection.scalars(query))
+        return list(found)[:most]
+
     def is_compared(self, flow_run_id: UUID) -> bool:
         """Return True if a flow run goes on, as far as the ledger knows, and what it makes is compared (8.6)."""
         with self._connect() as connection:
@@ -106,15 +118,22 @@ class DecisionReader:
         *,
         consumer: int | None = None,
         status: DecisionStatus | None = None,
+        has_run: bool = False,
         before: int | None = None,
         limit: int = 100,
     ) -> list[DecisionRecord]:
-        """Return decisions, newest first. To page on, give the number of the last one as `before`."""
+        """Return decisions, newest first. To page on, give the number of the last one as `before`.
+
+        Parameters:
+            has_run: only decisions that have a flow run.
+        """
         query = DECISIONS.order_by(DECISION.c.number.desc()).limit(limit)
         if consumer is not None:
             query = query.where(DECISION.c.consumer == consumer)
         if before is not None:
             query = query.where(DECISION.c.number < before)
+        if has_run:
+            query = query.where(DECISION.c.flow_run_id.is_not(None))
         if status in ("waiting", "launched"):
             query = query.where(DECISION.c.ended.is_(None), DECISION.c.status == status)
         elif status is not None:
@@ -136,6 +155,20 @@ class DecisionReader:
             found = [decision_from_row(row) for row in connection.execute(query)]
             events = events_of(connection, [each.number for each in found])
         return [(each, events[each.number]) for each in found]
+
+    def asked(self, decisions: Collection[DecisionRecord]) -> Mapping[UUID, Asked]:
+        """Return what Eager and Lazy flows were asked for by some decisions; other decisions are left out."""
+        kept = {each.id: (each.kind, each.because) for each in decisions if each.because}
+        if not kept:
+            return {}
+        with self._connect() as connection:
+            rows = connection.execute(_TRIED, {"ids": list(kept)}).all()
+        return {
+            number: Asked(kind, because, tried["code_versions"], frozenset(tried["reads"]))
+            for number, tried in rows
+            for kind, because in [kept[number]]
+            if kind == "eager" or kind == "lazy"
+        }
 
     def running(self, *, limit: int | None = None) -> list[DecisionRecord]:
         """Return the decisions whose run has started and not ended, oldest first."""

@@ -8,14 +8,15 @@ from operator import eq, ge, gt, itemgetter, le, lt
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, func, or_, select
+from sqlalchemy import ColumnElement, exists, func, or_, select
 
 from assetflow.core.events import AssetEvent, Pin, Recording
+from assetflow.core.short_ids import IdStart
 from assetflow.ledger.records import EventFilter, Order, RefusedRecord
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import begins_with, in_values, text_at
 from assetflow.ledger.sql.rows import EVENT_COLUMNS, event_from_row
-from assetflow.ledger.sql.tables import ASSET, EVENT, EVENT_ALIAS, REFUSED
+from assetflow.ledger.sql.tables import ASSET, EVENT, EVENT_ALIAS, RECEIPT, REFUSED
 
 _FLOW = text_at(EVENT.c.origin, "flow_run", "flow_name")
 _DEPLOYMENT = text_at(EVENT.c.origin, "flow_run", "deployment_name")
@@ -50,6 +51,12 @@ class EventReader:
         with self._connect() as connection:
             row = connection.execute(select(*EVENT_COLUMNS).where(EVENT.c.id == event_id)).one_or_none()
         return None if row is None else event_from_row(row)
+
+    def beginning(self, start: IdStart, most: int) -> list[UUID]:
+        """Return the ids of events that begin so, at most `most`."""
+        query = select(EVENT.c.id).where(EVENT.c.id.between(start.first, start.last)).limit(most)
+        with self._connect() as connection:
+            return list(connection.scalars(query))
 
     def find(
         self,
@@ -147,6 +154,11 @@ def _matching(query: Any, where: EventFilter) -> Any:
     ):
         if value is not None:
             query = query.where(compare(column, value))
+    if where.consumer is not None:
+        received = select(RECEIPT.c.sequence).where(
+            RECEIPT.c.sequence == sequence, RECEIPT.c.consumer == where.consumer
+        )
+        query = query.where(exists(received))
     return query.where(*_conditions_on_names(where))
 
 

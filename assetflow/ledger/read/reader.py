@@ -19,19 +19,23 @@ from assetflow.ledger.lease import standby
 from assetflow.ledger.lease.lease import Lease, read_lease
 from assetflow.ledger.lease.standby import Evaluators
 from assetflow.ledger.read.assets import AssetReader
+from assetflow.ledger.read.backfills import BackfillReader
 from assetflow.ledger.read.consumers import ConsumerReader
 from assetflow.ledger.read.deadlines import DeadlineReader
 from assetflow.ledger.read.decisions import DecisionReader
 from assetflow.ledger.read.events import EventReader
 from assetflow.ledger.read.feed import FeedReader
 from assetflow.ledger.read.freshness import FreshnessReader
+from assetflow.ledger.read.graph import GraphReader
 from assetflow.ledger.read.lineage import LineageReader
 from assetflow.ledger.read.partitions import PartitionReader
 from assetflow.ledger.read.policies import PolicyReader
 from assetflow.ledger.read.pruning import PruningReader
 from assetflow.ledger.read.queues import QueueReader
 from assetflow.ledger.read.receipts import ReceiptReader
+from assetflow.ledger.read.waiting import WaitingReader
 from assetflow.ledger.read.watchers import WatcherReader
+from assetflow.ledger.read.what_if import WhatIfReader
 from assetflow.ledger.records import Status
 from assetflow.ledger.sql.engine import default_place, ledger_url, open_engine, place_of
 from assetflow.ledger.sql.failures import explained
@@ -45,10 +49,12 @@ class Reader:
 
     Attributes:
         place: the file or the address of the ledger, for people to read.
-        events, receipts, assets, partitions, consumers, queues, decisions, deadlines, policies, freshness, lineage,
-            watchers: the reads about each of these.
+        events, receipts, assets, partitions, consumers, queues, decisions, deadlines, policies, freshness, backfills,
+            lineage, graph, watchers: the reads about each of these.
         feed: new assets, events, decisions and missed deadlines from a position on.
         pruning: what is old and no longer needed.
+        waiting: which queues wait longest.
+        what_if: what would happen, if an update came or a consumer were resumed.
     """
 
     def __init__(self, engine: Engine, place: str) -> None:
@@ -63,11 +69,15 @@ class Reader:
         self.decisions = DecisionReader(self._connect)
         self.deadlines = DeadlineReader(self._connect)
         self.policies = PolicyReader(self._connect)
+        self.backfills = BackfillReader(self._connect)
         self.lineage = LineageReader(self._connect)
+        self.graph = GraphReader(self._connect)
         self.freshness = FreshnessReader(self._connect)
         self.feed = FeedReader(self._connect)
         self.watchers = WatcherReader(self._connect)
         self.pruning = PruningReader(self._connect)
+        self.what_if = WhatIfReader(self._connect)
+        self.waiting = WaitingReader(self._connect)
 
     @classmethod
     def open(cls, url_or_path: str | Path | None = None) -> Reader:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from socket import gethostname
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Connection, Select, func, select
 
 from assetflow.core.assets import Asset
 from assetflow.core.codec.nodes import node_from_json
 from assetflow.core.watchers.intake import Note
-from assetflow.core.watchers.triggers import trigger_from_json
-from assetflow.ledger.records import WatcherRecord
+from assetflow.core.watchers.stored import trigger_from_json
+from assetflow.core.watchers.webhook_trigger import WebhookTrigger
+from assetflow.ledger.lease.lease import Role, clock, is_held, read_lease
+from assetflow.ledger.records import NO_WATCHERS, WatcherRecord, WatchingStatus
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.tables import NOTED_MESSAGE, WATCHED_ASSET, WATCHER, WATCHER_ITEM
 
@@ -29,23 +32,40 @@ class WatcherReader:
     def all(self) -> list[WatcherRecord]:
         """Return all watchers that deployments declare, by name."""
         with self._connect() as connection:
-            rows = connection.execute(select(WATCHER).order_by(WATCHER.c.name)).mappings().all()
-            assets: dict[str, dict[str, Asset]] = {}
-            for watcher, uri, written in connection.execute(_ASSETS):
-                asset = node_from_json(written)
-                if isinstance(asset, Asset):
-                    assets.setdefault(watcher, {}).setdefault(uri, asset)
-        return [_record(row, tuple(assets.get(row["name"], {}).values())) for row in rows]
+            return _records(connection, select(WATCHER), _ASSETS)
 
     def of_asset(self, uri: str) -> list[WatcherRecord]:
-        """Return the watchers of an asset, by name."""
-        return [each for each in self.all() if any(asset.uri == uri for asset in each.assets)]
+        """Return the watchers of an asset, by name, each with this asset alone."""
+        names = select(WATCHED_ASSET.c.watcher).where(WATCHED_ASSET.c.uri == uri)
+        with self._connect() as connection:
+            return _records(
+                connection, select(WATCHER).where(WATCHER.c.name.in_(names)), _ASSETS.where(WATCHED_ASSET.c.uri == uri)
+            )
+
+    def status(self) -> WatchingStatus:
+        """Return how many watchers a process has to run, which of them fail, and whether it runs."""
+        columns = (WATCHER.c.name, WATCHER.c.state, WATCHER.c.error, WATCHER.c.trigger)
+        query = select(*columns).where(WATCHER.c.paused.is_(False)).order_by(WATCHER.c.name)
+        with self._connect() as connection:
+            # Webhooks are received by the server.
+            rows = [each for each in connection.execute(query) if each.trigger["kind"] != WebhookTrigger.kind]
+            if not rows:
+                return NO_WATCHERS
+            failing = {each.name: each.error for each in rows if each.state == "failing"}
+            lease = read_lease(connection, Role.WATCHERS)
+            alive = lease is not None and is_held(connection, lease, clock(connection), gethostname())
+        return WatchingStatus(len(rows), failing, alive, None if lease is None else lease.renewed)
 
     def latest_change(self) -> tuple[int, object]:
         """Return a value that changes when a watcher is declared, dropped, paused or resumed."""
         with self._connect() as connection:
             count, changed = connection.execute(select(func.count(), func.max(WATCHER.c.changed))).one()
         return count, changed
+
+    def begun(self, watcher: str) -> bool:
+        """Return True if a watcher has looked, so that what comes from now on is new. Contract 10.4."""
+        with self._connect() as connection:
+            return bool(connection.scalar(select(WATCHER.c.begun).where(WATCHER.c.name == watcher)))
 
     def items(self, watcher: str) -> dict[str, object]:
         """Return the items of a watcher's cursor, by name. Contract 10.4."""
@@ -58,6 +78,16 @@ class WatcherReader:
         query = select(NOTED_MESSAGE.c.token, NOTED_MESSAGE.c.digest).where(NOTED_MESSAGE.c.source == source)
         with self._connect() as connection:
             return [Note(token, digest) for token, digest in connection.execute(query)]
+
+
+def _records(connection: Connection, watchers: Select[Any], watched: Select[Any]) -> list[WatcherRecord]:
+    rows = connection.execute(watchers.order_by(WATCHER.c.name)).mappings().all()
+    assets: dict[str, dict[str, Asset]] = {}
+    for watcher, uri, written in connection.execute(watched):
+        asset = node_from_json(written)
+        if isinstance(asset, Asset):
+            assets.setdefault(watcher, {}).setdefault(uri, asset)
+    return [_record(row, tuple(assets.get(row["name"], {}).values())) for row in rows]
 
 
 def _record(row: Mapping[Any, Any], assets: tuple[Asset, ...]) -> WatcherRecord:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Dialect, String, Text, and_, bindparam, func
+from sqlalchemy import BigInteger, Column, ColumnElement, Dialect, String, Text, and_, bindparam, func
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -84,6 +84,28 @@ def _text_at_on_sqlite(element: text_at, compiler: SQLCompiler, **kw: Any) -> st
 @compiles(text_at, "postgresql")
 def _text_at_on_postgres(element: text_at, compiler: SQLCompiler, **kw: Any) -> str:
     return f"(({compiler.process(element.clauses, **kw)})::json #>> '{{{','.join(element.path)}}}')"
+
+
+class number_at(FunctionElement[Any]):  # noqa: N801 (it reads as a function)
+    """The whole number under a key of a column of JSON text: `number_at(column, "uri")`, the key as parameter `uri`."""
+
+    inherit_cache = True
+    type = BigInteger()
+
+    def __init__(self, column: ColumnElement[Any], name: str) -> None:
+        super().__init__(column, bindparam(name, type_=Text()))
+
+
+@compiles(number_at, "sqlite")
+def _number_at_on_sqlite(element: number_at, compiler: SQLCompiler, **kw: Any) -> str:
+    column, key = (compiler.process(part, **kw) for part in element.clauses)
+    return f"(SELECT value FROM json_each({column}) WHERE key = {key})"
+
+
+@compiles(number_at, "postgresql")
+def _number_at_on_postgres(element: number_at, compiler: SQLCompiler, **kw: Any) -> str:
+    column, key = (compiler.process(part, **kw) for part in element.clauses)
+    return f"(({column})::json ->> {key})::bigint"
 
 
 def begins_with(column: Any, text: str) -> ColumnElement[bool]:

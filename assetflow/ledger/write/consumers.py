@@ -13,6 +13,7 @@ from assetflow.core.codec import FlowDeclaration, declaration_from_text
 from assetflow.core.consumers import Consumer, Decision
 from assetflow.core.freshness import deploying as freshness
 from assetflow.core.rules import clock, opening_hours, registry
+from assetflow.core.rules.switching import switch
 from assetflow.errors import UnknownConsumer
 from assetflow.ledger.fold.unit_of_work import UnitOfWork
 from assetflow.ledger.records import TimerRecord
@@ -72,7 +73,7 @@ class ConsumerWriter:
             unit.declare(consumer.id, declaration_text, flow_id)
             registry.deploy(unit.state, consumer)
             opening_hours.follow(unit.state, None, consumer, now)
-            since = created if self._store.adoption is not None else None
+            since = (created or now) if self._store.adoption is not None else None
             freshness.follow(unit.state.freshness, None, consumer, now, since)
             replace_edges(unit, deployment_id, name, declaration)
             replace_watchers(unit.connection, deployment_id, declaration.assets, now)
@@ -113,9 +114,7 @@ class ConsumerWriter:
                 before = replace(before, deployed=now)
             else:
                 clock.settle(unit.state, before, now)
-            changed = registry.switch(unit.state, before, paused=paused, held=held)
-            opening_hours.follow(unit.state, before, changed, now)
-            freshness.follow(unit.state.freshness, before, changed, now)
+            changed = switch(unit.state, before, paused=paused, held=held, now=now)
             if not registry.is_freed(before, changed):
                 return changed, self._store.keep_up_to_date(unit.state, [], now)
             return changed, self._pass_over(unit, changed, now, late)

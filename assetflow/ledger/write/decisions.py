@@ -75,18 +75,19 @@ class DecisionWriter:
             _give_up(unit.connection, decision_id, reason, now)
             return self._pass_over_ended(unit, decision_id, consumer, key, "failed", now)
 
-    def give_up(self, decision_id: UUID, *, by: str, why: str, now: datetime) -> list[Decision]:
+    def give_up(self, decision_id: UUID, *, by: str, why: str, now: datetime, late: bool = False) -> list[Decision]:
         """Give up a decision that waits for its run, as an operator. A pass follows, as after `undeliverable`.
 
         Parameters:
             by, why: who gives it up, and the reason; the decision keeps both.
+            late: as in `ended`.
 
         Raises:
             UnknownEvent: no decision has this id, or it does not wait for its run.
         """
         with self._store.transaction(now) as unit:
             consumer, key = _queue_of(unit.connection, decision_id)
-            _settle(unit, consumer, now, late=False)
+            _settle(unit, consumer, now, late)
             if not _give_up(unit.connection, decision_id, f"given up by {by}: {why}", now):
                 raise UnknownEvent(
                     f"decision {decision_id} does not wait for its run",

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from assetflow.core.assets import Asset
 from assetflow.core.codec.nodes import node_to_json
 from assetflow.core.watchers.declaration import AssetWatcher
-from assetflow.core.watchers.triggers import trigger_from_json
+from assetflow.core.watchers.stored import trigger_from_json
 from assetflow.ledger.sql.tables import WATCHED_ASSET, WATCHER, WATCHER_ITEM
 
 

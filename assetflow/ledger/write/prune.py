@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, and_, bindparam, delete, exists, func, not_, select
+from sqlalchemy import Connection, and_, bindparam, delete, exists, func, not_, or_, select
 
 from assetflow.ledger.read.pruning import BEFORE, Pruned, goes_with_its_events, is_prunable
-from assetflow.ledger.sql.freshness_tables import ITEM, ITEM_VERSION
+from assetflow.ledger.sql.backfill_tables import BACKFILL, BACKFILL_EDGE, BACKFILL_TARGET
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.tables import DECISION, EVENT, EVENT_ALIAS, LEDGER, RECEIPT, REFUSED
+from assetflow.ledger.write.prune_versions import prune_versions
 
 # The number of events in one transaction, for which other writers wait.
 CHUNK = 500
@@ -18,15 +19,13 @@ CHUNK = 500
 _IN_CHUNK = select(EVENT.c.sequence).where(
     EVENT.c.sequence > bindparam("after"), EVENT.c.sequence <= bindparam("upto"), is_prunable(EVENT)
 )
-_URIS = select(EVENT.c.uri).where(in_values(EVENT.c.sequence, "sequences")).distinct()
-_HAS_VERSIONS = select(exists(select(ITEM.c.uri)))
-_IS_NEWEST = exists().where(
-    ITEM.c.uri == ITEM_VERSION.c.uri,
-    ITEM.c.partition_key == ITEM_VERSION.c.partition_key,
-    ITEM.c.sequence == ITEM_VERSION.c.sequence,
+_OLD_BACKFILLS = select(BACKFILL.c.number).where(
+    or_(BACKFILL.c.ended < BEFORE, and_(BACKFILL.c.begun.is_(None), BACKFILL.c.made < BEFORE))
 )
-_OLD_VERSIONS = delete(ITEM_VERSION).where(
-    ITEM_VERSION.c.uri == bindparam("of_uri"), in_values(ITEM_VERSION.c.sequence, "sequences"), not_(_IS_NEWEST)
+_OF_BACKFILL = (
+    (BACKFILL_EDGE, BACKFILL_EDGE.c.backfill),
+    (BACKFILL_TARGET, BACKFILL_TARGET.c.backfill),
+    (BACKFILL, BACKFILL.c.number),
 )
 
 
@@ -48,6 +47,8 @@ def prune_chunk(connection: Connection, before: datetime, after: int) -> Step:
     connection.execute(select(LEDGER.c.number).with_for_update())
     upto = _end_of_chunk(connection, before, after)
     if upto is None:
+        prune_versions(connection, before)
+        _remove_backfills(connection, before)
         return Step(Pruned(refused=_remove_refused(connection, before)), None)
     range_ = {"before": before, "after": after, "upto": upto}
     return Step(_remove(connection, list(connection.scalars(_IN_CHUNK, range_)), before), upto)
@@ -70,7 +71,6 @@ def _remove(connection: Connection, sequences: list[int], before: datetime) -> P
         in_values(RECEIPT.c.sequence, "sequences"), RECEIPT.c.decision.is_not(None)
     )
     decisions = list(connection.scalars(consumed.distinct(), given))
-    _remove_versions(connection, sequences)
     connection.execute(delete(EVENT_ALIAS).where(in_values(EVENT_ALIAS.c.sequence, "sequences")), given)
     receipts = connection.execute(delete(RECEIPT).where(in_values(RECEIPT.c.sequence, "sequences")), given).rowcount
     events = connection.execute(delete(EVENT).where(in_values(EVENT.c.sequence, "sequences")), given).rowcount
@@ -80,13 +80,11 @@ def _remove(connection: Connection, sequences: list[int], before: datetime) -> P
     return Pruned(events, receipts, gone)
 
 
-def _remove_versions(connection: Connection, sequences: list[int]) -> None:
-    """Remove the versions of these events that are not the newest ones of their items, which stay."""
-    if not connection.scalar(_HAS_VERSIONS):
-        return
-    given = {"sequences": sequences}
-    for uri in connection.scalars(_URIS, given).all():
-        connection.execute(_OLD_VERSIONS, {"of_uri": uri, "sequences": sequences})
+def _remove_backfills(connection: Connection, before: datetime) -> None:
+    """Remove the backfills that ended before, and those that never began."""
+    old = list(connection.scalars(_OLD_BACKFILLS, {"before": before}))
+    for table, number in _OF_BACKFILL if old else ():
+        connection.execute(delete(table).where(in_values(number, "numbers")), {"numbers": old})
 
 
 def _remove_refused(connection: Connection, before: datetime) -> int:

@@ -33,6 +33,7 @@ class QueueWriter:
         by: str = "",
         why: str = "",
         now: datetime,
+        late: bool = False,
     ) -> int:
         """Remove queued events and return the number of receipts that say so.
 
@@ -43,6 +44,7 @@ class QueueWriter:
             before: only events that were recorded before this time.
             target_key: the pending partition; `None` for the plain queue.
             by, why: who removes them, and the reason; the receipts keep both.
+            late: updates of before now may not be recorded yet. Then nothing is decided as of before now.
 
         Raises:
             UnknownConsumer: no consumer has this id.
@@ -60,7 +62,8 @@ class QueueWriter:
             consumers = [find_consumer(unit, number) for number in numbers]
             removed = 0
             for each in consumers:
-                clock.settle(unit.state, each, now)
+                if not late:
+                    clock.settle(unit.state, each, now)
                 removed += registry.remove_queued(unit.state, each, matches, [target_key], by=by, why=why)
                 decisions = self._store.passing(unit.state, {each.id: (each, {target_key})}, now)
                 self._store.keep_up_to_date(unit.state, decisions, now)

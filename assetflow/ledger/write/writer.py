@@ -9,6 +9,7 @@ from sqlalchemy import delete, update
 from assetflow.core.redaction import without_passwords
 from assetflow.ledger.sql.bulk import upsert_rows
 from assetflow.ledger.sql.tables import CURSOR, ENDED_SESSION, LEDGER
+from assetflow.ledger.write.backfills import BackfillWriter
 from assetflow.ledger.write.clock import ClockWriter
 from assetflow.ledger.write.consumers import ConsumerWriter
 from assetflow.ledger.write.decisions import DecisionWriter
@@ -35,6 +36,7 @@ class Writer:
         lease: the operations of an evaluator.
         clock: lets time act on timed consumers.
         freshness: what Prefect was told of changed states.
+        backfills: begins, stops and resumes backfills of assets.
         watchers: what watchers found, and how they are.
     """
 
@@ -48,6 +50,7 @@ class Writer:
         self.lease = LeaseWriter(store)
         self.clock = ClockWriter(store)
         self.freshness = FreshnessWriter(store)
+        self.backfills = BackfillWriter(store)
         self.watchers = WatcherWriter(store)
 
     def prune(self, before: datetime, after: int = 0) -> Step:

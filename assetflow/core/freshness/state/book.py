@@ -73,6 +73,11 @@ class Book:
         """Whether anything is compared: in memory always, in a ledger if something has to be kept fresh."""
         return self._is_all or bool(self.graph.all())
 
+    @property
+    def compared(self) -> frozenset[str]:
+        """The assets whose updates a ledger compares; empty in memory, where all are."""
+        return self._compared
+
     def concerns(self, uri: str) -> bool:
         """Return True if the updates of an asset are compared."""
         return self._is_all or uri in self._compared
@@ -83,8 +88,13 @@ class Book:
             return True
         if consumer.schedule.keeping is None and not consumer.options.data.policies:
             return False
-        self.graph.fill(self._source.all_flows())
+        self.admit_all()
         return True
+
+    def admit_all(self) -> None:
+        """Know all flows, because one of them is compared or backfilled."""
+        if not self.compares:
+            self.graph.fill(self._source.all_flows())
 
     def put(self, consumer: Consumer) -> FlowNode | None:
         """Add a flow to the graph, or replace it; return None if there is nothing that it could be compared with."""
@@ -111,7 +121,7 @@ class Book:
         """End a unit of work: what it changed is written. Only the graph is remembered."""
         if not self.compares:
             return
-        for part in (self.updates, self.readings, self.runs, self.targets, self.policies):
+        for part in (self.updates, self.readings, self.runs, self.targets, self.policies, self.backfills):
             part.renew()
         self._flows.clear()
 
@@ -119,7 +129,7 @@ class Book:
         """Follow a change of the graph: compare what it concerns from now on; with nothing to keep fresh, nothing."""
         if self._is_all:
             return
-        if not (self.graph.has_keepers or self.graph.has_policies):
+        if not (self.graph.has_keepers or self.graph.has_policies or self.backfills.live()):
             for node in list(self.graph.all()):
                 self.graph.remove(node.id)
                 self.save_flow(node.id, None)

@@ -9,7 +9,7 @@ from uuid import UUID
 from assetflow.core.freshness.records import FlowRecord, Run, RunState, Target, TargetRecord, Update
 
 if TYPE_CHECKING:
-    from assetflow.core.freshness.state.backfills import Backfill
+    from assetflow.core.freshness.state.backfills import Backfill, Step
     from assetflow.core.freshness.state.policies import PolicyChange, PolicyRecord
 
 
@@ -32,6 +32,8 @@ class FreshnessChanges:
         judged: up to when the policies are judged; None if they were not.
         told: the changes of state of policies, in order: the outbox of the events in Prefect.
         backfills: the backfills that were made or went on.
+        steps: what became of the targets of backfills, by backfill and place.
+        edges: what the targets of new backfills wait for: the backfill, the place above and the place below.
     """
 
     def __init__(self) -> None:
@@ -50,6 +52,8 @@ class FreshnessChanges:
         self.judged: datetime | None = None
         self.told: list[PolicyChange] = []
         self.backfills: dict[int, Backfill] = {}
+        self.steps: dict[tuple[int, int], Step] = {}
+        self.edges: list[tuple[int, int, int]] = []
 
     def begin(self) -> None:
         """Begin the next unit of work and clear the changes of the one before."""

@@ -14,7 +14,7 @@ from assetflow.core.freshness.records import FlowRecord, Item, Row, Run, Target,
 
 if TYPE_CHECKING:
     from assetflow.core.consumers import Consumer
-    from assetflow.core.freshness.state.backfills import Backfill
+    from assetflow.core.freshness.state.backfills import Backfill, Step
     from assetflow.core.freshness.state.policies import PolicyRecord
 
 
@@ -156,7 +156,27 @@ class FreshnessSource:
         return ()
 
     def backfills(self) -> Iterable[Backfill]:
-        """Return the backfills that go on, in order."""
+        """Return the backfills that go on, also those that were stopped, in order."""
+        return ()
+
+    def step(self, backfill: int, target: Target) -> Step | None:
+        """Return a target in a backfill."""
+        return None
+
+    def ready_steps(self, backfill: int) -> Iterator[Step]:
+        """Yield the targets of a backfill that wait for nothing above them, in order, read in pages."""
+        return iter(())
+
+    def steps_below(self, backfill: int, places: Collection[int]) -> Iterable[Step]:
+        """Return the targets of a backfill that wait directly for one of these places."""
+        return ()
+
+    def steps_of(self, backfill: int, consumer: int) -> Iterable[Step]:
+        """Return the targets of a consumer in a backfill that wait or run."""
+        return ()
+
+    def steps_taken_off(self, backfill: int) -> Iterable[Step]:
+        """Return the targets of a backfill that failed or were taken off."""
         return ()
 
     def run_of(self, flow_run: UUID) -> Run | None:
