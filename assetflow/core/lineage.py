@@ -144,6 +144,26 @@ def neighbourhood(
     return Neighbourhood(start, distances, shown, frozenset(more), truncated)
 
 
+def flows_after(edges_of: EdgesOf, flows: Collection[str], most: int = 2_000) -> tuple[list[str], bool]:
+    """Return the flows that runs of these flows may start: through their outlets, however many steps further down.
+
+    Parameters:
+        flows: each as `flow/deployment`; they are not among those returned.
+        most: the search ends after this number of nodes.
+
+    Returns:
+        The flows, the nearest first, and True if the search ended early.
+    """
+    seen = {Node("flow", flow) for flow in flows}
+    ring, found = list(seen), list[str]()
+    while ring and len(seen) < most:
+        onward = [edge for edge in edges_of(ring) if edge.kind != "reads" and edge.source in seen]
+        ring = list(dict.fromkeys(edge.target for edge in onward if edge.target not in seen))
+        seen.update(ring)
+        found += [node.value for node in ring if node.kind == "flow"]
+    return found, bool(ring)
+
+
 def loops_through(edges_of: EdgesOf, flow: str, most: int = 2_000) -> list[tuple[str, ...]]:
     """Return the shortest loop from a flow back to itself through each asset or alias that starts it.
 

@@ -20,3 +20,6 @@ class RunEnd(NamedTuple):
 
 
 DELETED = RunEnd("Deleted", "cancelled")
+
+# The names that Prefect gives to the states of runs that failed.
+FAILED = ("Failed", "Crashed", "TimedOut")

@@ -10,7 +10,8 @@ import pytest
 from assetflow.core.assets import Asset
 from assetflow.core.by_hand import check_size
 from assetflow.core.events import AssetEvent, Origin, SourceFlowRun
-from assetflow.core.redaction import REDACTED, looks_secret, redact, redacted, without_passwords
+from assetflow.core.redaction import REDACTED, redact, redacted, without_passwords
+from assetflow.core.secret_names import looks_secret
 from assetflow.errors import TooLarge
 
 

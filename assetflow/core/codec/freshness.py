@@ -12,6 +12,7 @@ from assetflow.core.condition_tree import Token
 from assetflow.core.freshness.causes import Cause
 from assetflow.core.freshness.data_flow import Output
 from assetflow.core.freshness.keeping import Keeping
+from assetflow.core.freshness.records import Asked
 from assetflow.core.partitions import PartitionMapper, mapper_from_json
 from assetflow.errors import InvalidSchedule
 
@@ -81,6 +82,23 @@ def causes_to_json(causes: Iterable[Cause]) -> list[object]:
 def causes_from_json(data: Iterable[Json]) -> tuple[Cause, ...]:
     """Return what `causes_to_json` wrote."""
     return tuple(Cause(each["kind"], each.get("asset", ""), each.get("partition_key")) for each in data)
+
+
+def asked_to_json(asked: Asked) -> dict[str, object]:
+    """Return what a flow was asked for."""
+    because = causes_to_json(asked.because)
+    return {
+        "kind": asked.kind,
+        "because": because,
+        "code_versions": dict(asked.code_versions),
+        "reads": sorted(asked.reads),
+    }
+
+
+def asked_from_json(data: Json) -> Asked:
+    """Return what `asked_to_json` wrote."""
+    because = causes_from_json(data["because"])
+    return Asked(data["kind"], because, dict(data["code_versions"]), frozenset(data["reads"]))
 
 
 def _asset(data: object) -> Asset | AssetRef:

@@ -15,7 +15,9 @@ from uuid import UUID
 
 from assetflow.core.codec.events import check_version, event_to_json, recorded_event_from_json
 from assetflow.core.codec.fields import Json
+from assetflow.core.codec.freshness import asked_from_json, asked_to_json
 from assetflow.core.events import AssetEvent
+from assetflow.core.freshness.records import Asked
 from assetflow.errors import InvalidEvent
 
 CONTEXT_KEY = "assetflow"
@@ -34,6 +36,7 @@ class RunContext:
         artifact: the id of the artifact that holds the events, if they are too large for a context.
         tick: the time of the timetable that the run is for, UTC; `None` for the run of a decision.
         previous_tick: the time before `tick`, where the run's data interval begins (7.3).
+        asked: what an Eager or Lazy flow was asked for; `None` for other runs.
         traceparent: the span of the decision, as a W3C `traceparent`; "" without tracing.
     """
 
@@ -45,6 +48,7 @@ class RunContext:
     tick: datetime | None = None
     previous_tick: datetime | None = None
     traceparent: str = ""
+    asked: Asked | None = None
 
 
 def events_to_text(events: Sequence[AssetEvent]) -> str:
@@ -78,6 +82,8 @@ def run_context_to_json(context: RunContext) -> dict[str, object]:
         data["events"] = events_to_text(context.events) if context.events else []
     if context.artifact is not None:
         data["artifact"] = str(context.artifact)
+    if context.asked is not None:
+        data["asked"] = asked_to_json(context.asked)
     if context.traceparent:
         data["traceparent"] = context.traceparent
     for name, time in (("tick", context.tick), ("previous_tick", context.previous_tick)):
@@ -101,7 +107,7 @@ def run_context_from_json(context: Mapping[str, object] | None) -> RunContext | 
     data = cast(Json, data)
     check_version(data, where, newest=NEWEST_VERSION, what="the run context")
     events = data.get("events")
-    decision, artifact = data.get("decision"), data.get("artifact")
+    decision, artifact, asked = data.get("decision"), data.get("artifact"), data.get("asked")
     return RunContext(
         decision=None if decision is None else UUID(str(decision)),
         consumer=str(data.get("consumer", "")),
@@ -111,6 +117,7 @@ def run_context_from_json(context: Mapping[str, object] | None) -> RunContext | 
         tick=_time(data.get("tick")),
         previous_tick=_time(data.get("previous_tick")),
         traceparent=str(data.get("traceparent", "")),
+        asked=None if asked is None else asked_from_json(cast(Json, asked)),
     )
 
 

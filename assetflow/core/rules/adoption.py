@@ -3,20 +3,23 @@
 The flow runs of those decisions exist. Folding the recordings again need not lead to the same decisions: a rebuild can
 find the recordings in another order, and runs that made a consumer wait have ended meanwhile. Therefore the rebuild
 reads from the flow runs which events each decision consumed. It holds these events back until all of them are queued,
-and then makes the decision with its old id.
+and then makes the decision with its old id. Decisions of Eager and Lazy flows consume nothing: they are adopted when
+everything is recorded.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
 from assetflow.core.consumers import Consumer, Decision
 from assetflow.core.events import AssetEvent, Recording
+from assetflow.core.freshness.records import Asked, Target
 from assetflow.core.rules.fold import Recorded, Touched, pass_over, record
+from assetflow.core.rules.keeping import adopt_kept_run
 from assetflow.core.rules.state import State
 
 
@@ -26,6 +29,8 @@ class Decided:
 
     Attributes:
         events: the ids of the events that it consumed.
+        asked: what an Eager or Lazy flow was asked for; `None` for other decisions.
+        began: when its run began, UTC; `None` if it did not yet.
     """
 
     id: UUID
@@ -33,6 +38,8 @@ class Decided:
     target_key: str | None
     events: frozenset[UUID]
     made: datetime
+    asked: Asked | None = None
+    began: datetime | None = None
 
 
 class Adoption:
@@ -76,7 +83,21 @@ class Adoption:
         for consumer, _ in everybody.values():
             for key in list(state.queues.target_keys(consumer.id)):
                 decisions += self._adopt(state, consumer, key, partly=True)
+        self._adopt_kept(state, {consumer.deployment_id: consumer for consumer, _ in everybody.values()})
         return decisions + pass_over(state, everybody, now)
+
+    def _adopt_kept(self, state: State, consumers: Mapping[UUID, Consumer]) -> None:
+        """Adopt the decisions of Eager and Lazy flows. What the newest run of a target tried counts as tried (8.17)."""
+        for (deployment_id, key), decided in self._decided.items():
+            consumer = consumers.get(deployment_id)
+            kept = [] if consumer is None else [(each, each.asked) for each in decided if each.asked is not None]
+            for each, asked in kept:
+                assert consumer is not None
+                decision = Decision(each.id, consumer.id, deployment_id, key, (), each.made, asked.kind)
+                state.decide(replace(decision, scheduled=each.made, because=asked.because))
+            if kept and consumer is not None:
+                newest, asked = kept[-1]
+                adopt_kept_run(state, Target(consumer.id, key), newest.id, asked, newest.made, newest.began)
 
     def _adopt(self, state: State, consumer: Consumer, key: str | None, *, partly: bool) -> list[Decision]:
         found: list[Decision] = []

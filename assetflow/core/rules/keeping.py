@@ -8,8 +8,8 @@ from uuid import UUID
 
 from assetflow.core.consumers import Decision
 from assetflow.core.freshness.deciding import decide
-from assetflow.core.freshness.records import RunState
-from assetflow.core.freshness.running import begin_run, end_run
+from assetflow.core.freshness.records import Asked, Inputs, RunState, Target
+from assetflow.core.freshness.running import adopt_run, begin_run, end_run
 from assetflow.core.freshness.touching import touch_flow
 from assetflow.core.rules.state import State
 
@@ -38,6 +38,29 @@ def end_kept_run(state: State, consumer: int, decision: UUID, outcome: RunState,
         run = next((run for run in state.freshness.runs.of(consumer) if run.id == decision), None)
         if run is not None:
             end_run(state.freshness, run, outcome, now)
+
+
+def adopt_kept_run(
+    state: State, target: Target, decision: UUID, asked: Asked, made: datetime, began: datetime | None
+) -> None:
+    """Remember the newest run of a target that an earlier ledger asked for. It goes on until its end is heard (8.17).
+
+    Parameters:
+        made: when the decision was made.
+        began: when the run began; `None` if it did not yet.
+    """
+    node = state.freshness.graph.find(target.consumer)
+    if node is not None and (target.key is not None) == node.is_partitioned:
+        place = _place_before_news(state, node.inputs, began or made)
+        inputs = Inputs(place, asked.code_versions, asked.reads)
+        adopt_run(state.freshness, node, target, decision, asked.kind, made, began or made, inputs)
+
+
+def _place_before_news(state: State, uris: Iterable[str], instant: datetime) -> int:
+    """Return a place in the ledger before the updates of some assets that came later; in doubt an earlier one."""
+    newest = ((uri, state.freshness.updates.newest_of(uri)) for uri in uris)
+    later = [uri for uri, update in newest if update is not None and update.recorded > instant]
+    return min((state.events.place_at(uri, instant) for uri in later), default=state.freshness.place())
 
 
 def look_at_all(state: State) -> None:

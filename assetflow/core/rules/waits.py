@@ -81,7 +81,7 @@ class TimedQueue:
         cools = self.cool_at
         return cools is not None and not self._is_over(cools)
 
-    @property
+    @cached_property
     def lacks_updates(self) -> bool:
         """Whether the condition cannot hold, whenever the queued updates came, and nothing runs without it."""
         schedule, key = self.consumer.schedule, self.target_key

@@ -9,6 +9,7 @@ from assetflow.core.freshness import backfilling
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.records import Run, Target
 from assetflow.core.freshness.running import retry
+from assetflow.core.freshness.state.backfills import Backfill
 from assetflow.core.partitions import check_key
 from assetflow.core.rules import registry
 from assetflow.core.rules.fold import Touched, record
@@ -98,11 +99,12 @@ def _(action: BackfillStep, world: World) -> Touched:
     book = world.state.freshness
     above = backfilling.targets_of(book, action.asset().uri, action.keys, down=action.down)
     if action.dry_run:
-        waves = [[target_to_answer(world, target) for target in wave] for wave in backfilling.waves_of(book, above)]
-        world.answers.append({"step": world.step, "waves": waves})
+        waves = backfilling.waves_of(backfilling.steps_of(book, above))
+        found = [[target_to_answer(world, target) for target in wave] for wave in waves]
+        world.answers.append({"step": world.step, "waves": found})
     else:
         world.backfills += 1
-        backfilling.begin_backfill(book, above, world.backfills, world.now)
+        backfilling.begin_backfill(book, above, Backfill(world.backfills, world.now))
     return {}
 
 

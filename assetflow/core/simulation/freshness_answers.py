@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from assetflow.core.freshness.causes import Cause
@@ -11,7 +11,7 @@ from assetflow.core.freshness.deciding import plan
 from assetflow.core.freshness.demands import Demands, policy_inputs
 from assetflow.core.freshness.moments import CURRENT, DataTime
 from assetflow.core.freshness.records import Item, Target
-from assetflow.core.freshness.state.backfills import Backfill
+from assetflow.core.freshness.state.backfills import Step
 from assetflow.core.freshness.statuses import ItemStatus, counts_of, status_of
 from assetflow.core.freshness.verdicts import Verdict
 from assetflow.core.simulation.world import World
@@ -80,7 +80,11 @@ def plan_answer(world: World) -> list[Json]:
 
 def backfills_answer(world: World) -> list[Json]:
     """Return what became of the targets of each backfill."""
-    return [_backfill_to_answer(world, each) for _, each in sorted(world.state.freshness.changes.backfills.items())]
+    changes = world.state.freshness.changes
+    return [
+        _steps_to_answer(world, [step for (of, _), step in changes.steps.items() if of == number])
+        for number in sorted(changes.backfills)
+    ]
 
 
 def freshness_events_answer(world: World) -> list[Json]:
@@ -92,10 +96,10 @@ def freshness_events_answer(world: World) -> list[Json]:
     ]
 
 
-def _backfill_to_answer(world: World, backfill: Backfill) -> Json:
+def _steps_to_answer(world: World, steps: Sequence[Step]) -> Json:
     found: dict[str, list[Target]] = {}
-    for target in backfill.above:
-        found.setdefault(backfill.state_of(target) or "", []).append(target)
+    for step in steps:
+        found.setdefault(step.state, []).append(step.target)
     rows = {state: [target_to_answer(world, target) for target in targets] for state, targets in found.items()}
     return {
         state: sorted(each, key=lambda row: (row["consumer"], row.get("partition_key", "")))

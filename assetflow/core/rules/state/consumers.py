@@ -42,9 +42,10 @@ class Consumers:
             missing[token].add(number)
         for token, numbers in missing.items():
             self._index.keep(token, numbers)
-        self._load_ids(set[int]().union(*missing.values()))
+        self.load_ids(set[int]().union(*missing.values()))
 
-    def _load_ids(self, numbers: Iterable[int]) -> None:
+    def load_ids(self, numbers: Iterable[int]) -> None:
+        """Read the consumers with these ids, unless they are remembered."""
         missing = self._consumers.unknown(numbers)
         if missing:
             for consumer in self._source.consumers(missing):
@@ -54,7 +55,7 @@ class Consumers:
         """Return the consumer with this id, or `None` if it was removed."""
         if number in self._changes.consumers:
             return self._changes.consumers[number][1]
-        self._load_ids([number])
+        self.load_ids([number])
         return self._consumers.find(number)
 
     def live(self) -> Sequence[Consumer]:
@@ -62,7 +63,7 @@ class Consumers:
         numbers = set(self._source.live())
         for number, (_, after) in self._changes.consumers.items():
             (numbers.discard if after is None else numbers.add)(number)
-        self._load_ids(numbers)
+        self.load_ids(numbers)
         return [self._consumers[number] for number in sorted(numbers)]
 
     def known_wanting(self, tokens: frozenset[Token]) -> Sequence[Consumer] | None:
@@ -76,7 +77,7 @@ class Consumers:
         except KeyError:
             self.load(tokens)
             numbers = set[int]().union(*(self._index[token] for token in tokens))
-            self._load_ids(numbers)
+            self.load_ids(numbers)
             found = [self._consumers[number] for number in sorted(numbers)]
             self._wanting.keep(tokens, found)
             return found

@@ -1,0 +1,118 @@
+"""Where the boxes of a picture stand: in layers from causes on the left to effects on the right."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+COLUMN = 236
+ROW = 58
+SWEEPS = 4
+
+Link = tuple[str, str]
+
+
+def positions(boxes: Iterable[str], links: Collection[Link]) -> dict[str, tuple[int, int]]:
+    """Return the middle of each box. The same graph always has the same positions.
+
+    A box stands to the right of everything that leads to it. Links that close a circle do not count. Within a column,
+    boxes stand near their neighbours, so that few lines cross.
+    """
+    forward = _without_circles(list(boxes), links)
+    layers = _layers(forward)
+    columns: defaultdict[int, list[str]] = defaultdict(list)
+    for box in forward:
+        columns[layers[box]].append(box)
+    neighbours = _neighbours(links)
+    heights = _heights([columns[number] for number in sorted(columns)], neighbours, layers)
+    return {box: (layers[box] * COLUMN, round(heights[box])) for box in forward}
+
+
+def _neighbours(links: Iterable[Link]) -> Mapping[str, list[str]]:
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for source, target in links:
+        found[source].append(target)
+        found[target].append(source)
+    return found
+
+
+def _without_circles(boxes: Sequence[str], links: Iterable[Link]) -> dict[str, list[str]]:
+    """Return the targets of each box, effects after their causes, without the links that lead back."""
+    targets: dict[str, list[str]] = {box: [] for box in boxes}
+    for source, target in sorted(links):
+        targets[source].append(target)
+    done: dict[str, None] = {}
+    forward: dict[str, list[str]] = {box: [] for box in boxes}
+    for root in _roots_first(boxes, targets):
+        if root not in done:
+            _visit(root, targets, done, forward)
+    return {box: forward[box] for box in reversed(done)}
+
+
+def _roots_first(boxes: Sequence[str], targets: Mapping[str, Sequence[str]]) -> list[str]:
+    led_to = {target for found in targets.values() for target in found}
+    return sorted(boxes, key=lambda box: (box in led_to, box))
+
+
+def _visit(
+    root: str, targets: Mapping[str, Sequence[str]], done: dict[str, None], forward: Mapping[str, list[str]]
+) -> None:
+    """Go through everything that follows from a box, depth first; `done` gets effects before their causes."""
+    path = {root}
+    stack = [(root, iter(targets[root]))]
+    while stack:
+        box, left = stack[-1]
+        target = next(left, None)
+        if target is None:
+            stack.pop()
+            path.discard(box)
+            done[box] = None
+        elif target not in path:
+            forward[box].append(target)
+            if target not in done:
+                path.add(target)
+                stack.append((target, iter(targets[target])))
+
+
+def _layers(forward: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Return the length of the longest way to each box; causes stand directly before their first effect."""
+    layers = dict.fromkeys(forward, 0)
+    for box, targets in forward.items():
+        for target in targets:
+            layers[target] = max(layers[target], layers[box] + 1)
+    sources = set(forward) - {target for targets in forward.values() for target in targets}
+    for box in sources:
+        if forward[box]:
+            layers[box] = min(layers[target] for target in forward[box]) - 1
+    return layers
+
+
+def _heights(
+    columns: Sequence[list[str]], neighbours: Mapping[str, Sequence[str]], layers: Mapping[str, int]
+) -> dict[str, float]:
+    """Return the height of each box: near the middle of its neighbours, and a row away from the next."""
+    heights = {box: float(ROW * place) for column in columns for place, box in enumerate(column)}
+    for sweep in range(SWEEPS):
+        rightwards = sweep % 2 == 0
+        for column in columns if rightwards else reversed(columns):
+            wanted: dict[str, float] = {}
+            for box in column:
+                side = [
+                    heights[each]
+                    for each in neighbours.get(box, ())
+                    if (layers[each] < layers[box]) == rightwards and layers[each] != layers[box]
+                ]
+                wanted[box] = sum(side) / len(side) if side else heights[box]
+            heights.update(_apart(sorted(column, key=lambda box: (wanted[box], box)), wanted))
+    return heights
+
+
+def _apart(column: Sequence[str], wanted: Mapping[str, float]) -> dict[str, float]:
+    """Return heights in the given order, at least a row apart, and in the middle as wanted."""
+    placed: dict[str, float] = {}
+    low = float("-inf")
+    for box in column:
+        low = max(wanted[box], low + ROW)
+        placed[box] = low
+    moved = sum(placed[box] - wanted[box] for box in column) / len(column)
+    return {box: height - moved for box, height in placed.items()}
