@@ -10,7 +10,7 @@ from typing import Any, cast
 import anyio.to_thread
 from fastapi import FastAPI
 
-from assetflow.api import metrics, v1, v2
+from assetflow.api import hooks, metrics, v1, v2
 from assetflow.api.backend import Backend
 from assetflow.api.keys import right_for
 from assetflow.api.problems import Problem, add_handlers
@@ -54,6 +54,7 @@ def create_app(backend: Backend, access: Access | None = None) -> FastAPI:
     app.add_middleware(Guard, access=app.state.access)
     app.include_router(v1.health.plain)
     app.include_router(metrics.router)
+    app.include_router(hooks.router)
     app.include_router(v1.router)
     app.include_router(v2.router)
     app.include_router(v2.airflow2, prefix="/api/v1")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 from assetflow.api.backend import TheBackend
 from assetflow.evaluator.process.status import InstallationStatus, installation_status
 from assetflow.evaluator.runs.launch import METRICS
-from assetflow.ledger.records import Status
+from assetflow.ledger.records import Status, WatcherRecord
 
 router = APIRouter(include_in_schema=False)
 
@@ -30,7 +30,7 @@ def metrics(backend: TheBackend) -> Response:
     queues |= {names[number]: size for number, size in reader.queues.sizes().items() if number in names}
     condition = asyncio.run(installation_status(reader, backend.now(), backend.prefect))
     registry = CollectorRegistry()
-    registry.register(_Numbers(reader.status(), condition, queues))
+    registry.register(_Numbers(reader.status(), condition, queues, reader.watchers.all()))
     return Response(generate_latest(registry) + generate_latest(METRICS), media_type=CONTENT_TYPE_LATEST)
 
 
@@ -40,11 +40,13 @@ class _Numbers(Collector):
 
     Attributes:
         queues: the queued events of each consumer.
+        watchers: the watchers that deployments declare.
     """
 
     status: Status
     condition: InstallationStatus
     queues: Mapping[str, int]
+    watchers: Sequence[WatcherRecord]
 
     def collect(self) -> Iterator[Metric]:
         status, condition = self.status, self.condition
@@ -60,6 +62,7 @@ class _Numbers(Collector):
             queued.add_metric([consumer], size)
         yield queued
         yield _gauge("assetflow_evaluator_up", "1 if an evaluator is running.", condition.evaluators.alive)
+        yield from self._watchers()
         yield _gauge("assetflow_prefect_up", "1 if Prefect answers.", condition.lag is not None)
         if condition.lag is not None:
             yield _gauge(
@@ -67,6 +70,21 @@ class _Numbers(Collector):
             )
             oldest = self._age(condition.lag.oldest)
             yield _gauge("assetflow_prefect_lag_seconds", "Age of the oldest of them.", oldest)
+
+    def _watchers(self) -> Iterator[Metric]:
+        yield _gauge("assetflow_watchers_up", "1 if a process runs the watchers.", self.condition.watching.alive)
+        label = ["watcher"]
+        failing = GaugeMetricFamily("assetflow_watcher_failing", "1 if the watcher fails.", labels=label)
+        waiting = GaugeMetricFamily("assetflow_watcher_waiting", "What waits at the watcher's source.", labels=label)
+        updates = CounterMetricFamily("assetflow_watcher_updates", "Updates that the watcher made.", labels=label)
+        refused = CounterMetricFamily("assetflow_watcher_refused", "What the watcher refused.", labels=label)
+        for each in self.watchers:
+            failing.add_metric([each.name], each.shown_state == "failing")
+            updates.add_metric([each.name], each.updates)
+            refused.add_metric([each.name], each.refused)
+            if each.lag is not None:
+                waiting.add_metric([each.name], each.lag)
+        yield from (failing, waiting, updates, refused)
 
     def _oldest(self) -> float:
         return self._age(self.condition.oldest_waiting)

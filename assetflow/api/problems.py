@@ -21,21 +21,29 @@ from assetflow.errors import (
     PrefectUnreachable,
     TooLarge,
     UnknownAsset,
+    UnknownBackfill,
     UnknownConsumer,
     UnknownEvent,
+    UnknownWatcher,
+    WatchingFailed,
+    WrongSignature,
 )
 
 logger = logging.getLogger("assetflow.api")
 
 MEDIA_TYPE = "application/problem+json"
 _STATUS: tuple[tuple[type[AssetflowError], int], ...] = (
+    (WrongSignature, 401),
     (UnknownAsset, 404),
     (UnknownConsumer, 404),
+    (UnknownBackfill, 404),
     (UnknownEvent, 404),
+    (UnknownWatcher, 404),
     (Conflict, 409),
     (PrefectRefused, 409),
     (TooLarge, 413),
     (LedgerError, 503),
+    (WatchingFailed, 503),
     (PrefectUnreachable, 503),
 )
 _SHOWN = 100

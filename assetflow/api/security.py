@@ -26,6 +26,8 @@ from assetflow.errors import AssetflowError, InvalidSettings
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 HEALTH = frozenset({"/health", "/api/v1/health"})
+# Whoever posts there signs what he posts.
+HOOKS = "/hooks/"
 # Paths outside /api, where load balancers, orchestrators and Prometheus look for them.
 FOR_MACHINES = frozenset({"/health", "/ready", "/metrics"})
 BULK = "/api/v1/events"
@@ -60,7 +62,7 @@ class Access:
 
     keys: Keys = field(default_factory=Keys)
     hosts: frozenset[str] = LOCAL_NAMES
-    open_paths: frozenset[str] = HEALTH
+    open_paths: frozenset[str] = HEALTH | {HOOKS}
     logged_in: Callable[[Headers], frozenset[Right]] = _nobody
     wrong_keys: WrongKeys = field(default_factory=WrongKeys)
 

@@ -34,7 +34,7 @@ def give_up(at: Installation, decision: UUID, *, by: str, why: str) -> None:
         UnknownEvent: the decision does not exist, or does not wait for its run.
     """
     check_reason(why, rule="4.6")
-    at.ledger.writer.decisions.give_up(decision, by=by, why=why, now=at.now())
+    at.ledger.writer.decisions.give_up(decision, by=by, why=why, now=at.now(), late=at.is_late)
     at.on_recorded()
 
 

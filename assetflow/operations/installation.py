@@ -47,3 +47,8 @@ class Installation:
     on_recorded: Callable[[], None] = _nothing
     other_ledger: Callable[[], str | None] = _nobody
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+
+    @property
+    def is_late(self) -> bool:
+        """Return True if updates of before now may still be in Prefect's logs, because no evaluator reads them."""
+        return not self.ledger.reader.evaluators().alive

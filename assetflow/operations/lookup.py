@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from heapq import nlargest
 from uuid import UUID
 
 from assetflow.core.assets import Asset
+from assetflow.core.lineage import Node
+from assetflow.core.short_ids import IdStart
 from assetflow.errors import UnknownAsset, UnknownConsumer, UnknownEvent
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord, DecisionRecord, EventFilter
 from assetflow.operations.decisions import decision_with
 
 _COMPARED = 100
+_LISTED = 5
 _NO_NUMBER = 2**63
 
 
@@ -39,7 +42,7 @@ class Selection:
 
 
 def select(
-    reader: Reader, consumer: str | None = None, asset: str | None = None, event: UUID | None = None
+    reader: Reader, consumer: str | None = None, asset: str | None = None, event: UUID | int | IdStart | None = None
 ) -> Selection:
     """Find the consumer, the asset and the event that a user names.
 
@@ -47,12 +50,13 @@ def select(
         UnknownConsumer, UnknownAsset, UnknownEvent: one of them is not in the ledger.
         InvalidAsset: the asset is not a name, and cannot be a URI.
     """
-    if event is not None and reader.events.get(event) is None:
-        raise UnknownEvent(f"no event has the id {event}", fix="`assetflow events ls` lists the events")
+    event_id = None if event is None else find_event(reader, event)
+    if event_id is not None and reader.events.get(event_id) is None:
+        raise UnknownEvent(f"no event has the id {event_id}", fix="`assetflow events ls` lists the events")
     return Selection(
         None if consumer is None else find_consumer(reader, consumer),
         None if asset is None else find_uri(reader, asset),
-        event,
+        event_id,
     )
 
 
@@ -73,6 +77,19 @@ def find_consumer(reader: Reader, name: str) -> ConsumerRecord:
     return found or _of_flow(reader, name)
 
 
+def find_node(reader: Reader, text: str) -> Node:
+    """Return the node of the graph that a user names: by its id, an asset by URI or name, or a flow.
+
+    Raises:
+        UnknownAsset: the ledger has nothing of that name; the error names similar assets.
+    """
+    node = Node.from_json(text)
+    if node is not None:
+        return node
+    named = reader.consumers.named(text)
+    return Node("flow", named.consumer.name) if named is not None else Node("asset", find_uri(reader, text))
+
+
 def find_uri(reader: Reader, text: str) -> str:
     """Return the URI of the asset that a user names by its URI, its name, or a name that deployed flows declare.
 
@@ -91,32 +108,37 @@ def find_uri(reader: Reader, text: str) -> str:
     raise UnknownAsset(f"no asset is called {text!r}", fix=fix)
 
 
-def find_event(reader: Reader, event: UUID | int) -> UUID:
-    """Return the id of the event that a user names by its id, or by its number in the ledger.
+def find_event(reader: Reader, event: UUID | int | IdStart) -> UUID:
+    """Return the id of the event that a user names by its id, its first characters, or its number in the ledger.
 
     Raises:
-        UnknownEvent: no event has this number. An id is not looked up.
+        UnknownEvent: no event has this number, or not exactly one id begins so. A whole id is not looked up.
     """
     if isinstance(event, UUID):
         return event
-    found = reader.events.find(EventFilter(from_sequence=event, to_sequence=event)) if 0 < event < _NO_NUMBER else []
-    if not found:
-        raise UnknownEvent(f"no event has the number {event}", fix="`assetflow events ls` lists the newest")
-    return found[0].id
+    if isinstance(event, int):
+        found = reader.events.find(EventFilter(from_sequence=event, to_sequence=event)) if _can_be(event) else []
+        if found:
+            return found[0].id
+    return _only_one("event", event, reader.events.beginning)
 
 
-def find_decision(reader: Reader, decision: UUID | int) -> DecisionRecord:
+def find_decision(reader: Reader, decision: UUID | int | IdStart) -> DecisionRecord:
     """Return the decision that a user names by its number in the ledger, by its id, or by the id of its flow run.
 
+    Parameters:
+        decision: of an id, the first characters are enough.
+
     Raises:
-        UnknownEvent: no decision matches.
+        UnknownEvent: no decision matches, or several do.
     """
     if isinstance(decision, UUID):
         return reader.decisions.of_run(decision) or decision_with(reader, decision)
-    newest = reader.decisions.find(before=decision + 1, limit=1) if 0 < decision < _NO_NUMBER - 1 else []
-    if not newest or newest[0].number != decision:
-        raise UnknownEvent(f"no decision has the number {decision}", fix="`assetflow decisions ls` lists the newest")
-    return newest[0]
+    if isinstance(decision, int):
+        newest = reader.decisions.find(before=decision + 1, limit=1) if _can_be(decision) else []
+        if newest and newest[0].number == decision:
+            return newest[0]
+    return decision_with(reader, _only_one("decision", decision, reader.decisions.beginning))
 
 
 def near_assets(reader: Reader, text: str) -> list[str]:
@@ -127,6 +149,32 @@ def near_assets(reader: Reader, text: str) -> list[str]:
         parts = {text[at : at + 2] for at in range(len(text) - 1)}
         names = nlargest(_COMPARED, names, key=lambda name: sum(part in name for part in parts) / (len(name) + 10))
     return get_close_matches(text, names, n=3, cutoff=0.5)
+
+
+def _can_be(number: int) -> bool:
+    return 0 < number < _NO_NUMBER - 1
+
+
+def _only_one(what: str, named: int | IdStart, beginning: Callable[[IdStart, int], Sequence[UUID]]) -> UUID:
+    """Return the one id that begins as a user typed.
+
+    Parameters:
+        named: the beginning; a number that is too short for one is only reported.
+        beginning: returns so many of the ids that begin so.
+
+    Raises:
+        UnknownEvent: there is none, or there are several.
+    """
+    start = IdStart.of(str(named))
+    found = beginning(start, _LISTED) if start is not None else list[UUID]()
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UnknownEvent(
+            f"the ids of several {what}s begin with {named}", fix=f"Name one: {_listed(map(str, found))}"
+        )
+    kind = "number" if isinstance(named, int) else "id that begins with"
+    raise UnknownEvent(f"no {what} has the {kind} {named}", fix=f"`assetflow {what}s ls` lists the newest")
 
 
 def _of_flow(reader: Reader, name: str) -> ConsumerRecord:
@@ -154,6 +202,7 @@ def _suggestion(name: str, names: Sequence[str]) -> str:
     )
 
 
-def _listed(names: Sequence[str], most: int = 5) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def _listed(names: Iterable[str]) -> str:
+    listed = list(names)
+    more = f" and {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
+    return ", ".join(listed[:_LISTED]) + more

@@ -53,4 +53,5 @@ def remove_queued(
         by=by,
         why=why,
         now=at.now(),
+        late=at.is_late,
     )

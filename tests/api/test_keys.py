@@ -27,7 +27,7 @@ from tests.api.serving import serving
 
 KEYS = Keys("everything-0123456789", "read-0123456789abcdef", "emit-0123456789abcdef")
 BY_RIGHT = {Right.READ: KEYS.read, Right.EMIT: KEYS.emit, Right.OPERATE: KEYS.everything}
-OPEN = {"/health", "/api/v1/health", "/login", "/static"}
+OPEN = {"/health", "/api/v1/health", "/hooks/{watcher}", "/login", "/static"}
 WRITES = {
     Right.READ: {"POST /api/v1/events/known", "POST /api/v1/simulate", "POST /logout"},
     Right.EMIT: {
@@ -47,10 +47,15 @@ WRITES = {
         "DELETE /api/v2/dags/{dag_id}/assets/queuedEvent/{uri}",
         "DELETE /api/v2/dags/{dag_id}/assets/queuedEvents",
         "DELETE /api/v2/dags/{dag_id}/assets/{asset_id}/queuedEvents",
+        "POST /api/v1/backfills",
+        "POST /api/v1/backfills/{number}/resume",
+        "POST /api/v1/backfills/{number}/stop",
         "POST /api/v1/consumers/{flow}/{deployment}/pause",
         "POST /api/v1/consumers/{flow}/{deployment}/resume",
         "POST /api/v1/decisions/{decision_id}/give-up",
         "POST /api/v1/decisions/{decision_id}/replay",
+        "POST /api/v1/watchers/{watcher}/pause",
+        "POST /api/v1/watchers/{watcher}/resume",
         "POST /api/v2/assets/{asset_id}/materialize",
         "POST /asset/materialize",
         "POST /consumers/{flow}/{deployment}/remove",

@@ -7,17 +7,21 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
 from fastapi import FastAPI
 from prometheus_client.parser import text_string_to_metric_families
 
+from assetflow import Asset, AssetWatcher
 from assetflow.api.app import create_app
 from assetflow.api.backend import Backend
 from assetflow.api.keys import Keys
 from assetflow.api.security import Access
-from assetflow.ledger import Ledger
+from assetflow.ledger import Holder, Ledger
+from assetflow.ledger.lease.lease import Role
+from assetflow.watchers import FileTrigger
 from assetflow.web import create_site
 from tests.api.conftest import Api, MakeApi
 from tests.api.serving import serving
@@ -30,7 +34,7 @@ def read(api: Api) -> Numbers:
     answer = api.get("/metrics").raise_for_status()
     assert answer.headers["content-type"].startswith("text/plain; version=")
     return {
-        (sample.name, sample.labels.get("consumer", "")): sample.value
+        (sample.name, sample.labels.get("consumer") or sample.labels.get("watcher", "")): sample.value
         for family in text_string_to_metric_families(answer.text)
         for sample in family.samples
     }
@@ -72,6 +76,23 @@ def test_the_numbers_of_a_ledger(make_api: MakeApi, ledger: Ledger) -> None:
     assert numbers["assetflow_prefect_lag_updates", ""] == 1
     assert numbers["assetflow_prefect_lag_seconds", ""] == 60
     assert ("assetflow_launch_seconds_count", "") in numbers
+
+
+def test_watchers_are_counted_and_those_that_fail_stand_out(api: Api, ledger: Ledger) -> None:
+    assert read(api)["assetflow_watchers_up", ""] == 0
+    watchers = [AssetWatcher(name, FileTrigger(f"/{name}/*")) for name in ("landing", "other")]
+    deploy(ledger, "report/nightly", Asset(ORDERS.uri, watchers=watchers))
+    ledger.writer.lease.acquire(Holder.this_process(uuid4(), Role.WATCHERS))
+    ledger.writer.watchers.set_state(["landing"], "failing", "no such folder", NOON)
+    ledger.writer.watchers.set_lag({"other": 7})
+
+    numbers = read(api)
+
+    assert numbers["assetflow_watchers_up", ""] == 1
+    assert [numbers["assetflow_watcher_failing", name] for name in ("landing", "other")] == [1, 0]
+    assert numbers["assetflow_watcher_waiting", "other"] == 7
+    assert ("assetflow_watcher_waiting", "landing") not in numbers
+    assert numbers["assetflow_watcher_updates_total", "landing"] == 0
 
 
 def test_without_prefect_the_rest_is_told(api: Api) -> None:

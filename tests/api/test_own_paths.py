@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from assetflow import AssetWatcher
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.timing import Deadline
@@ -13,6 +14,7 @@ from assetflow.evaluator.liveness import STOPPED
 from assetflow.evaluator.process.held_up import CURSOR
 from assetflow.ledger import Holder, Ledger
 from assetflow.ledger.read.explanations import decision_explanation
+from assetflow.watchers import MessageQueueTrigger
 from tests.api.conftest import Api
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
 
@@ -94,6 +96,21 @@ def test_8_13_freshness_is_listed_with_its_changes(api: Api, ledger: Ledger) -> 
         ("fail", "2026-01-01T11:50:00Z"),
         ("warn", "2026-01-01T11:25:00Z"),
     ]
+
+
+def test_watchers_are_listed_paused_and_resumed(api: Api, ledger: Ledger) -> None:
+    queue = MessageQueueTrigger("amqp://me:${PASSWORD}@mq.internal", queue="orders")
+    deploy(ledger, "report/nightly", Asset(ORDERS.uri, watchers=[AssetWatcher("orders queue", queue)]))
+    ledger.writer.watchers.set_state(["orders queue"], "failing", "no such queue", NOON)
+
+    (told,) = api.get("/api/v1/watchers").json()["items"]
+    assert (told["name"], told["watches"]) == ("orders queue", "queue orders of amqp://mq.internal")
+    assert (told["assets"], told["state"], told["error"]) == ([ORDERS.uri], "failing", "no such queue")
+    for action, state in (("pause", "paused"), ("resume", "failing")):
+        answer = api.post(f"/api/v1/watchers/orders%20queue/{action}", json={})
+        assert answer.json() == {"watcher": "orders queue", "paused": state == "paused"}
+        assert [each["state"] for each in api.get("/api/v1/watchers").json()["items"]] == [state]
+    assert api.post("/api/v1/watchers/nothing/pause", json={}).status_code == 404
 
 
 @pytest.mark.usefixtures("shop")

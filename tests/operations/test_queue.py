@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from uuid import uuid4
+
 import pytest
 
 from assetflow.core.schedule_values import PartitionedAssetTimetable
+from assetflow.core.timing import Intake
 from assetflow.ledger import Ledger
+from assetflow.ledger.lease.lease import Holder
+from assetflow.operations.installation import Installation
+from assetflow.operations.lookup import Selection
+from assetflow.operations.queue import remove_queued
 from tests.cli.conftest import Call
-from tests.cli.shop import ORDERS, deploy, update
+from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, update
 from tests.web.conftest import Site
 from tests.web.html import read
 
@@ -54,3 +62,20 @@ def test_every_way_to_remove_asks_for_the_key_where_there_are_partitions(
 def test_airflows_path_knows_no_partitions(site: Site) -> None:
     assert site.delete("/api/v2/dags/daily.shop/assets/queuedEvents").status_code == 404
     assert site.delete("/api/v2/dags/plain.shop/assets/queuedEvents").status_code == 204
+
+
+@pytest.mark.parametrize("evaluator_runs", [True, False])
+def test_rule_9_6_what_is_due_is_decided_first_only_if_an_evaluator_reads_prefects_logs(
+    ledger: Ledger, evaluator_runs: bool
+) -> None:
+    deploy(ledger, PLAIN, ORDERS | CUSTOMERS, intake=Intake(debounce=timedelta(hours=1)))
+    update(ledger, ORDERS, 0)
+    if evaluator_runs:
+        ledger.writer.lease.acquire(Holder.this_process(uuid4()))
+    at = Installation(ledger, now=lambda: NOON + timedelta(hours=3))
+    (record,) = ledger.reader.consumers.all()
+
+    removed = remove_queued(at, Selection(record), by="me", why="wrong")
+
+    made = [each.made for each in ledger.reader.decisions.find()]
+    assert (removed, made) == ((0, [NOON + timedelta(hours=1)]) if evaluator_runs else (1, []))

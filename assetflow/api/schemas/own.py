@@ -108,6 +108,34 @@ class RecordedOut(BaseModel):
     warnings: list[str]
 
 
+class RunToStart(BaseModel):
+    """A run that would start, with the number of updates that it would consume."""
+
+    consumer: str
+    target_key: str | None
+    updates: int
+
+
+class StillWaiting(BaseModel):
+    """A queue that would still wait."""
+
+    consumer: str
+    target_key: str | None
+    words: str = Field(description="For what, as in `still needs customers`.")
+
+
+class PreviewOut(BaseModel):
+    """What an action would lead to. Nothing is written."""
+
+    starts: list[RunToStart]
+    waits: list[StillWaiting]
+    refused: list[str] = Field(description="A sentence for each consumer that would refuse an update.")
+    known: bool = Field(description="The updates are recorded already: nothing would change.")
+    further: list[str] = Field(description="The flows further down, which those runs may start when they complete.")
+    more: bool = Field(description="There are more flows further down than these.")
+    updates: list[str] = Field(description="The assets that would be updated.")
+
+
 class Open(BaseModel):
     """An object that may have more fields than the schema names."""
 
@@ -217,6 +245,38 @@ class GraphOut(BaseModel):
     start: str
     nodes: list[Extra]
     edges: list[Extra]
+    truncated: bool
+
+
+class PictureNode(BaseModel):
+    """A box of the picture: a node, a folded group, or the folded ends of a hub."""
+
+    id: str
+    kind: Literal["asset", "alias", "name", "flow", "group", "more"]
+    value: str = Field(description="The URI, alias, name, flow or group.")
+    name: str
+    state: str
+    at: datetime | None = Field(
+        description="When an asset was updated, or the last run of a flow ended or was decided."
+    )
+    count: int = Field(description="How many nodes it stands for.")
+    flows: int = Field(description="How many of them are flows.")
+    level: int = Field(description="The distance from the focus in edges; negative on the way up.")
+    more: bool = Field(description="It has neighbours that are not shown.")
+    x: int
+    y: int
+
+
+class PictureEdge(BaseModel):
+    source: str
+    target: str
+    kinds: list[Literal["schedules", "produces", "reads", "links"]]
+
+
+class PictureOut(BaseModel):
+    focus: str | None
+    nodes: list[PictureNode]
+    edges: list[PictureEdge]
     truncated: bool
 
 

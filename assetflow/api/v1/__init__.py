@@ -4,17 +4,20 @@ from fastapi import APIRouter
 
 from assetflow.api.v1 import (
     assets,
+    backfills,
     consumers,
     deadlines,
     decisions,
     events,
     freshness,
+    graph,
     health,
     observations,
     partitions,
     recording,
     simulation,
     statuses,
+    watchers,
 )
 
 router = APIRouter(prefix="/api/v1")
@@ -26,11 +29,14 @@ _PARTS = (
     assets,
     statuses,
     freshness,
+    backfills,
+    graph,
     partitions,
     consumers,
     decisions,
     deadlines,
     simulation,
+    watchers,
 )
 for part in _PARTS:
     router.include_router(part.router)

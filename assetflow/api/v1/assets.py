@@ -13,10 +13,8 @@ from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.own import AssetOut, AssetsPage, GraphOut, NameOut
 from assetflow.core.lineage import DATA, SCHEDULING, EdgeKind, Node, neighbourhood
-from assetflow.core.redaction import redact
-from assetflow.core.words import iso
 from assetflow.errors import InvalidCall, UnknownAsset
-from assetflow.ledger.read.assets import AssetFilter, AssetUsers, ListedAsset
+from assetflow.ledger.read.assets import AssetFilter
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.lookup import find_uri
 
@@ -37,7 +35,7 @@ def list_assets(
     query = AssetFilter(search=search, group=group)
     found, total = reader.assets.page(query, [("uri", False)], limit=limit, offset=offset)
     users = reader.assets.users_of([each.record for each in found])
-    items = [asset_to_json(each, users[each.record.uri]) for each in found]
+    items = [each.as_json(users[each.record.uri]) for each in found]
     more = offset + len(items) if offset + len(items) < total and items else None
     return Json({**page(items, more), "total": total})
 
@@ -49,7 +47,7 @@ def get_asset(reader: TheReader, asset: NamedAsset) -> Json:
     found = reader.assets.get(uri=uri)
     if found is None:
         raise UnknownAsset(f"no asset is called {asset!r}", where="query.asset")
-    return Json(asset_to_json(found, reader.assets.users_of([found.record])[uri]))
+    return Json(found.as_json(reader.assets.users_of([found.record])[uri]))
 
 
 @router.get("/lineage", response_model=GraphOut, responses=answers(404))
@@ -89,23 +87,3 @@ def get_owner(name: Text, reader: TheReader) -> Json:
             f"no asset is named {name!r}", where="path.name", fix="GET /api/v1/asset names similar assets"
         )
     return Json({"name": name, "uri": uri})
-
-
-def asset_to_json(found: ListedAsset, users: AssetUsers) -> dict[str, object]:
-    """Return an asset as JSON, with the flows that make, read and run on it."""
-    record = found.record
-    return {
-        "id": record.id,
-        "uri": record.uri,
-        "name": found.name,
-        "names": list(record.names),
-        "group": record.group,
-        "extra": redact(record.extra),
-        "aliases": list(record.aliases),
-        "first_seen": iso(record.first_seen),
-        "last_event": found.last_event,
-        "last_update": iso(found.last_time),
-        "producers": sorted(users.producers),
-        "readers": sorted(users.readers),
-        "consumers": sorted(users.scheduled),
-    }

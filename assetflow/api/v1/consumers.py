@@ -9,7 +9,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from assetflow.api.backend import Backend, TheBackend, TheReader
 from assetflow.api.paging import After, Limit, Moment, Text, following, page
-from assetflow.api.params import Deployment, Flow
+from assetflow.api.params import Deployment, Flow, Preview
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.own import (
@@ -18,6 +18,7 @@ from assetflow.api.schemas.own import (
     EventsPage,
     PartitionTold,
     PendingOut,
+    PreviewOut,
     RemovedOut,
     SwitchedOut,
 )
@@ -31,6 +32,7 @@ from assetflow.ledger.records import ConsumerFilter
 from assetflow.operations import queue
 from assetflow.operations.consumers import consumer_at, list_by_id, switch
 from assetflow.operations.lookup import Selection
+from assetflow.operations.what_if import if_resumed
 
 router = APIRouter(tags=["consumers"], route_class=EtagRoute)
 
@@ -120,9 +122,16 @@ async def pause(flow: Flow, deployment: Deployment, backend: TheBackend) -> Json
     return await _switched(backend, flow, deployment, paused=True)
 
 
-@router.post("/consumers/{flow}/{deployment}/resume", response_model=SwitchedOut, responses=answers(404, 409, 415))
-async def resume(flow: Flow, deployment: Deployment, backend: TheBackend) -> Json:
-    """Resume a paused consumer."""
+@router.post(
+    "/consumers/{flow}/{deployment}/resume",
+    response_model=SwitchedOut | PreviewOut,
+    responses=answers(404, 409, 415),
+)
+async def resume(flow: Flow, deployment: Deployment, backend: TheBackend, preview: Preview = False) -> Json:
+    """Resume a paused consumer. With `preview=true`, only say what that would lead to."""
+    if preview:
+        record = await run_in_threadpool(consumer_at, backend.ledger.reader, flow, deployment)
+        return Json((await run_in_threadpool(if_resumed, backend.ledger.reader, record, backend.now())).as_json())
     return await _switched(backend, flow, deployment, paused=False)
 
 

@@ -13,14 +13,16 @@ from fastapi import APIRouter
 from pydantic import ValidationError
 
 from assetflow.api.backend import Backend, TheBackend
+from assetflow.api.params import Preview
 from assetflow.api.posted_events import decisions_to_json, make_event, with_warnings
 from assetflow.api.problems import answers, field_errors, field_fix
 from assetflow.api.responses import Json
-from assetflow.api.schemas.own import EventIn, EventsIn, RecordedOut
+from assetflow.api.schemas.own import EventIn, EventsIn, PreviewOut, RecordedOut
 from assetflow.core.assets import Asset
 from assetflow.core.events import AssetEvent, Recording
 from assetflow.errors import AssetflowError, InvalidEvent, TooLarge
 from assetflow.operations.recording import Recorded, keep_refused, record
+from assetflow.operations.what_if import if_updated
 
 router = APIRouter(tags=["events"])
 
@@ -39,16 +41,20 @@ _SOME = {"model": RecordedOut, "description": "Some were refused; the others are
 _NONE = {"model": RecordedOut, "description": "All were refused"}
 
 
-@router.post("/events", response_model=RecordedOut, responses=answers(413, 415) | {207: _SOME, 422: _NONE})
-def record_events(body: EventsIn, backend: TheBackend) -> Json:
+@router.post("/events", response_model=RecordedOut | PreviewOut, responses=answers(413, 415) | {207: _SOME, 422: _NONE})
+def record_events(body: EventsIn, backend: TheBackend, preview: Preview = False) -> Json:
     """Record updates. All valid ones become one recording, followed by one pass of the consumers.
 
     The updates are durable when this answers. The answer has the status of each: `recorded`, `known` (its id was
     recorded before, nothing changes) or `refused` with the reason. If another ledger has taken over from this one, the
     updates are recorded in Prefect for that ledger, and a warning says so. The HTTP status is 207 if some were refused,
     and 422 with the same document if all were. It is safe to send the same request again, with ids.
+
+    With `preview=true` nothing is recorded: the answer says what the updates would lead to.
     """
     now = backend.now()
+    if preview:
+        return Json(_previewed(body, backend, now))
     items, general = with_warnings(lambda: [_read(number, each, now) for number, each in enumerate(body.events)])
     good = [item.event for item in items if item.event is not None]
     recorded = record(backend, Recording(uuid4(), tuple(good))) if good else Recorded([])
@@ -57,6 +63,16 @@ def record_events(body: EventsIn, backend: TheBackend) -> Json:
     document = _document(items, recorded, general)
     status = 200 if document["refused"] == 0 else 207 if good else 422
     return Json(document, status)
+
+
+def _previewed(body: EventsIn, backend: Backend, now: datetime) -> dict[str, object]:
+    """Return what the updates would lead to. One that would be refused is the error of the whole request."""
+    items, _ = with_warnings(lambda: [_read(number, each, now) for number, each in enumerate(body.events)])
+    for item in items:
+        if item.error is not None:
+            raise item.error.at(f"events.{item.index}")
+    events = [item.event for item in items if item.event is not None]
+    return if_updated(backend.ledger.reader, events, now).as_json()
 
 
 def _read(index: int, given: object, now: datetime) -> _Item:

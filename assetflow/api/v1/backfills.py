@@ -1,0 +1,93 @@
+"""Begin, list, show, stop and resume backfills of assets. Contract 8.18."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from assetflow.api.backend import TheBackend, TheReader
+from assetflow.api.paging import LARGEST, Limit, Number, following, page
+from assetflow.api.problems import answers
+from assetflow.api.responses import EtagRoute, Json
+from assetflow.api.schemas.backfills import (
+    BackfillIn,
+    BackfillOut,
+    BackfillPreview,
+    BackfillsPage,
+    BackfillTargetsPage,
+    BackfillTold,
+    TargetState,
+)
+from assetflow.errors import places
+from assetflow.operations import asset_backfills
+from assetflow.operations.asset_backfills import BackfillWanted, find_backfill, plan
+from assetflow.operations.lookup import find_uri
+
+router = APIRouter(tags=["backfills"], route_class=EtagRoute)
+
+_PLACES = {"asset": "body.asset", "keys": "body.keys"}
+
+
+@router.get("/backfills", response_model=BackfillsPage, responses=answers())
+def list_backfills(
+    reader: TheReader,
+    before: Annotated[int | None, Query(ge=0, le=LARGEST, description="The `next` of the previous page.")] = None,
+    limit: Limit = 100,
+) -> Json:
+    """List the backfills of assets, newest first."""
+    items = [each.as_json() for each in reader.backfills.all(before=before, limit=limit)]
+    return Json(page(items, following(items, limit, "backfill")))
+
+
+@router.post(
+    "/backfills", response_model=BackfillOut | BackfillPreview, responses=answers(404, 413, 415), status_code=200
+)
+def begin_backfill(
+    wanted: BackfillIn,
+    backend: TheBackend,
+    preview: Annotated[bool, Query(description="Begin nothing: answer with the waves.")] = False,
+) -> Json:
+    """Begin a backfill of an asset and, with `down`, of what lies below it. The evaluator carries it out (8.18)."""
+    reader = backend.ledger.reader
+    with places(**_PLACES):
+        given = BackfillWanted(find_uri(reader, wanted.asset), wanted.down, wanted.keys)
+        planned = plan(reader, given)
+    if preview:
+        waves = planned.waves_as_json()
+        return Json({"asset": given.uri, "down": given.down, "targets": len(planned.steps), "waves": waves})
+    options = {"by": wanted.by, "why": wanted.why}
+    return Json(asset_backfills.begin(backend, given, planned, concurrency=wanted.concurrency, **options).as_json())
+
+
+@router.get("/backfills/{number}", response_model=BackfillTold, responses=answers(404))
+def show_backfill(number: Number, reader: TheReader) -> Json:
+    """Return how far a backfill has come, wave by wave."""
+    record = find_backfill(reader, number)
+    return Json(record.as_json() | {"waves": [each.as_json() for each in reader.backfills.progress(number)]})
+
+
+@router.get("/backfills/{number}/targets", response_model=BackfillTargetsPage, responses=answers(404))
+def list_backfill_targets(
+    number: Number,
+    reader: TheReader,
+    state: TargetState | None = None,
+    after: Annotated[int, Query(ge=-1, le=LARGEST, description="The `next` of the previous page.")] = -1,
+    limit: Limit = 100,
+) -> Json:
+    """List the targets of a backfill with their runs, by consumer and key."""
+    find_backfill(reader, number)
+    items = [each.as_json() for each in reader.backfills.targets(number, state=state, after=after, limit=limit)]
+    return Json(page(items, following(items, limit, "place")))
+
+
+@router.post("/backfills/{number}/stop", response_model=BackfillOut, responses=answers(404, 409, 415))
+def stop_backfill(number: Number, backend: TheBackend) -> Json:
+    """Stop a backfill: its runs go on, and no further one starts."""
+    return Json(asset_backfills.stop(backend, number).as_json())
+
+
+@router.post("/backfills/{number}/resume", response_model=BackfillOut, responses=answers(404, 409, 415))
+def resume_backfill(number: Number, backend: TheBackend) -> Json:
+    """Resume a backfill that was stopped or failed: what failed runs again, with what that took off."""
+    return Json(asset_backfills.resume(backend, number).as_json())

@@ -1,0 +1,41 @@
+"""List watchers, pause and resume them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+
+from assetflow.api.backend import TheBackend
+from assetflow.api.paging import page
+from assetflow.api.problems import answers
+from assetflow.api.responses import EtagRoute, Json
+from assetflow.api.schemas.watchers import WatchersPage, WatcherSwitched
+from assetflow.operations.watchers import switch
+
+router = APIRouter(tags=["assets"], route_class=EtagRoute)
+
+Name = Annotated[str, Path(max_length=250, description="The watcher.")]
+
+
+@router.get("/watchers", response_model=WatchersPage, responses=answers())
+def list_watchers(backend: TheBackend) -> Json:
+    """List what updates assets from outside: queues, files, tables and queries, with their states and counts (10.1)."""
+    return Json(page([each.as_json() for each in backend.ledger.reader.watchers.all()], None))
+
+
+@router.post("/watchers/{watcher}/pause", response_model=WatcherSwitched, responses=answers(404, 415))
+def pause_watcher(watcher: Name, backend: TheBackend) -> Json:
+    """Pause a watcher: what is outside stays there until it is resumed."""
+    return _switch(backend, watcher, paused=True)
+
+
+@router.post("/watchers/{watcher}/resume", response_model=WatcherSwitched, responses=answers(404, 415))
+def resume_watcher(watcher: Name, backend: TheBackend) -> Json:
+    """Resume a paused watcher."""
+    return _switch(backend, watcher, paused=False)
+
+
+def _switch(backend: TheBackend, watcher: str, *, paused: bool) -> Json:
+    switch(backend, watcher, paused=paused)
+    return Json({"watcher": watcher, "paused": paused})

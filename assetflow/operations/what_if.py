@@ -1,0 +1,88 @@
+"""What an action would lead to, told before anybody does it: the fold on the real queues, with nothing written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import uuid4
+
+from assetflow.core.assets import Asset
+from assetflow.core.by_hand import event_by_hand
+from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.explanation.what_if import WhatIf
+from assetflow.core.lineage import Node, flows_after
+from assetflow.core.words import count
+from assetflow.ledger.read.reader import Reader
+from assetflow.ledger.records import ConsumerRecord
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What an action would lead to.
+
+    Attributes:
+        what: what would happen at once; for a run, what would happen when it has completed.
+        further: the flows that lie further down than those: their runs, and the runs after them, may start these.
+        more: there are more of them than were counted.
+        updates: the URIs that would be updated.
+    """
+
+    what: WhatIf
+    further: tuple[str, ...] = ()
+    more: bool = False
+    updates: tuple[str, ...] = ()
+
+    @property
+    def further_words(self) -> str:
+        """How many flows lie further down, as a sentence; "" for none."""
+        number = len(self.further)
+        verb = "lies" if number == 1 and not self.more else "lie"
+        return f"{'More than ' if self.more else ''}{count(number, 'flow')} {verb} further down." if number else ""
+
+    def as_json(self) -> dict[str, object]:
+        return self.what.as_json() | {
+            "further": list(self.further),
+            "more": self.more,
+            "updates": list(self.updates),
+        }
+
+
+def if_updated(reader: Reader, events: Sequence[AssetEvent], now: datetime) -> Preview:
+    """Return what one recording of these updates would lead to."""
+    what = reader.what_if.recorded([Recording(uuid4(), tuple(events))] if events else [], now)
+    return _preview(reader, what, (event.uri for event in events))
+
+
+def if_resumed(reader: Reader, record: ConsumerRecord, now: datetime) -> Preview:
+    """Return what a resume of a consumer would lead to."""
+    return _preview(reader, reader.what_if.resumed(record.consumer.id, now))
+
+
+def if_run(reader: Reader, flow: str, keys: Sequence[str | None], now: datetime) -> Preview:
+    """Return what completed runs of a flow would lead to, if each updates everything that the flow declares to make.
+
+    Parameters:
+        flow: `flow/deployment`.
+        keys: one run for each of these partition keys.
+    """
+    uris = _outlets(reader, flow)
+    recordings = [Recording(uuid4(), tuple(_event(uri, key, now) for uri in uris)) for key in keys if uris]
+    return _preview(reader, reader.what_if.recorded(recordings, now), uris)
+
+
+def _event(uri: str, key: str | None, now: datetime) -> AssetEvent:
+    return event_by_hand(Asset(uri), id=uuid4(), occurred=now, origin=Origin("task"), partition_key=key)
+
+
+def _outlets(reader: Reader, flow: str) -> list[str]:
+    """Return the URIs that a flow declares to make."""
+    edges = reader.lineage.edges_of([Node("flow", flow)])
+    made = (edge.target for edge in edges if edge.kind == "produces" and edge.source.value == flow)
+    return list(dict.fromkeys(node.value for node in made if node.kind == "asset"))
+
+
+def _preview(reader: Reader, what: WhatIf, updates: Iterable[str] = ()) -> Preview:
+    direct = {each.consumer for each in (*what.starts, *what.waits)}
+    further, more = flows_after(reader.lineage.edges_of, direct) if direct else ([], False)
+    return Preview(what, tuple(further), more, tuple(dict.fromkeys(updates)))

@@ -1,0 +1,163 @@
+"""Webhooks: a message that is signed as its watcher asks is an update, once (10.2, 10.8)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from assetflow.api.keys import Keys
+from assetflow.api.security import Access
+from assetflow.core.watchers.addresses import block
+from assetflow.ledger import Ledger
+from assetflow.watchers import WebhookTrigger
+from assetflow.watching.plans import plans_of
+from tests.api.conftest import Api, MakeApi
+from tests.watching.outside import updates, watch
+
+KEY = b"0123456789abcdef0123456789abcdef"
+SECRET = "whsec_" + base64.b64encode(KEY).decode()
+# The example of https://www.standardwebhooks.com is not used: its time stamp is long ago.
+STANDARD, GITHUB = "/hooks/shop", "/hooks/pushes"
+
+
+@pytest.fixture
+def hooked(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Ledger:
+    monkeypatch.setenv("SHOP_SECRET", SECRET)
+    monkeypatch.setenv("GITHUB_SECRET", "hunter2")
+    watch(ledger, WebhookTrigger("${SHOP_SECRET}", partition_key="day"), "shop", "s3://shop/orders")
+    filtered = WebhookTrigger("${GITHUB_SECRET}", signs="github", filter={"ref": "refs/heads/main"})
+    watch(ledger, filtered, "pushes", "s3://shop/code")
+    return ledger
+
+
+def body(**data: object) -> bytes:
+    return json.dumps(data).encode()
+
+
+def standard(content: bytes, number: str = "msg_1", key: bytes = KEY, moment: float | None = None) -> dict[str, str]:
+    stamp = str(int(moment or datetime.now(UTC).timestamp()))
+    signed = hmac.new(key, f"{number}.{stamp}.".encode() + content, hashlib.sha256).digest()
+    signature = f"v1,{base64.b64encode(b'other').decode()} v1,{base64.b64encode(signed).decode()}"
+    return {"webhook-id": number, "webhook-timestamp": stamp, "webhook-signature": signature}
+
+
+def github(content: bytes, number: str = "d1", secret: bytes = b"hunter2") -> dict[str, str]:
+    signature = "sha256=" + hmac.new(secret, content, hashlib.sha256).hexdigest()
+    return {"X-GitHub-Delivery": number, "X-Hub-Signature-256": signature}
+
+
+def post(api: Api, path: str, content: bytes, headers: dict[str, str]) -> httpx.Response:
+    return api.post(path, content=content, headers={"content-type": "application/json", **headers})
+
+
+def test_rule_10_8_a_signed_message_is_an_update_once(hooked: Ledger, make_api: MakeApi) -> None:
+    api = make_api(Access(Keys("a key that nobody shows here")))
+    content = body(day="2026-01-01")
+    first, again = (post(api, STANDARD, content, standard(content)).json() for _ in range(2))
+    assert (first, again["status"]) == ({"status": "recorded", "updates": 1, "reason": ""}, "known")
+    (event,) = updates(hooked)
+    assert (event.partition_key, event.origin.by) == ("2026-01-01", "Webhook shop, message msg_1")
+    # Equal content with another id is another update.
+    assert post(api, STANDARD, content, standard(content, "msg_2")).json()["status"] == "recorded"
+    shown = {each.name: each for each in hooked.reader.watchers.all()}["shop"]
+    assert (shown.state, shown.updates) == ("watching", 2)
+
+
+def test_rule_10_8_github_signs_the_body(hooked: Ledger, api: Api) -> None:
+    for ref, status in (("refs/heads/main", "recorded"), ("refs/heads/other", "filtered")):
+        content = body(ref=ref)
+        answer = post(api, GITHUB, content, github(content, ref))
+        assert answer.json()["status"] == status
+    assert [event.uri for event in updates(hooked)] == ["s3://shop/code"]
+
+
+def seconds_ahead(seconds: float) -> float:
+    return datetime.now(UTC).timestamp() + seconds
+
+
+WRONG: list[tuple[str, str, Callable[[bytes], dict[str, str]], str]] = [
+    ("no header", STANDARD, lambda _: {}, "webhook-id is missing"),
+    ("other secret", STANDARD, lambda b: standard(b, key=b"another secret, of another sender"), "not signed"),
+    ("other body", STANDARD, lambda b: standard(b + b" "), "not signed"),
+    ("old", STANDARD, lambda b: standard(b, moment=seconds_ahead(-400)), "more than five minutes"),
+    ("ahead", STANDARD, lambda b: standard(b, moment=seconds_ahead(400)), "more than five minutes"),
+    ("no time", STANDARD, lambda b: {**standard(b), "webhook-timestamp": "x"}, "more than five minutes"),
+    ("github without", GITHUB, lambda _: {}, "x-github-delivery is missing"),
+    ("github other secret", GITHUB, lambda b: github(b, secret=b"hunter3"), "not signed"),
+    ("github as standard", GITHUB, standard, "x-github-delivery is missing"),
+]
+
+
+@pytest.mark.parametrize(("path", "headers", "words"), [each[1:] for each in WRONG], ids=[each[0] for each in WRONG])
+def test_rule_10_8_what_is_not_signed_is_not_let_in(
+    hooked: Ledger, api: Api, path: str, headers: Callable[[bytes], dict[str, str]], words: str
+) -> None:
+    content = body(day="2026-01-01")
+    answer = post(api, path, content, headers(content))
+    assert (answer.status_code, answer.json()["code"]) == (401, "wrong-signature")
+    assert words in answer.json()["detail"]
+    assert not updates(hooked)
+    assert not hooked.reader.events.refused()
+
+
+def test_a_message_that_cannot_be_an_update_is_kept_as_refused(hooked: Ledger, api: Api) -> None:
+    for number, content in enumerate((b"{", body(other="x"))):
+        answer = post(api, STANDARD, content, standard(content, f"m{number}"))
+        assert (answer.status_code, answer.json()["status"]) == (200, "refused")
+        assert answer.json()["reason"]
+    assert len(hooked.reader.events.refused()) == 2
+
+
+def test_what_cannot_be_taken_now_says_why(hooked: Ledger, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = body(day="2026-01-01")
+    assert post(api, "/hooks/none", content, standard(content)).status_code == 404
+    large = body(day="x" * 1_000_000)
+    assert post(api, STANDARD, large, standard(large)).status_code == 413
+    hooked.writer.watchers.switch("shop", paused=True, now=datetime.now(UTC))
+    paused = post(api, STANDARD, content, standard(content))
+    assert (paused.status_code, paused.json()["code"]) == (503, "watching-failed")
+    hooked.writer.watchers.switch("shop", paused=False, now=datetime.now(UTC))
+    monkeypatch.setenv("SHOP_SECRET", "not base64!")
+    assert post(api, STANDARD, content, standard(content)).status_code == 422
+    monkeypatch.delenv("SHOP_SECRET")
+    unset = post(api, STANDARD, content, standard(content))
+    assert "SHOP_SECRET is not set" in unset.json()["detail"]
+    assert not updates(hooked)
+
+
+def test_a_ledger_that_does_not_decide_takes_no_message(hooked: Ledger, make_api: MakeApi) -> None:
+    content = body(day="2026-01-01")
+    answer = post(make_api(other_ledger=lambda: "other"), STANDARD, content, standard(content))
+    assert answer.status_code >= 400
+    assert "other has taken over" in answer.json()["detail"]
+    assert not updates(hooked)
+
+
+def test_a_block_of_prefect_holds_the_secret(ledger: Ledger, make_api: MakeApi) -> None:
+    class Prefect:
+        async def __aenter__(self) -> Prefect:
+            return self
+
+        async def __aexit__(self, *_: object) -> None: ...
+
+        async def get(self, path: str, params: object) -> Any:  # noqa: ARG002
+            assert path == "/block_types/slug/secret/block_documents/name/shop"
+            return {"data": {"value": SECRET}}
+
+    watch(ledger, WebhookTrigger(block("secret/shop")), "shop", f"s3://{uuid4()}")
+    content = body(day="2026-01-01")
+    api = make_api(prefect=Prefect)
+    assert post(api, STANDARD, content, standard(content)).json()["status"] == "recorded"
+
+
+def test_the_process_that_watches_leaves_webhooks_alone(hooked: Ledger) -> None:
+    assert plans_of(hooked.reader.watchers.all()) == {}

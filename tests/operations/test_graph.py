@@ -1,0 +1,97 @@
+"""The picture of the graph in the API, on the page and in the terminal."""
+
+from __future__ import annotations
+
+import pytest
+
+from assetflow.core.assets import Asset
+from assetflow.ledger import Ledger
+from tests.api.test_scale import statements
+from tests.cli.conftest import Call
+from tests.cli.shop import ORDERS, deploy, update
+from tests.web.conftest import Site
+
+REPORT = Asset("s3://lake/report", name="report", group="marts")
+BOARD = Asset("s3://lake/board", name="board", group="marts")
+FOCUS = {"focus": "orders", "up": 0, "down": 3}
+
+
+@pytest.fixture
+def chain(ledger: Ledger) -> None:
+    deploy(ledger, "ingest/shop", Asset("s3://lake/landing"), produces=(ORDERS,))
+    deploy(ledger, "report/shop", ORDERS, produces=(REPORT,))
+    deploy(ledger, "board/shop", REPORT, produces=(BOARD,))
+    deploy(ledger, "wall/shop", BOARD)
+    update(ledger, ORDERS, 0)
+
+
+@pytest.mark.usefixtures("chain")
+def test_flows_three_levels_down_with_names_states_and_ages(site: Site) -> None:
+    graph = site.get("/api/v1/graph", params=FOCUS).json()
+    nodes = {node["name"]: node for node in graph["nodes"]}
+    assert set(nodes) == {"orders", "report/shop", "report", "board/shop", "board", "wall/shop"}
+    assert (nodes["orders"]["state"], nodes["orders"]["at"]) == ("updated", "2026-01-01T12:00:00Z")
+    assert nodes["report/shop"]["state"] == "running"
+    assert nodes["wall/shop"]["state"] == "never run"
+    assert nodes["board"]["x"] > nodes["report"]["x"] > nodes["orders"]["x"]
+    assert [node["more"] for node in graph["nodes"] if node["name"] == "wall/shop"] == [False]
+
+
+@pytest.mark.usefixtures("chain")
+def test_a_flow_and_an_unknown_thing(site: Site) -> None:
+    graph = site.get("/api/v1/graph", params={"focus": "report/shop", "up": 1, "down": 0}).json()
+    assert {node["name"] for node in graph["nodes"]} == {
+        "s3://lake/landing",
+        "ingest/shop",
+        "orders",
+        "report/shop",
+        "report",
+    }
+    assert site.get("/api/v1/graph", params={"focus": "ordres"}).status_code == 404
+    assert "orders" in site.page("/graph?focus=s3://lake/ordres").text
+
+
+@pytest.mark.usefixtures("chain")
+def test_the_whole_folds_by_group(site: Site) -> None:
+    whole = site.get("/api/v1/graph").json()
+    assert len(whole["nodes"]) == 8
+    folded = site.get("/api/v1/graph", params={"fold": True}).json()
+    assert {node["name"]: node["state"] for node in folded["nodes"]} == {
+        "shop": "1 asset, 1 flow",
+        "marts": "2 assets, 3 flows",
+        "s3://lake": "1 asset",
+    }
+    opened = site.get("/api/v1/graph", params={"fold": True, "opened": "group:marts"}).json()
+    assert {"report", "board", "shop"} <= {node["name"] for node in opened["nodes"]}
+
+
+@pytest.mark.usefixtures("chain")
+def test_the_page_lists_the_same_for_those_who_do_not_see_the_picture(site: Site) -> None:
+    page = site.page("/graph?focus=orders&up=1&down=3")
+    assert "Downstream 3 flows, 2 assets" in page.text
+    assert "Upstream 1 flow, 1 asset" in page.text
+    assert page.text.index("report/shop") < page.text.index("board/shop") < page.text.index("wall/shop")
+    assert "No flow" not in site.page("/graph").text
+
+
+@pytest.mark.usefixtures("chain")
+def test_the_terminal_shows_the_way_down_as_a_tree(call: Call) -> None:
+    lines = call("lineage", "orders", "--down", "2", "--up", "0").out.splitlines()
+    assert lines[1] == "Downstream: 2 flows"
+    assert lines[2].startswith("  report/shop (flow)  running")
+    assert lines[3].startswith("    report  never updated")
+    assert lines[4].startswith("      board/shop (flow)")
+    assert not any("wall" in line for line in lines)
+    assert call("lineage", "orders", "--json").json["focus"] == f"asset:{ORDERS.uri}"
+    assert "no asset is called 'ordres'" in call("lineage", "ordres").err
+
+
+def test_the_number_of_statements_does_not_grow(site: Site, ledger: Ledger) -> None:
+    counts: list[int] = []
+    for size in (3, 30):
+        for number in range(size):
+            deploy(ledger, f"flow-{size}/{number}", ORDERS, produces=(Asset(f"s3://lake/{size}/{number}"),))
+        with statements() as asked:
+            assert site.get("/graph?focus=orders").status_code == 200
+        counts.append(len([each for each in asked if each.startswith("SELECT")]))
+    assert counts[0] == counts[1] <= 60

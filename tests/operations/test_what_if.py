@@ -1,0 +1,186 @@
+"""What an action would lead to is what it then leads to, and asking changes nothing."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+
+import pytest
+
+from assetflow.core.assets import Asset
+from assetflow.core.by_hand import event_by_hand
+from assetflow.core.conditions import AssetAll, AtLeast, Times
+from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.timing import Intake
+from assetflow.ledger import Ledger
+from assetflow.operations.what_if import if_resumed, if_run, if_updated
+from tests.cli.conftest import Call
+from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
+from tests.web.conftest import Site
+
+REPORT = Asset("s3://lake/report", name="report")
+BOARD = Asset("s3://lake/board", name="board")
+
+
+def an_update(asset: Asset, key: str | None = None, minute: int = 900) -> AssetEvent:
+    return event_by_hand(asset, id=event_id(minute), occurred=NOON, origin=Origin("api"), partition_key=key)
+
+
+def chain(ledger: Ledger) -> None:
+    """Orders start `report`, which makes the asset that starts `board`; `both` needs customers too."""
+    deploy(ledger, "report/shop", ORDERS, produces=(REPORT,))
+    deploy(ledger, "both/shop", ORDERS & CUSTOMERS)
+    deploy(ledger, "board/shop", REPORT, produces=(BOARD,))
+    deploy(ledger, "wall/shop", BOARD)
+
+
+def test_an_update_starts_some_and_tells_what_the_others_still_need(ledger: Ledger) -> None:
+    chain(ledger)
+    before = ledger.reader.status()
+
+    preview = if_updated(ledger.reader, [an_update(ORDERS)], NOON)
+
+    assert [(run.consumer, run.updates) for run in preview.what.starts] == [("report/shop", 1)]
+    assert [(each.consumer, each.words) for each in preview.what.waits] == [("both/shop", "still needs customers")]
+    assert preview.further == ("board/shop", "wall/shop")
+    assert preview.further_words == "2 flows lie further down."
+    assert ledger.reader.status() == before, "nothing is written"
+
+
+def test_what_is_queued_already_counts(ledger: Ledger) -> None:
+    deploy(ledger, "both/shop", ORDERS & CUSTOMERS)
+    for minute in (1, 2):
+        update(ledger, CUSTOMERS, minute)
+
+    (run,) = if_updated(ledger.reader, [an_update(ORDERS)], NOON).what.starts
+
+    assert run.updates == 3, "a decision consumes everything that is queued"
+
+
+def test_an_update_that_is_recorded_changes_nothing(ledger: Ledger) -> None:
+    deploy(ledger, "report/shop", ORDERS)
+    update(ledger, ORDERS, 1)
+    what = if_updated(ledger.reader, [an_update(ORDERS, minute=1)], NOON).what
+    assert what.known
+    assert not what.starts
+
+
+def test_a_key_that_nobody_takes_is_refused_in_words(ledger: Ledger) -> None:
+    deploy(ledger, "report/shop", ORDERS)
+    what = if_updated(ledger.reader, [an_update(ORDERS, "a")], NOON).what
+    assert what.refused == ("not for report/shop, which takes no updates with a partition key",)
+
+
+def test_a_rolled_up_partition_tells_the_keys_that_it_lacks(ledger: Ledger) -> None:
+    deploy(ledger, "daily/shop", ROLLED_UP)
+    (queue,) = if_updated(ledger.reader, [an_update(HOURLY, "2026-01-01T05:00:00")], NOON).what.waits
+    assert queue.target_key == "2026-01-01"
+    assert queue.words.startswith("still needs hourly (1 of 24 keys; missing ")
+
+
+@pytest.mark.parametrize(
+    ("schedule", "words"),
+    [
+        (ORDERS & (CUSTOMERS | HOURLY), "still needs customers or hourly"),
+        (AtLeast(2, ORDERS, CUSTOMERS, HOURLY), "still needs 1 of customers, hourly"),
+        (Times(ORDERS, 3), "still needs 2 more updates of orders"),
+        (AssetAll(ORDERS, CUSTOMERS, HOURLY), "still needs customers and hourly"),
+    ],
+)
+def test_every_kind_of_condition_says_what_it_lacks(ledger: Ledger, schedule: object, words: str) -> None:
+    deploy(ledger, "report/shop", schedule)
+    (queue,) = if_updated(ledger.reader, [an_update(ORDERS)], NOON).what.waits
+    assert queue.words == words
+
+
+def test_a_debounced_consumer_says_until_when(ledger: Ledger) -> None:
+    deploy(ledger, "report/shop", ORDERS, intake=Intake(debounce=timedelta(minutes=10)))
+    (queue,) = if_updated(ledger.reader, [an_update(ORDERS)], NOON).what.waits
+    assert queue.words.startswith("waits until 2026-01-01 12:10:00 UTC")
+
+
+def test_a_paused_consumer_says_so_and_a_resume_starts_it(ledger: Ledger) -> None:
+    consumer = deploy(ledger, "report/shop", ORDERS, while_paused="keep", produces=(REPORT,))
+    deploy(ledger, "board/shop", REPORT)
+    ledger.writer.consumers.switch(consumer.id, paused=True, now=NOON)
+    (queue,) = if_updated(ledger.reader, [an_update(ORDERS)], NOON).what.waits
+    assert queue.words == "is paused"
+    update(ledger, ORDERS, 1)
+    record = ledger.reader.consumers.get(consumer.id)
+    assert record is not None
+
+    preview = if_resumed(ledger.reader, record, NOON)
+
+    assert [(run.consumer, run.updates) for run in preview.what.starts] == [("report/shop", 1)]
+    assert preview.further == ("board/shop",)
+    assert ledger.reader.decisions.find() == []
+    _, decisions = ledger.writer.consumers.switch(consumer.id, paused=False, now=NOON)
+    assert len(decisions) == 1
+
+
+def test_a_completed_run_starts_what_its_outlets_start(ledger: Ledger) -> None:
+    chain(ledger)
+    preview = if_run(ledger.reader, "report/shop", [None], NOON)
+    assert [run.consumer for run in preview.what.starts] == ["board/shop"]
+    assert (preview.updates, preview.further) == ((REPORT.uri,), ("wall/shop",))
+
+
+def test_what_is_told_is_what_happens(ledger: Ledger) -> None:
+    """Random conditions and updates: each is asked first, then recorded, and both lead to the same runs."""
+    chance = random.Random(22)
+    assets = [Asset(f"s3://lake/{letter}", name=letter) for letter in "abcde"]
+    for number in range(12):
+        chosen = chance.sample(assets, 3)
+        schedule = chance.choice([chosen[0] & (chosen[1] | chosen[2]), chosen[0] | chosen[1], AtLeast(2, *chosen)])
+        deploy(ledger, f"flow{number}/shop", schedule)
+    for minute in range(60):
+        event = an_update(chance.choice(assets), minute=minute)
+        told = if_updated(ledger.reader, [event], NOON).what.starts
+        ((_, decisions),) = ledger.writer.events.record([Recording(event.id, (event,))], NOON)
+        names = {each.consumer: f"flow{each.consumer - 1}/shop" for each in decisions}
+        assert [(run.consumer, run.updates) for run in told] == [
+            (names[each.consumer], len(each.events)) for each in decisions
+        ]
+
+
+def test_the_command_and_the_api_and_the_page_tell_the_same(ledger: Ledger, call: Call, site: Site) -> None:
+    chain(ledger)
+
+    answer = call("emit", ORDERS.uri, "--dry-run")
+    asked = site.post("/api/v1/events?preview=true", json={"events": [{"uri": ORDERS.uri}]}).json()
+    page = site.get(f"/asset/events/preview?asset={ORDERS.uri}", headers={"hx-request": "true"}).text
+
+    assert answer.out.splitlines() == [
+        "Nothing is written. This would happen:",
+        "  report/shop runs now, with 1 update",
+        "  both/shop still needs customers",
+        "  2 flows lie further down.",
+    ]
+    assert asked["starts"] == [{"consumer": "report/shop", "target_key": None, "updates": 1}]
+    assert asked["further"] == ["board/shop", "wall/shop"]
+    assert call("emit", ORDERS.uri, "--dry-run", "--json").json == asked
+    for words in ("report/shop", "still needs customers", "2 flows lie further down."):
+        assert words in page
+    assert ledger.reader.events.count() == 0
+
+
+def test_a_preview_names_the_field_that_would_be_refused(ledger: Ledger, site: Site) -> None:
+    deploy(ledger, "report/shop", ORDERS)
+    answer = site.post("/api/v1/events?preview=true", json={"events": [{"uri": "s3://x", "extra": {"a": 2**64}}]})
+    assert answer.status_code == 422
+    assert "64 bits" in answer.text
+    page = site.get(f"/asset/events/preview?asset={ORDERS.uri}&partition_key=%20")
+    assert "The partition key is blank" in page.text
+
+
+def test_the_page_of_a_paused_consumer_tells_what_a_resume_would_start(ledger: Ledger, site: Site) -> None:
+    consumer = deploy(ledger, "report/shop", ORDERS, while_paused="keep")
+    address = "/consumers/report/shop/switch/preview"
+    assert site.get(address).text == ""
+    update(ledger, ORDERS, 1)
+    ledger.writer.consumers.switch(consumer.id, paused=True, now=NOON)
+    assert "Nothing is queued" in site.get(address).text
+    update(ledger, ORDERS, 2)
+    assert "with 1 update" in site.get(address).text
+    asked = site.post("/api/v1/consumers/report/shop/resume?preview=true", json={}).json()
+    assert [each["consumer"] for each in asked["starts"]] == ["report/shop"]
