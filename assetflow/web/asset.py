@@ -15,6 +15,8 @@ from fastapi.responses import RedirectResponse
 from assetflow.api.backend import Backend, TheBackend
 from assetflow.api.paging import LARGEST
 from assetflow.api.params import NamedAsset
+from assetflow.api.posted_events import make_event
+from assetflow.core.assets import Asset
 from assetflow.core.redaction import redacted
 from assetflow.errors import AssetflowError, InvalidEvent, UnknownAsset
 from assetflow.ledger.read.assets import AssetUsers, ListedAsset
@@ -23,8 +25,10 @@ from assetflow.ledger.records import EventFilter
 from assetflow.operations.lookup import find_uri, near_assets
 from assetflow.operations.recording import update_asset
 from assetflow.operations.starting_runs import RunWanted, maker_of, start_run
+from assetflow.operations.what_if import Preview, if_run, if_updated
 from assetflow.web.forms import Form, TheForm, in_words
 from assetflow.web.pages import Pages, ThePages, address, url
+from assetflow.web.previews import show_preview
 
 router = APIRouter()
 
@@ -88,6 +92,39 @@ def create_event(request: Request, pages: ThePages, backend: TheBackend, form: T
     return RedirectResponse(url("/events", event.id), 303)
 
 
+@router.get("/asset/events/preview")
+def preview_event(
+    request: Request, pages: ThePages, backend: TheBackend, asset: NamedAsset, partition_key: str = ""
+) -> Response:
+    """Show what an update would lead to, for the dialog that asks for it."""
+    found, now = _find(backend.ledger.reader, asset), backend.now()
+
+    def preview() -> Preview:
+        event = make_event(Asset(found.uri), now, partition_key=partition_key or None)
+        return if_updated(backend.ledger.reader, [event], now)
+
+    return show_preview(request, pages, preview, "This update", "No consumer is scheduled on this asset.")
+
+
+@router.get("/asset/materialize/preview")
+def preview_run(
+    request: Request,
+    pages: ThePages,
+    backend: TheBackend,
+    asset: NamedAsset,
+    producer: str = "",
+    partition_key: str = "",
+) -> Response:
+    """Show what the run of a flow that makes the asset would lead to, for the dialog that asks for it."""
+    found = _find(backend.ledger.reader, asset)
+
+    def preview() -> Preview:
+        flow, _ = maker_of(found.uri, found.users.producers, producer or min(found.users.producers, default=""))
+        return if_run(backend.ledger.reader, flow, [partition_key or None], backend.now())
+
+    return show_preview(request, pages, preview, "When it has completed", "No consumer waits for what it makes.")
+
+
 @router.get("/asset/materialize")
 def ask_to_materialize(request: Request, pages: ThePages, backend: TheBackend, asset: NamedAsset) -> Response:
     """Show the asset with the form that runs a flow."""
@@ -149,6 +186,7 @@ def _page(
         name=found.listed.name,
         users=found.users,
         freshness=reader.policies.of_asset(found.uri),
+        watchers=reader.watchers.of_asset(found.uri),
         now=backend.now(),
         events=shown,
         receipts=reader.receipts.counts([event.sequence for event in shown if event.sequence is not None]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
@@ -27,17 +28,31 @@ def list_assets(
     search: Text = "",
     group: Text = "",
     sort: Sort = "name",
+    late: bool = False,
     offset: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
 ) -> Response:
-    """Show a page of assets; if an Eager flow needs some, with the status of each."""
+    """Show a page of assets; if an Eager flow needs some, with the status of each.
+
+    Parameters:
+        late: only those that are older than their freshness policy allows, or soon will be.
+    """
     reader = backend.ledger.reader
     query = AssetFilter(search=search.strip(), group=group or None)
+    if late:
+        query = replace(query, uris=[each.uri for each in reader.policies.all() if each.is_late])
     found, total = reader.assets.page(query, _ORDERS[sort], limit=ROWS, offset=offset)
     uris = [each.record.uri for each in found]
     statuses = reader.freshness.statuses(uris, backend.now()) if reader.freshness.compares() else []
 
     def at(place: int) -> str:
-        return url("/assets", search=search, group=group, sort="" if sort == "name" else sort, offset=place or None)
+        return url(
+            "/assets",
+            search=search,
+            group=group,
+            sort="" if sort == "name" else sort,
+            late="true" if late else "",
+            offset=place or None,
+        )
 
     return pages.show(
         request,
@@ -50,6 +65,7 @@ def list_assets(
         search=search,
         group=group,
         sort=sort,
+        late=late,
         here=at(offset),
         places=PagePlaces.of(at, offset, ROWS, total),
     )

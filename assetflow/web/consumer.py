@@ -24,8 +24,10 @@ from assetflow.operations import queue
 from assetflow.operations.consumers import consumer_at, switch
 from assetflow.operations.lookup import Selection
 from assetflow.operations.starting_runs import RunWanted, start_run
+from assetflow.operations.what_if import Preview, if_resumed, if_run
 from assetflow.web.forms import Form, TheForm, in_words
 from assetflow.web.pages import Pages, ThePages, url, wants_fragment
+from assetflow.web.previews import show_preview
 from assetflow.web.refresh import look_again
 
 router = APIRouter()
@@ -101,6 +103,41 @@ async def switch_consumer(
         notice: Notice = {"refused": f"Nothing was changed. {in_words(error)}"}
         return await run_in_threadpool(_page, request, pages, backend, record, status=status, notice=notice)
     return RedirectResponse(_place(record, asked="pause" if paused else "resume"), 303)
+
+
+@router.get("/consumers/{flow}/{deployment}/switch/preview")
+def preview_resume(
+    request: Request, pages: ThePages, backend: TheBackend, flow: Flow, deployment: Deployment
+) -> Response:
+    """Show what a resume would lead to; nothing if the consumer is not paused."""
+    reader = backend.ledger.reader
+    record = consumer_at(reader, flow, deployment)
+    if not record.consumer.paused:
+        return Response(media_type="text/html")
+
+    def preview() -> Preview:
+        return if_resumed(reader, record, backend.now())
+
+    return show_preview(request, pages, preview, "If you resume it now", "Nothing is queued: no run would start.")
+
+
+@router.get("/consumers/{flow}/{deployment}/run/preview")
+def preview_run(
+    request: Request,
+    pages: ThePages,
+    backend: TheBackend,
+    flow: Flow,
+    deployment: Deployment,
+    partition_key: str = "",
+) -> Response:
+    """Show what a run of the consumer would lead to, for the dialog that asks for it."""
+    reader = backend.ledger.reader
+    record = consumer_at(reader, flow, deployment)
+
+    def preview() -> Preview:
+        return if_run(reader, record.consumer.name, [partition_key or None], backend.now())
+
+    return show_preview(request, pages, preview, "When it has completed", "No consumer waits for what it makes.")
 
 
 @router.get("/consumers/{flow}/{deployment}/run")

@@ -22,13 +22,15 @@ from assetflow.web.refresh import look_again
 router = APIRouter()
 
 ROWS = 50
-Show = Literal["", "active", "inactive", "paused", "held"]
+Show = Literal["", "active", "inactive", "paused", "held", "waiting", "failed"]
 _FILTERS: dict[Show, ConsumerFilter] = {
     "": ConsumerFilter(),
     "active": ConsumerFilter(active=True),
     "inactive": ConsumerFilter(active=False),
     "paused": ConsumerFilter(paused=True),
     "held": ConsumerFilter(held=True),
+    "waiting": ConsumerFilter(waiting=True),
+    "failed": ConsumerFilter(failed=True),
 }
 
 

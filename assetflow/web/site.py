@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fastapi import FastAPI
-from fastapi.responses import RedirectResponse
 from starlette.middleware.gzip import GZipMiddleware
 
 from assetflow.api.app import create_app
@@ -17,10 +16,13 @@ from assetflow.web import (
     consumer,
     consumers,
     event,
+    graph,
     live,
     login,
+    overview,
     partitions,
     run,
+    search,
     trouble_banner,
 )
 from assetflow.web.live import Live
@@ -35,15 +37,18 @@ ROUTERS = tuple(
         login,
         live,
         trouble_banner,
+        overview,
         assets,
         asset,
         asset_status,
+        graph,
         partitions,
         event,
         consumers,
         consumer,
         run,
         activity,
+        search,
     )
 )
 
@@ -68,9 +73,5 @@ def create_site(backend: Backend, access: Access | None = None) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router, include_in_schema=False)
     app.mount("/static", MarkedFiles(), name="static")
-
-    @app.get("/", include_in_schema=False)
-    def start() -> RedirectResponse:  # pyright: ignore[reportUnusedFunction]
-        return RedirectResponse("/assets", 303)
 
     return app

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from assetflow.api.backend import Backend
-from assetflow.evaluator.liveness import downtime
+from assetflow.evaluator.liveness import downtime, failing_words, not_watching
+from assetflow.ledger.records import WatchingStatus
 
 _OF_PREFECT = ("Prefect", "listening", "catching up", "reading Prefect", "launching", "asking for runs")
 
@@ -34,6 +35,7 @@ def troubles_of(backend: Backend) -> list[Trouble]:
     if down is not None:
         last_sign = None if evaluators.lease is None else evaluators.lease.renewed
         found.append(Trouble(down.reason, _sentence(down.effect), "no evaluator", last_sign))
+    found += _of_watchers(backend.ledger.reader.watchers.status())
     current = backend.troubles()
     of_prefect = list(dict.fromkeys(reason for name, reason in current.items() if name.startswith(_OF_PREFECT)))
     if of_prefect:
@@ -44,5 +46,12 @@ def troubles_of(backend: Backend) -> list[Trouble]:
     return [*found, *(Trouble(f"Trouble with {name}", reason, "trouble") for name, reason in others.items())]
 
 
+def _of_watchers(watching: WatchingStatus) -> list[Trouble]:
+    if (away := not_watching(watching)) is not None:
+        return [Trouble(away.reason, _sentence(away.effect), "no watchers", watching.last_sign)]
+    words = failing_words(watching)
+    return [Trouble("Trouble with watchers", _sentence(words), "trouble")] if words else []
+
+
 def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}."
+    return f"{text[0].upper()}{text[1:]}" + ("" if text[-1] in ".?!" else ".")

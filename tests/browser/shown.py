@@ -37,17 +37,26 @@ class Shown:
         return page
 
     def _complain(self, path: str, text: str) -> None:
-        # A keyboard that is faster than the page: what the reader has focused keeps the focus.
-        if "Autofocus processing was blocked" not in text:
+        if is_complaint(text):
             self.complaints.append(f"{path}: {text}")
 
     def drawn(self, path: str, *given: Any, **options: Any) -> Page:
         """The same with everything there that is loaded later."""
         page = self.page(path, *given, **options)
         expect(page.locator("#live-words")).to_have_text(re.compile("^Live"))
-        if path.startswith("/asset?"):
-            expect(page.locator("#lineage")).to_have_attribute("data-nodes", re.compile(r"\d+"))
+        if path.startswith(("/asset?", "/graph")):
+            expect(page.locator("#graph")).to_have_attribute("data-nodes", re.compile(r"\d+"))
         return page
+
+
+def is_complaint(text: str) -> bool:
+    """Return whether a line of a page's console tells of something wrong.
+
+    A keyboard that is faster than the page keeps its focus, which the browser reports. A browser also ends
+    the requests of a page that the reader leaves, which htmx reports as `afterRequest` and `sendAbort`; a
+    request that fails for another reason is reported as `sendError` or `responseError` too.
+    """
+    return not text.startswith(("Autofocus processing was blocked", "htmx:afterRequest", "htmx:sendAbort"))
 
 
 def violations(page: Page, root: str = "document") -> list[tuple[str, list[str]]]:

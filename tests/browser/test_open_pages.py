@@ -193,7 +193,7 @@ def test_without_scripts_lists_details_and_forms_work(shown: Shown) -> None:
     assert "reload to see what is new" in words(page)
     page.get_by_role("link", name="orders", exact=True).click()
     assert "Loading" not in words(page)
-    assert "The graph needs JavaScript" in words(page)
+    assert "The picture needs JavaScript" in words(page)
     page.get_by_role("button", name="Create event").click()
     page.locator("dialog").get_by_label("Extra").fill('{"without": "scripts"}')
     page.locator("dialog").get_by_role("button", name="Create event").click()

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from assetflow.core.assets import Asset
+from tests.browser.big_graph import make_big
 from tests.browser.shown import Shown, Theme, violations
 from tests.browser.site import EVIL, running_site, update
 from tests.cli.shop import CUSTOMERS, deploy
@@ -130,16 +131,28 @@ def test_the_theme_is_chosen_and_kept(shown: Shown) -> None:
     assert back() == dark
 
 
-def test_the_graph_grows_on_demand_and_has_switches(shown: Shown) -> None:
+def test_the_graph_shows_names_folds_hubs_and_opens_them(shown: Shown) -> None:
+    hub = Asset("s3://folded/hub", name="folded hub")
+    for number in range(22):
+        deploy(shown.ledger, f"folded/{number}", hub)
+    page = shown.drawn("/graph?focus=s3://folded/hub")
+    # The asset, five of its flows, and the rest in one box.
+    expect(page.locator("#graph")).to_have_attribute("data-nodes", "7")
+    page.get_by_role("link", name="+17 more").click()
+    expect(page.locator("#graph")).to_have_attribute("data-nodes", "23")
+    expect(page.get_by_text("Downstream 22 flows")).to_be_visible()
+
+
+def test_what_follows_from_an_asset_is_two_clicks_away(shown: Shown) -> None:
     page = shown.drawn(ORDERS_PAGE)
-    graph = page.locator("#lineage")
-    # ingest makes orders, customers and hourly and runs on landing; report runs on two of them and makes one.
-    expect(graph).to_have_attribute("data-nodes", "7")
-    page.get_by_label("Data").uncheck()
-    expect(graph).to_have_attribute("data-nodes", "3")
-    page.get_by_label("Scheduling").uncheck()
-    expect(graph).to_have_attribute("data-nodes", "1")
-    expect(page.get_by_text("Nothing deployed makes this asset")).to_be_visible()
+    page.get_by_role("link", name="Up and down, as a list too").click()
+    below = page.get_by_role("navigation", name="The same as a list")
+    expect(below).to_contain_text("report/nightly")
+    expect(below).to_contain_text("watch/all")
+    expect(below).to_contain_text("ingest/hourly")
+    below.get_by_role("link", name="report/nightly").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_contain_text("report/nightly")
 
 
 def test_the_pages_ask_for_the_key_once(browser: Browser, tmp_path: Path) -> None:
@@ -152,21 +165,17 @@ def test_the_pages_ask_for_the_key_once(browser: Browser, tmp_path: Path) -> Non
         page.get_by_label("Key").fill("a-key")
         page.get_by_role("button", name="Log in").click()
         expect(page.get_by_role("heading", name="orders")).to_be_visible()
-        expect(page.locator("#lineage")).to_have_attribute("data-nodes", re.compile(r"\d+"))
+        expect(page.locator("#graph")).to_have_attribute("data-nodes", re.compile(r"\d+"))
         page.get_by_role("button", name="Log out").click()
         expect(page.get_by_label("Key")).to_be_visible()
         page.context.close()
 
 
-def test_a_graph_of_500_nodes_can_be_panned(shown: Shown) -> None:
-    hub = Asset("s3://wide/hub", name="hub")
-    update(shown.ledger, hub, timedelta())
-    for number in range(250):
-        deploy(shown.ledger, f"wide/{number}", hub, produces=(Asset(f"s3://wide/{number}"),))
-    page = shown.drawn("/asset?asset=hub")
-    expect(page.locator("#lineage")).to_have_attribute("data-nodes", "500", timeout=20_000)
-    expect(page.get_by_text("Only the nearest 500 are shown.")).to_be_visible()
-    box = page.locator("#lineage").bounding_box()
+def test_a_graph_of_2000_nodes_can_be_panned(shown: Shown) -> None:
+    make_big(shown.ledger)
+    page = shown.drawn("/graph?fold=false")
+    expect(page.locator("#graph")).to_have_attribute("data-nodes", re.compile(r"\d{4}"), timeout=20_000)
+    box = page.locator("#graph").bounding_box()
     assert box is not None
     page.evaluate(
         """() => {

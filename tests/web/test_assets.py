@@ -9,17 +9,43 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from assetflow import AssetWatcher
 from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.by_hand import event_by_hand
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
-from assetflow.core.events import Origin, SourceFlowRun, SourceTaskRun
+from assetflow.core.events import Origin, Recording, SourceFlowRun, SourceTaskRun
 from assetflow.core.freshness.policy import FreshnessPolicy
+from assetflow.core.watchers.intake import WatcherIntake
 from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Ledger
+from assetflow.watchers import FileTrigger, MessageQueueTrigger
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, event_id, update
 from tests.web.conftest import MakeSite, Site
 from tests.web.html import Page, read
 
 ASSET = "/asset?asset=orders"
+
+
+def test_an_asset_shows_its_watchers_and_whence_an_update_came(site: Site, ledger: Ledger) -> None:
+    queue = MessageQueueTrigger("amqp://me:${PASSWORD}@mq.internal", queue="orders")
+    deploy(ledger, "report/nightly", Asset(ORDERS.uri, watchers=[AssetWatcher("orders-queue", queue)]))
+    deploy(ledger, "other/nightly", Asset(CUSTOMERS.uri, watchers=[AssetWatcher("landing", FileTrigger("/in/*"))]))
+    event = event_by_hand(
+        ORDERS, id=event_id(1), occurred=NOON, origin=Origin("watcher", by="RabbitMQ orders, message 17")
+    )
+    intake = WatcherIntake("amqp://mq.internal:5672 orders", [Recording(uuid4(), (event,))])
+    intake.makers[event.id] = ("orders-queue",)
+    ledger.writer.watchers.record(intake, NOON)
+    ledger.writer.watchers.set_state(["orders-queue"], "failing", "there is no queue `orders`", NOON)
+    ledger.writer.watchers.set_lag({"orders-queue": 5})
+
+    page = site.page(f"/asset?asset={quote(ORDERS.uri, safe='')}")
+    assert "orders-queue failing" in page.text
+    assert "queue orders of amqp://mq.internal there is no queue orders . 1 update, the last" in page.text
+    assert "5 waiting" in page.text
+    assert "landing" not in page.text
+    assert "RabbitMQ orders, message 17" in page.text
+    assert "RabbitMQ orders, message 17" in site.page(f"/events/{event_id(1)}").text
 
 
 def test_an_empty_ledger_says_what_to_do_first(site: Site) -> None:
@@ -170,7 +196,7 @@ def test_the_map_opens_at_the_newest_key_and_misses_nothing_behind_it(make_site:
     assert "3 of 71 keys of this range updated" in page.text
     assert "2013-01-04T23: never updated" not in titles(page)
     assert "2013-01-04T22: updated" in titles(page)
-    assert not page.named("form")
+    assert [given["role"] for given in page.named("form")] == ["search"]
 
 
 def titles(page: Page) -> list[str]:

@@ -10,15 +10,18 @@ from uuid import uuid4
 
 import pytest
 
+from assetflow import Asset, AssetWatcher
 from assetflow.api.backend import Backend
-from assetflow.evaluator.liveness import SILENT, STOPPED
+from assetflow.evaluator.liveness import NOT_WATCHING, SILENT, STOPPED
 from assetflow.ledger import Ledger
-from assetflow.ledger.lease.lease import Holder
+from assetflow.ledger.lease.lease import Holder, Role
+from assetflow.watchers import FileTrigger
 from assetflow.web import live as live_module
 from assetflow.web.live import Change, Live
 from assetflow.web.troubles import troubles_of
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, update
-from tests.web.conftest import MakeSite
+from tests.web.conftest import MakeSite, Site
+from tests.web.html import read
 
 SOON = 10
 
@@ -161,6 +164,36 @@ def test_one_reason_has_one_banner_that_ends_as_a_sentence(make_site: MakeSite) 
     assert (html.count("Prefect cannot be reached"), html.count("Trouble with")) == (1, 1)
     assert "&lt;b&gt;. Check that it runs (<code>prefect server start</code>).</p>" in html
     assert "odd `.</p>" in html
+
+
+def watched(ledger: Ledger) -> None:
+    """Two watchers are deployed."""
+    watchers = [AssetWatcher(name, FileTrigger(f"/{name}/*")) for name in ("landing", "other")]
+    deploy(ledger, "report/nightly", Asset(ORDERS.uri, watchers=watchers))
+
+
+def test_a_page_says_that_no_process_watches_what_is_outside(site: Site, ledger: Ledger) -> None:
+    ledger.writer.lease.acquire(Holder.this_process(uuid4()))
+    assert "watches" not in site.get("/troubles").text
+    watched(ledger)
+    assert f"{NOT_WATCHING.reason}. Messages, files and tables wait" in read(site.get("/troubles").text).text
+    watching = Holder.this_process(uuid4(), Role.WATCHERS)
+    ledger.writer.lease.acquire(watching, datetime.now(UTC) - timedelta(minutes=7))
+    assert "Last sign of life: " in read(site.get("/troubles").text).text
+    ledger.writer.lease.acquire(watching)
+    assert "watches" not in site.get("/troubles").text
+
+
+def test_a_page_names_a_watcher_that_fails(site: Site, ledger: Ledger) -> None:
+    watched(ledger)
+    ledger.writer.lease.acquire(Holder.this_process(uuid4(), Role.WATCHERS))
+    ledger.writer.watchers.set_state(["landing"], "failing", "no such folder", datetime.now(UTC))
+    assert "The watcher landing fails: no such folder." in read(site.get("/troubles").text).text
+    ledger.writer.watchers.set_state(["other"], "failing", "not either", datetime.now(UTC))
+    assert "no such folder; 1 other watcher too, see assetflow watchers ls ." in read(site.get("/troubles").text).text
+    for name in ("landing", "other"):
+        ledger.writer.watchers.switch(name, paused=True, now=datetime.now(UTC))
+    assert "watcher" not in site.get("/troubles").text.replace("evaluator", "")
 
 
 def test_troubles_are_those_of_the_ledger(ledger: Ledger) -> None:

@@ -12,11 +12,12 @@ from tests.web.conftest import Site
 
 HUB = Asset("s3://lake/hub", name="hub")
 PAGES = {
-    "/assets": 15,
-    "/assets?search=lake&sort=updated": 15,
-    "/asset?asset=hub": 17,
-    "/asset/partitions?asset=hub": 11,
-    f"/events/{event_id(0)}": 11,
+    "/": 41,
+    "/assets": 16,
+    "/assets?search=lake&sort=updated": 16,
+    "/asset?asset=hub": 20,
+    "/asset/partitions?asset=hub": 12,
+    f"/events/{event_id(0)}": 12,
 }
 
 

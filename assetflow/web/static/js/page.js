@@ -87,7 +87,9 @@
     const opener = event.target.closest("[data-opens]");
     if (opener) {
       event.preventDefault();
-      document.getElementById(opener.dataset.opens).showModal();
+      const dialog = document.getElementById(opener.dataset.opens);
+      dialog.showModal();
+      dialog.dispatchEvent(new CustomEvent("opened"));
     }
     const closer = event.target.closest("[data-closes]");
     if (closer) {
@@ -101,6 +103,26 @@
     if (event.key !== " " || !event.target.matches('a[role="button"]')) return;
     event.preventDefault();
     event.target.click();
+  });
+  // Ctrl+K and Command+K search from everywhere; the arrows go through what is found, and Enter opens the first.
+  const palette = document.getElementById("palette");
+  document.addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+      event.preventDefault();
+      if (!palette.open && !document.querySelector("dialog[open]")) palette.showModal();
+    }
+  });
+  palette.addEventListener("keydown", (event) => {
+    const found = [...palette.querySelectorAll(".hits a")];
+    const place = found.indexOf(document.activeElement);
+    if (event.key === "Enter" && place < 0 && found.length) {
+      event.preventDefault();
+      found[0].click();
+    } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      event.preventDefault();
+      const next = place + (event.key === "ArrowDown" ? 1 : -1);
+      (found[next] || palette.querySelector("input")).focus();
+    }
   });
   document.addEventListener("close", ({ target }) => {
     if (target.matches("dialog[data-open]")) history.replaceState(history.state, "", target.dataset.back);

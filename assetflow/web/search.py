@@ -1,0 +1,67 @@
+"""Search over everything: assets, consumers, runs, decisions and events. The palette (Ctrl+K) shows the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Request, Response
+
+from assetflow.api.backend import TheReader
+from assetflow.api.paging import Text
+from assetflow.core.short_ids import IdStart
+from assetflow.ledger.read.assets import AssetFilter
+from assetflow.ledger.read.reader import Reader
+from assetflow.ledger.records import ConsumerFilter
+from assetflow.web.pages import ThePages, address, url
+
+router = APIRouter()
+
+MOST = 8
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A thing that was found: its kind, its name, the address of its page, and what tells it from others."""
+
+    kind: str
+    name: str
+    page: str
+    words: str = ""
+
+
+@router.get("/search")
+def search_everything(request: Request, pages: ThePages, reader: TheReader, q: Text = "") -> Response:
+    """Show what is called so, or has an id that begins so."""
+    wanted = q.strip()
+    hits = list(_hits(reader, wanted)) if wanted else []
+    return pages.show(request, "search.html", fragment="hits", asked=wanted, hits=hits)
+
+
+def _hits(reader: Reader, wanted: str) -> Iterator[Hit]:
+    """Yield what is found, the most likely first."""
+    yield from _with_id(reader, wanted)
+    assets, _ = reader.assets.page(AssetFilter(search=wanted), (("name", False),), limit=MOST)
+    for each in assets:
+        uri = each.record.uri
+        yield Hit("asset", each.name, address(uri), uri if uri != each.name else "")
+    consumers, _ = reader.consumers.page_by_name(ConsumerFilter(search=wanted), limit=MOST)
+    for record in consumers:
+        name = record.consumer.name
+        yield Hit("flow", name, url("/consumers", *name.split("/", 1)), record.consumer.schedule.describe())
+
+
+def _with_id(reader: Reader, wanted: str) -> Iterator[Hit]:
+    # A whole id is found by its first characters too.
+    start = IdStart.of(wanted.replace("-", "")[:31])
+    if start is None:
+        return
+    for record in reader.decisions.with_ids(reader.decisions.beginning(start, MOST)):
+        if record.flow_run_id is not None:
+            yield Hit("run", record.consumer_name, url("/runs", record.flow_run_id), str(record.flow_run_id))
+        else:
+            yield Hit("decision", record.consumer_name, url("/decisions", record.id), str(record.id))
+    for number in reader.events.beginning(start, MOST):
+        event = reader.events.get(number)
+        if event is not None:
+            yield Hit("event", event.asset.name, url("/events", event.id), str(event.id))

@@ -1,0 +1,33 @@
+"""A large graph: 1,500 assets in seven layers, and 500 flows."""
+
+from __future__ import annotations
+
+import random
+
+from assetflow.core.assets import Asset
+from assetflow.core.conditions import AssetAll
+from assetflow.ledger import Ledger
+from tests.cli.shop import deploy
+
+LAYERS = ("raw", "staging", "clean", "core", "marts", "reports", "exports")
+PER_LAYER = 215
+FLOWS = 500
+
+
+def make_big(ledger: Ledger) -> None:
+    """Deploy 500 flows, each of which makes three assets of a layer from one to three of the layer before."""
+    chance = random.Random(22)
+    layers = [
+        [
+            Asset(f"s3://big/{layer}/{number:04}", name=f"{layer}_{number:04}", group=layer)
+            for number in range(PER_LAYER)
+        ]
+        for layer in LAYERS
+    ]
+    hub = layers[0][0]
+    for number in range(FLOWS):
+        layer = 1 + number % (len(LAYERS) - 1)
+        before = chance.sample(layers[layer - 1], 1 + number % 3)
+        made = layers[layer][number // 6 * 3 % PER_LAYER :][:3]
+        inputs = [*before, hub] if number % 25 == 0 else before
+        deploy(ledger, f"build-{LAYERS[layer]}/{number:03}", AssetAll(*inputs), produces=tuple(made))

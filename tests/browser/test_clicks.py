@@ -1,0 +1,100 @@
+"""What people come for, in clicks from the start page."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from assetflow.core.assets import Asset
+from tests.browser.shown import Shown, violations
+from tests.browser.site import START, update
+from tests.cli.shop import ORDERS, deploy
+
+pytestmark = [pytest.mark.long, pytest.mark.browser]
+
+
+class Clicks:
+    """Counts the clicks on a page."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.count = 0
+
+    def on(self, name: str | re.Pattern[str], role: str = "link") -> None:
+        self.page.get_by_role(role, name=name).first.click()  # pyright: ignore[reportArgumentType]
+        self.count += 1
+
+
+def test_why_something_waits_is_seen_without_a_click(shown: Shown) -> None:
+    deploy(shown.ledger, "lonely/one", ORDERS & Asset("s3://lake/absent", name="absent"))
+    update(shown.ledger, ORDERS, timedelta())
+    page = shown.drawn("/")
+    expect(page.get_by_role("region", name="Waiting longest")).to_contain_text("still needs absent")
+
+
+def test_why_something_ran_is_one_click(shown: Shown) -> None:
+    clicks = Clicks(shown.drawn("/"))
+    clicks.on("why")
+    expect(clicks.page.locator("main")).to_contain_text("because its condition held")
+    assert clicks.count == 1
+
+
+def test_what_if_is_two_clicks_from_the_start_and_one_on_the_asset(shown: Shown) -> None:
+    clicks = Clicks(shown.drawn("/"))
+    clicks.on("orders")
+    clicks.on("Create event", "button")
+    expect(clicks.page.get_by_role("dialog")).to_contain_text(re.compile("starts|waits", re.IGNORECASE))
+    assert violations(clicks.page) == []
+    assert clicks.count == 2
+
+
+def test_flows_three_levels_down_are_two_clicks(shown: Shown) -> None:
+    made = [Asset(f"s3://deep/{number}", name=f"deep{number}") for number in range(4)]
+    for number in range(3):
+        deploy(shown.ledger, f"deep/{number}", made[number], produces=(made[number + 1],))
+    update(shown.ledger, made[0], timedelta())
+    clicks = Clicks(shown.drawn("/"))
+    clicks.on("deep0")
+    clicks.on("Up and down, as a list too")
+    below = clicks.page.get_by_role("navigation", name="The same as a list")
+    expect(below).to_contain_text("Downstream 3 flows")
+    expect(below).to_contain_text("deep/2")
+    assert clicks.count == 2
+
+
+def test_what_a_resume_would_start_is_one_click(shown: Shown) -> None:
+    consumer = deploy(shown.ledger, "halted/one", ORDERS, while_paused="keep")
+    shown.ledger.writer.consumers.switch(consumer.id, paused=True, now=START)
+    update(shown.ledger, ORDERS, timedelta())
+    clicks = Clicks(shown.drawn("/"))
+    clicks.on("halted/one")
+    expect(clicks.page.locator("#if-resumed")).to_contain_text("with 1 update")
+    assert clicks.count == 1
+
+
+def test_the_palette_needs_no_click(shown: Shown) -> None:
+    page = shown.drawn("/consumers")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("custom")
+    expect(page.locator("#hits")).to_contain_text("customers")
+    assert violations(page) == []
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="customers")).to_be_visible()
+
+
+@pytest.mark.parametrize("path", ["/", "/graph", "/graph?focus=orders", "/search?q=orders"])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_new_pages_are_accessible_and_fit(shown: Shown, path: str, theme: str) -> None:
+    page = shown.drawn(path, theme)  # pyright: ignore[reportArgumentType]
+    assert violations(page) == []
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_the_overview_fits_on_one_screen(shown: Shown) -> None:
+    page = shown.drawn("/", width=1440)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    assert page.evaluate("document.documentElement.scrollHeight") <= 900
