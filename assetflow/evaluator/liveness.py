@@ -1,12 +1,14 @@
-"""Tell whether an evaluator is alive. CLI, API and pages show the answer in the same words."""
+"""Tell whether an evaluator is alive, and the watchers. CLI, API and pages show the answer in the same words."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from socket import gethostname
 
+from assetflow.core.words import count
 from assetflow.ledger.lease.lease import is_running
 from assetflow.ledger.lease.standby import Evaluators
+from assetflow.ledger.records import WatchingStatus
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,26 @@ STOPPED = Downtime(
 SILENT = Downtime(
     "The evaluator hangs, or cannot write to the ledger", "updates and decisions wait; its log has the reason"
 )
+
+NOT_WATCHING = Downtime(
+    "No process watches what is outside",
+    "messages, files and tables wait until one is started, with `assetflow watcher start`",
+)
+
+
+def not_watching(watching: WatchingStatus) -> Downtime | None:
+    """Return why no watcher works now, or `None` if one process runs them, or there are none."""
+    return NOT_WATCHING if watching.watchers and not watching.alive else None
+
+
+def failing_words(watching: WatchingStatus) -> str:
+    """Return which watchers fail and why, the first of them in full; empty if none fails or nobody watches."""
+    if not watching.failing or not watching.alive:
+        return ""
+    name, reason = next(iter(watching.failing.items()))
+    more = len(watching.failing) - 1
+    others = f"; {count(more, 'other watcher')} too, see `assetflow watchers ls`" if more else ""
+    return f"the watcher {name} fails: {reason}{others}"
 
 
 def downtime(evaluators: Evaluators) -> Downtime | None:

@@ -17,6 +17,7 @@ from assetflow.core.codec import RunContext
 from assetflow.core.consumers import Automation, Consumer, Decision, MissedDeadline
 from assetflow.core.events import Recording
 from assetflow.core.explanation import DecisionExplanation
+from assetflow.core.freshness.records import Asked
 from assetflow.core.freshness.telling import StateChange
 from assetflow.core.rules.adoption import Decided
 from assetflow.core.run_ends import RunEnd
@@ -64,11 +65,16 @@ class TimePassed:
 
 @dataclass(frozen=True)
 class Launch:
-    """A decision without a run, the name of its consumer, and the automation that shows the consumer's schedule."""
+    """A decision without a run, the name of its consumer, and the automation that shows the consumer's schedule.
+
+    Attributes:
+        asked: what an Eager or Lazy flow is asked for; `None` for other decisions.
+    """
 
     decision: Decision
     consumer: str
     automation: Automation | None = None
+    asked: Asked | None = None
 
 
 @dataclass(frozen=True)

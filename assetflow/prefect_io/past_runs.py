@@ -38,7 +38,7 @@ async def past_decisions(api: PrefectApi, since: datetime) -> AsyncIterator[Deci
         page = cast("list[Json]", await (patiently(ask) if place else ask()))
         for run in page:
             decided = await _decided(api, run)
-            if decided is not None and decided.events and decided.id not in seen:
+            if decided is not None and (decided.events or decided.asked) and decided.id not in seen:
                 seen.add(decided.id)
                 yield decided
         if len(page) < PAGE:
@@ -60,7 +60,9 @@ async def _decided(api: PrefectApi, run: Json) -> Decided | None:
     else:
         events = await _ids_in_artifact(api, context.artifact)
     deployment, made = UUID(str(run["deployment_id"])), datetime.fromisoformat(str(run["created"]))
-    return Decided(context.decision, deployment, context.partition_key, frozenset(events), made)
+    start = run.get("start_time")
+    began = None if start is None else datetime.fromisoformat(str(start))
+    return Decided(context.decision, deployment, context.partition_key, frozenset(events), made, context.asked, began)
 
 
 async def _ids_in_artifact(api: PrefectApi, artifact: UUID | None) -> list[UUID]:

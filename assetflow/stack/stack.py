@@ -38,7 +38,7 @@ Tell = Callable[[str], None]
 
 
 class Stack:
-    """Prefect, the evaluator with API and pages, and a worker for each work pool of one project.
+    """Prefect, the evaluator with API and pages, the watchers, and a worker for each work pool of one project.
 
     A context manager that starts them all, and stops them at the end.
 
@@ -56,6 +56,7 @@ class Stack:
         self.server = self._process("Prefect server", [sys.executable, "-m", prefect_server.__name__])
         start = _assetflow("server", "start", "--port", str(environment.pages_port))
         self.evaluator = self._process("evaluator", start)
+        self.watchers = self._process("watchers", _assetflow("watcher", "start"))
         # One for each work pool of the project.
         self.workers: list[StackProcess] = []
         # This process ends when Spark's server has warmed up; an earlier flow run waits for the server by itself.
@@ -95,6 +96,7 @@ class Stack:
         self._tell("Waiting until the evaluator knows the deployments")
         wait = _assetflow("consumers", "wait", "--timeout", KNOWN_SECONDS)
         self._run(wait, "consumers wait", "assetflow consumers wait")
+        self._start_process(self.watchers)
 
     def _start_server(self) -> None:
         """Start Prefect's server and wait until it answers.
@@ -164,7 +166,7 @@ class Stack:
             # The terminal may be closed.
             with contextlib.suppress(OSError):
                 self._tell("Stopping the stack")
-            for process in (*self.workers, self.evaluator, self.server):
+            for process in (self.watchers, *self.workers, self.evaluator, self.server):
                 process.stop()
             if self.spark.pid and self.spark.exit_code is None:
                 self.spark.stop()
@@ -184,7 +186,7 @@ class Stack:
         """Restart processes that end on their own, until `over` is set or, without it, the caller is interrupted."""
         over = over or threading.Event()
         while not over.wait(RESTART_SECONDS):
-            for process in (self.server, self.evaluator, *self.workers):
+            for process in (self.server, self.evaluator, self.watchers, *self.workers):
                 if process.exit_code is not None:
                     self._tell(f"The {process.name} ended with exit code {process.exit_code}; starting it again")
                     self._start_process(process)
@@ -269,7 +271,8 @@ class Stack:
 
     def _note_pids(self) -> None:
         assert self._lock is not None
-        pids = [process.pid for process in (self.server, self.evaluator, *self.workers, self.spark) if process.pid]
+        processes = (self.server, self.evaluator, *self.workers, self.watchers, self.spark)
+        pids = [process.pid for process in processes if process.pid]
         self._lock.truncate(0)
         self._lock.write(json.dumps({"pids": pids, "api_url": self.environment.api_url}))
         self._lock.flush()

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from assetflow.worker.client import BEGIN
+from assetflow.worker.settings_sources import SettingsSources, read_sources, set_up
 
 _DESCRIPTORS = 3
 _PR_SET_PDEATHSIG = 1
@@ -46,8 +47,12 @@ class Job:
         for each in self.descriptors:
             os.close(each)
 
-    def do(self) -> None:
-        """Run the module in this process, as soon as the client says so."""
+    def do(self, known: SettingsSources) -> None:
+        """Run the module in this process, as soon as the client says so.
+
+        Parameters:
+            known: what the settings of Prefect in this process were made from.
+        """
         if os.read(self.waits, 1) != BEGIN:
             os._exit(1)
         os.close(self.waits)
@@ -59,6 +64,8 @@ class Job:
         os.environ.clear()
         os.environ.update(self.environment)
         _set_anew(self.folder)
+        if read_sources() != known:
+            set_up()
         sys.argv[:] = sys.argv[:1]
         # Loaded already: as the main module it is run once more.
         sys.modules.pop(self.module, None)
@@ -116,13 +123,8 @@ def become(parent: int) -> None:
 
 def _set_anew(folder: str) -> None:
     """Set what a process reads from its environment when it starts, or draws at random."""
-    from prefect.context import refresh_global_settings_context
-    from prefect.logging.configuration import setup_logging
-
     time.tzset()
     sys.path[0] = folder
     importlib.invalidate_caches()
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()
-    refresh_global_settings_context()
-    setup_logging(incremental=False)

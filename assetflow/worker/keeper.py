@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from prefect.logging import get_logger
+from prefect.settings import get_current_settings
 
 from assetflow.worker import client
 
@@ -34,9 +36,11 @@ class TemplateProcess:
         self._place = place
         self._has_listened = False
         command = [sys.executable, "-m", "assetflow.worker.template", str(place), *modules]
+        # Flow runs get the worker's settings in the same way. A child with the same ones need not read them.
+        env = dict(os.environ) | get_current_settings().to_environment_variables(exclude_unset=True)
         # A session of its own: Ctrl-C in the worker's terminal is for the clients.
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
+            command, env=env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
         )
 
     @property

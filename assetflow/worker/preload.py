@@ -16,10 +16,23 @@ _NEEDED = (
     "prefect.flow_engine",
     "prefect.task_engine",
     "prefect.deployments.steps.core",
-    "assetflow",
+    "assetflow.authoring.flows",
+    "assetflow.authoring.tasks",
+    # Reads which events a task's inlets have, and imports SQLAlchemy.
+    "assetflow.authoring.past_events.ledger_source",
+    "assetflow.prefect_io.credentials",
+    "assetflow.spark.task",
+    "assetflow.spark.reading",
 )
 # What many flow runs import, if it is installed.
-_USEFUL = ("pyspark.sql.connect.session",)
+_USEFUL = (
+    "anyio._backends._asyncio",
+    "encodings.idna",
+    "prefect.utilities.visualization",
+    "pydantic.v1",
+    "pyspark.sql.connect.session",
+    "rich._emoji_codes",
+)
 # A template grows a little by what it keeps of its runs. Each child would inherit a leak.
 _MOST_GROWTH = 64 * 1024**2
 

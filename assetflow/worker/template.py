@@ -20,6 +20,7 @@ from pathlib import Path
 
 from assetflow.worker.child import Job, become, is_alone, read_job
 from assetflow.worker.client import BEGIN, FORKED
+from assetflow.worker.settings_sources import read_sources, set_up
 from assetflow.worker.start_environment import differs
 
 SECONDS_TO_READ = 5.0
@@ -187,6 +188,10 @@ def main(place: Path, modules: Sequence[str]) -> None:
     from assetflow.worker.preload import is_current, preload
 
     preload(modules)
+    # Like the folder of most flow runs, this one has no settings of Prefect.
+    os.chdir(place.parent)
+    set_up()
+    sources = read_sources()
     if not is_alone():
         sys.stderr.write("flow runs start as ordinary processes: an imported module has started a thread\n")
     gc.collect()
@@ -195,8 +200,8 @@ def main(place: Path, modules: Sequence[str]) -> None:
     sys.stdout.write("ready\n")
     job = template.serve()
     if job is not None:
-        job.do()
+        job.do(sources)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    main(Path(sys.argv[1]).absolute(), sys.argv[2:])

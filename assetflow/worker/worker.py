@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -19,7 +20,7 @@ from assetflow.worker.keeper import TemplateKeeper
 
 logger = get_logger("worker.assetflow")
 
-# Prefect sends the event of a new run before its transaction commits.
+# The pauses before each look for a run that was heard of: Prefect sends its event before it commits.
 PAUSES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.5)
 SECONDS_TO_LISTEN_AGAIN = 2.0
 _DUE = frozenset({"SCHEDULED", "COMPLETED", "FAILED", "CRASHED", "CANCELLED"})
@@ -63,6 +64,8 @@ class WarmWorker(ProcessWorker):
     def __init__(self, *args: Any, **given: Any) -> None:
         super().__init__(*args, **given)
         self._heard = anyio.Event()
+        # The resource ids of runs that were heard of and not seen in the pool yet, with the number of looks for each.
+        self._due: dict[str, int] = {}
 
     async def start(
         self, run_once: bool = False, with_healthcheck: bool = False, printer: Callable[..., None] = print
@@ -84,7 +87,7 @@ class WarmWorker(ProcessWorker):
                     self._heard.set()
                     async for event in events:
                         if self._concerns(event):
-                            self._heard.set()
+                            self._hear(event["resource"])
             except PrefectUnreachable as error:
                 logger.debug("the worker does not hear of runs: %s", error)
             await anyio.sleep(SECONDS_TO_LISTEN_AGAIN)
@@ -96,15 +99,29 @@ class WarmWorker(ProcessWorker):
         pools = (each for each in event["related"] if each.get("prefect.resource.role") == "work-pool")
         return any(each.get("prefect.resource.name") == self._work_pool_name for each in pools)
 
+    def _hear(self, run: Mapping[str, Any]) -> None:
+        if run["prefect.state-type"] == "SCHEDULED":
+            self._due[run["prefect.resource.id"]] = 0
+        self._heard.set()
+
     async def _ask_when_heard(self) -> None:
+        """Ask for runs when something was heard, and again after each of the pauses until the runs are there."""
         while True:
-            await self._heard.wait()
+            waits = PAUSES[min(self._due.values())] if self._due else math.inf
+            with anyio.move_on_after(waits):
+                await self._heard.wait()
             self._heard = anyio.Event()
-            for pause in PAUSES:
-                await anyio.sleep(pause)
-                # The loop that asks at intervals reports the error, if it stays.
-                try:
-                    if self.is_setup and await self.get_and_submit_flow_runs():
-                        break
-                except httpx.HTTPError as error:
-                    logger.debug("the worker cannot ask for runs: %s", error)
+            found = await self._ask()
+            looked = {run: looks + 1 for run, looks in self._due.items() if run not in found}
+            self._due = {run: looks for run, looks in looked.items() if looks < len(PAUSES)}
+
+    async def _ask(self) -> set[str]:
+        """Submit the runs that are due, and return their resource ids."""
+        if not self.is_setup:
+            return set()
+        # The loop that asks at intervals reports the error, if it stays.
+        try:
+            return {f"prefect.flow-run.{run.id}" for run in await self.get_and_submit_flow_runs()}
+        except httpx.HTTPError as error:
+            logger.debug("the worker cannot ask for runs: %s", error)
+            return set()

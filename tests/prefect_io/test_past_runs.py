@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -11,6 +11,8 @@ import respx
 from assetflow.core.assets import Asset
 from assetflow.core.codec import RunContext, event_to_json, run_context_to_json
 from assetflow.core.events import AssetEvent, Origin
+from assetflow.core.freshness.causes import Cause
+from assetflow.core.freshness.records import Asked
 from assetflow.core.rules.adoption import Decided
 from assetflow.prefect_io.names import DECISION_LABEL
 from assetflow.prefect_io.past_runs import past_decisions
@@ -19,6 +21,8 @@ from tests.environment.prefect_settings import prefect_at
 
 URL = "http://prefect.test/api"
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+LATER = NOON + timedelta(minutes=1)
+ASKED = Asked("eager", (Cause("data", "s3://shop/orders", "monday"),), {"s3://shop/report": "2"}, frozenset("a"))
 DEPLOYMENT = UUID("00000000-0000-4000-8000-000000000001")
 
 
@@ -34,11 +38,12 @@ def run(ours: RunContext, **changed: Any) -> dict[str, Any]:
 
 @respx.mock
 async def test_decisions_are_read_with_what_they_consumed() -> None:
-    orders, small, large = event(), uuid4(), uuid4()
+    orders, small, large, kept = event(), uuid4(), uuid4(), uuid4()
     artifact = uuid4()
     runs = [
         run(RunContext(small, "report/daily", "monday", (orders,))),
         run(RunContext(large, "report/daily", None, None, artifact)),
+        run(RunContext(kept, "core/daily", asked=ASKED), start_time=LATER.isoformat()),
         run(RunContext(uuid4(), "report/daily", "a backfill consumes nothing", ())),
         run(RunContext(uuid4(), "of a deployment that is gone", None, (orders,)), deployment_id=None),
         run(RunContext(uuid4(), "damaged", None, (orders,)), context={"assetflow": 7}),
@@ -52,4 +57,5 @@ async def test_decisions_are_read_with_what_they_consumed() -> None:
             assert [each async for each in past_decisions(api, NOON)] == [
                 Decided(small, DEPLOYMENT, "monday", frozenset([orders.id]), NOON),
                 Decided(large, DEPLOYMENT, None, frozenset([orders.id]), NOON),
+                Decided(kept, DEPLOYMENT, None, frozenset(), NOON, ASKED, LATER),
             ]

@@ -15,6 +15,7 @@ import pytest
 
 from assetflow.errors import LedgerError
 from assetflow.ledger import Reader
+from assetflow.ledger.records import EventFilter
 from assetflow.stack.calls import PrefectCalls, runs_of
 from assetflow.stack.environment import StackEnvironment, choose_port
 from assetflow.stack.summary import Story
@@ -23,8 +24,14 @@ from tests.environment.waiting import SECONDS, until
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.timeout(600)]
 
 SHOP = """
-from assetflow import Asset, flow, task
+from datetime import timedelta
+from pathlib import Path
 
+from assetflow import Asset, AssetWatcher, flow, task
+from assetflow.watchers import FileTrigger
+
+landing = FileTrigger(f"{Path(__file__).parent}/landing/*.json", every=timedelta(seconds=1))
+landed = Asset("s3://shop/landed", watchers=[AssetWatcher("landing", landing)])
 orders, customers = Asset("s3://shop/orders", name="orders"), Asset("s3://shop/customers", name="customers")
 
 @task(outlets=[orders])
@@ -43,6 +50,9 @@ def single(): ...
 
 @flow(schedule=orders & customers)
 def both(): ...
+
+@flow(schedule=landed)
+def loader(): ...
 """
 
 PREFECT = """
@@ -55,9 +65,10 @@ deployments:
   - {name: shop, entrypoint: "shop.py:producer", work_pool: *pool}
   - {name: shop, entrypoint: "shop.py:single", work_pool: *pool}
   - {name: shop, entrypoint: "shop.py:both", work_pool: *pool}
+  - {name: shop, entrypoint: "shop.py:loader", work_pool: *pool}
 """
 
-SERVER, EVALUATOR = 0, 1
+SERVER, EVALUATOR, WATCHERS = 0, 1, 3
 
 
 @pytest.fixture
@@ -122,6 +133,27 @@ def test_evaluator_and_server_are_killed_in_the_middle_of_runs(dev: StackEnviron
     }
     assert len(story.expected) >= 2
     assert until(lambda: httpx.get(f"{dev.pages_url}/api/v1/ready").status_code == 200)
+
+
+def test_the_watchers_are_killed_between_two_files(dev: StackEnvironment) -> None:
+    def landed() -> list[str]:
+        with Reader.open(dev.home / "ledger.db") as reader:
+            return [Path(str(each.extra["path"])).name for each in reader.events.find(EventFilter(), limit=10)]
+
+    def begun() -> bool:
+        with Reader.open(dev.home / "ledger.db") as reader:
+            return all(each.begun for each in reader.watchers.all())
+
+    until(begun)
+    (dev.project / "landing").mkdir()
+    (dev.project / "landing" / "a.json").write_text("{}")
+    until(lambda: landed() == ["a.json"])
+    kill(dev, WATCHERS)
+    (dev.project / "landing" / "b.json").write_text("{}")
+    until(lambda: sorted(landed()) == ["a.json", "b.json"])
+    with PrefectCalls(dev.api_url, patience=SECONDS) as calls:
+        story = until(lambda: settled(dev, calls))
+    assert [len(runs_of(story.runs, decision.id)) for decision in story.expected] == [1, 1]
 
 
 def settled(dev: StackEnvironment, calls: PrefectCalls) -> Story | None:

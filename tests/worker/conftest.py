@@ -49,6 +49,8 @@ class Seam:
 @contextmanager
 def a_template(place: Path, *modules: str, **given: Any) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "assetflow.worker.template", str(place), *modules]
+    # `readline`, which pytest imports, sets variables that `os.environ` does not know.
+    given = {"env": dict(os.environ)} | given
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **given) as process:
         assert process.stdin is not None
         assert process.stdout is not None

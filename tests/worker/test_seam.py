@@ -77,6 +77,30 @@ def test_settings_of_prefect_are_those_of_the_run(seam: Seam) -> None:
     """
     given = {"PREFECT_API_URL": "http://there:4200/api", "PREFECT_LOGGING_LEVEL": "ERROR"}
     assert seam.run(code, **given) == (0, "http://there:4200/api 40\n", "")
+    # The next run has neither.
+    assert seam.run(code)[1].split()[1] != "40"
+
+
+def test_settings_are_read_anew_from_files_that_differ(seam: Seam) -> None:
+    code = "from prefect.settings import get_current_settings; print(get_current_settings().logging.level)"
+    before = seam.run(code)[1]
+    for level in ("WARNING", "CRITICAL"):
+        (seam.folder / "prefect.toml").write_text(f"[logging]\nlevel = '{level}'\n")
+        assert seam.run(code) == (0, f"{level}\n", "")
+    (seam.folder / "prefect.toml").unlink()
+    assert seam.run(code)[1] == before
+
+
+def test_settings_that_are_the_same_are_not_read_anew(own_seam: Seam) -> None:
+    """Reading them takes a child longer than everything else before the flow is loaded."""
+    # The template has frozen its objects, so the garbage collector lists only those of the child.
+    code = """
+        import gc
+        from prefect.context import GLOBAL_SETTINGS_CONTEXT
+        print(any(each is GLOBAL_SETTINGS_CONTEXT for each in gc.get_objects()))
+    """
+    same, other = {"PREFECT__FLOW_RUN_ID": "1", "OF_MINE": "1"}, {"PREFECT_CLIENT_MAX_RETRIES": "7"}
+    assert [own_seam.run(code, **given)[1] for given in ({}, same, other)] == ["False\n", "False\n", "True\n"]
 
 
 def test_a_child_ends_as_a_process_ends(seam: Seam) -> None:

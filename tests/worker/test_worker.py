@@ -168,6 +168,40 @@ def test_a_module_may_be_imported_before_the_fork(pool: Pool) -> None:
     pytest.fail("no run found the module imported")
 
 
+MODULES = """
+import sys
+from pathlib import Path
+import assetflow
+from assetflow import Asset, spark_task
+
+@assetflow.task(inlets=[Asset("orders")], outlets=[Asset("report")])
+def write(name):
+    Path(name).write_text(" ".join(sys.modules))
+
+@assetflow.flow
+def report(name):
+    write(name)
+"""
+
+
+def test_a_flow_run_finds_its_imports_in_the_template(pool: Pool) -> None:
+    """What the template forgets, each run imports anew: SQLAlchemy alone takes half a second."""
+    (pool.home / "modules.py").write_text(MODULES)
+    home = pool.home / "assetflow"
+    home.mkdir()
+    # A ledger that cannot be read is none, after the modules that read one are imported.
+    (home / "ledger.db").touch()
+    deployment = pool.deploy("modules.py:report", env={"ASSETFLOW_HOME": str(home)})
+    assert pool.ended(pool.order(deployment, name="imported")) == "COMPLETED"
+    code = "import sys; from assetflow.worker import preload, template; preload.preload(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    late = set((pool.home / "imported").read_text().split()) - set(done.stdout.split())
+    assert "modules" in late
+    ours = ("assetflow.", "prefect.", "sqlalchemy.", "pydantic.")
+    assert not [each for each in late if each.startswith(ours)]
+    assert len(late) < 10, late
+
+
 def test_a_cancelled_run_ends_with_its_process(pool: Pool) -> None:
     run = pool.order(name="cancelled", until_there="never")
     pid, parent, _ = pool.note("cancelled")

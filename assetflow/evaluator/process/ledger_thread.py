@@ -317,13 +317,11 @@ class LedgerThread:
         return decision_explanation(self._reader, record)
 
     def _waiting(self, limit: int, besides: Collection[int]) -> list[Launch]:
+        waiting = self._reader.decisions.waiting(limit=limit, besides=besides)
+        asked = self._reader.decisions.asked([each for each, _ in waiting])
         return [
-            Launch(
-                each.with_events(events),
-                each.consumer_name,
-                self._automation_of(each),
-            )
-            for each, events in self._reader.decisions.waiting(limit=limit, besides=besides)
+            Launch(each.with_events(events), each.consumer_name, self._automation_of(each), asked.get(each.id))
+            for each, events in waiting
         ]
 
     def _automation_of(self, decision: DecisionRecord) -> Automation | None:

@@ -15,10 +15,11 @@ from assetflow.core.explanation import NotStarted, not_started_words
 from assetflow.core.words import count
 from assetflow.errors import AssetflowError
 from assetflow.evaluator.incoming.catch_up import AHEAD, UPDATES, Sweeps
-from assetflow.evaluator.liveness import downtime, is_silent
+from assetflow.evaluator.liveness import downtime, failing_words, is_silent, not_watching
 from assetflow.evaluator.process.held_up import HeldUp, held_up
 from assetflow.ledger.lease.standby import Evaluators
 from assetflow.ledger.read.reader import Reader
+from assetflow.ledger.records import NO_WATCHERS, WatchingStatus
 from assetflow.prefect_io.artifact_log import ArtifactLog
 from assetflow.prefect_io.event_log import EventLog
 from assetflow.prefect_io.not_started import not_started
@@ -74,6 +75,7 @@ class InstallationStatus:
         refused: the number of refused updates.
         held_up: what the evaluator cannot do, as it has written to the ledger.
         not_started: the runs of decisions that wait for a worker, the oldest first.
+        watching: how the watchers are.
     """
 
     now: datetime
@@ -89,12 +91,15 @@ class InstallationStatus:
     refused: int
     held_up: Sequence[HeldUp] = ()
     not_started: Sequence[NotStarted] = ()
+    watching: WatchingStatus = NO_WATCHERS
 
     @property
     def problems(self) -> list[str]:
         """What a user should look at now, a sentence each."""
         down = downtime(self.evaluators)
         found = [] if down is None else [str(down)]
+        found += [str(away)] if (away := not_watching(self.watching)) else []
+        found += [words] if (words := failing_words(self.watching)) else []
         if self.trouble:
             found.append(f"Prefect cannot be asked: {self.trouble}")
         else:
@@ -148,6 +153,7 @@ async def installation_status(reader: Reader, now: datetime, prefect: OpenPrefec
         refused=known.refused,
         held_up=held_up(reader) if evaluators.alive else (),
         not_started=late_runs,
+        watching=reader.watchers.status(),
     )
 
 

@@ -216,7 +216,8 @@ class Launcher:
     async def _context(self, launch: Launch) -> RunContext:
         decision, trace = launch.decision, current_traceparent()
         if len(events_to_text(decision.events)) <= LARGEST_CONTEXT:
-            return RunContext(decision.id, launch.consumer, decision.target_key, decision.events, traceparent=trace)
+            events, asked = decision.events, launch.asked
+            return RunContext(decision.id, launch.consumer, decision.target_key, events, traceparent=trace, asked=asked)
         artifact = UUID(await self._artifacts.keep_events(decision))
         return RunContext(decision.id, launch.consumer, decision.target_key, None, artifact, traceparent=trace)
 
