@@ -13,9 +13,15 @@ app = cyclopts.App(
     help_epilogue="With --debug, a command that fails unexpectedly shows its traceback.",
     version_flags=[],
     result_action="return_value",
+    # An option without a value is on or off; only those that name their opposite have one.
+    default_parameter=cyclopts.Parameter(negative=""),
 )
 app.command("assetflow.cli.assets:app", name="assets", help="Assets: what tasks update and flows run on.")
-app.command("assetflow.cli.backfill:backfill", name="backfill", help="Run a consumer for past keys.")
+app.command(
+    "assetflow.cli.backfill:app",
+    name="backfill",
+    help="Run a consumer for past keys, or backfill an asset and what lies below it.",
+)
 app.command("assetflow.cli.consumers:app", name="consumers", help="Consumers: flows that run on assets.")
 app.command("assetflow.cli.database:app", name="database", help="The ledger's database: upgrade, check and prune it.")
 app.command("assetflow.cli.deadlines:app", name="deadlines", help="Deadlines that were missed.")
@@ -35,12 +41,14 @@ app.command(
 )
 app.command("assetflow.cli.explain:explain", name="explain", help="Explain why something runs, or why it does not.")
 app.command("assetflow.cli.freshness:freshness", name="freshness", help="Show how fresh assets with a policy are.")
+app.command("assetflow.cli.lineage:lineage", name="lineage", help="Show what leads to an asset, and what follows.")
 app.command("assetflow.cli.observe:observe", name="observe", help="Record which version of a source was seen.")
 app.command("assetflow.cli.partitions:app", name="partitions", help="Partitions: what has run for which key.")
 app.command(
     "assetflow.cli.plan:plan", name="plan", help="Show what Eager consumers would run, and what holds them back."
 )
 app.command("assetflow.cli.queue:app", name="queue", help="Queues: updates that consumers have not consumed yet.")
+app.command("assetflow.cli.runs:app", name="runs", help="Flow runs that assetflow started.")
 app.command("assetflow.cli.server:app", name="server", help="Evaluator, REST API and pages in one process.")
 app.command("assetflow.cli.simulate:simulate", name="simulate", help="Show what schedules would do with events.")
 app.command("assetflow.cli.spark:app", name="spark", help="Spark's own local Connect server of this project.")
@@ -50,4 +58,8 @@ app.command("assetflow.cli.watcher:app", name="watcher", help="The process that 
 app.command("assetflow.cli.watchers:app", name="watchers", help="Watchers: queues and files that update assets.")
 app.command(
     "assetflow.cli.version:version", name="version", help="Show the versions of assetflow and of what it runs on."
+)
+# What it installs is a script of the shell: to complete a word, no Python starts.
+app.register_install_completion_command(  # pyright: ignore[reportUnknownMemberType]
+    help="Install completion for your shell (bash, zsh, fish)."
 )

@@ -23,6 +23,8 @@ app.command(
     "assetflow.cli.asset_status:status", name="status", help="Show whether assets are up to date, and what has changed."
 )
 
+app.command("assetflow.cli.asset_facts:show_asset", name="show", help="Show one asset: its flows and latest updates.")
+
 ByToken = dict[Token, list[str]]
 
 
@@ -58,13 +60,15 @@ class ListedAsset:
 
 
 @app.command
-def ls(*, group: str | None = None, json: bool = False) -> None:
+def ls(*, group: str | None = None, wide: bool = False, json: bool = False) -> None:
     """List the assets: when each was last updated, which flows update it, and which flows run on it.
 
     Parameters
     ----------
     group
         List only assets of this group.
+    wide
+        Show all columns, however wide the terminal is.
     json
         Print one JSON document.
     """
@@ -77,7 +81,8 @@ def ls(*, group: str | None = None, json: bool = False) -> None:
     now = datetime.now(UTC)
     columns = ("asset", "uri", "group", "last update", "events", "producers", "consumers")
     made = table(*columns, right=("events",), whole=("uri",))
-    show(rows(made, (_cells(each, now) for each in found), empty=empty, spare=("uri", "group", "events")))
+    cells = (_cells(each, now) for each in found)
+    show(rows(made, cells, empty=empty, spare=("uri", "group", "events"), wide=wide), wide=wide)
 
 
 def list_assets(reader: Reader) -> list[ListedAsset]:

@@ -1,33 +1,48 @@
-"""`assetflow backfill`: run a consumer once for each of some past keys, a few at a time."""
+"""`assetflow backfill`: run a consumer once for each of some past keys, a few at a time; or backfill an asset."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Annotated
 
+import cyclopts
 from cyclopts import Parameter
 
+from assetflow.cli.asset_backfill import (
+    backfill_asset,
+    list_backfills,
+    resume_backfill,
+    show_backfill,
+    stop_backfill,
+)
 from assetflow.cli.output import print_json, show, text
 from assetflow.cli.ranges import From, To, read_range
 from assetflow.cli.values import AtLeastOne
 from assetflow.core.consumers import Decision
 from assetflow.core.visible import shown
 from assetflow.core.words import count, some
-from assetflow.errors import InvalidCall
+from assetflow.errors import AssetflowError, InvalidCall, UnknownConsumer
 from assetflow.evaluator.liveness import downtime
 from assetflow.ledger.lease.standby import Evaluators
 from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord, KeyDecisions
+from assetflow.operations.asset_backfills import asset_to_backfill
 from assetflow.operations.backfill import attempts_for, check_partitioned, keys_between, named_keys, run_backfill
 from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import find_consumer
 
+AT_ONCE = 2
 
+app = cyclopts.App(name="backfill", help="Run a consumer for past keys, or backfill an asset and what lies below it.")
+
+
+@app.default
 def backfill(
-    consumer: str,
+    what: str,
     /,
     *,
     from_: From = None,
@@ -35,38 +50,58 @@ def backfill(
     keys: Annotated[tuple[str, ...], Parameter(negative="", consume_multiple=True)] = (),
     missing_only: bool = False,
     dry_run: bool = False,
-    concurrency: AtLeastOne = 2,
+    concurrency: AtLeastOne | None = None,
     again: bool = False,
+    why: str = "",
+    wait: bool = False,
     json: bool = False,
 ) -> int:
-    """Run a partitioned consumer for a range of its keys, or for the keys given. The evaluator starts the runs.
+    """Run a consumer for past keys, or the flow that makes an asset and, with a + after it, all that lies below.
 
-    The command skips keys that a backfill has run before: give it again to continue a backfill that was stopped. Runs
-    of a backfill consume nothing: queued events stay queued. The exit status is 1 if a run failed.
+    For a consumer, the command makes the runs and waits for them. It skips keys that a backfill has run before: give it
+    again to continue one that was stopped. Runs of a backfill consume nothing: queued events stay queued. For an asset,
+    the evaluator carries the backfill out. The exit status is 1 if a run failed.
 
     Parameters
     ----------
-    consumer
-        flow/deployment, its id, or a flow with one consumer.
+    what
+        A consumer: flow/deployment, its id, or a flow with one consumer. Or an asset: its URI or its name; with a +
+        after it, the flows that read it run too, step by step down, each when all above it is done.
     from_
         The time of the first key: 2026, 2026-11, 2026-11-20 or 2026-11-20T05.
     to
         The time of the last key, which is included.
     keys
-        The keys to run, instead of a range.
+        The keys to run, instead of a range; of an asset, all known ones by default.
     missing_only
-        Skip keys whose latest run completed or is still going.
+        Of a consumer: skip keys whose latest run completed or is still going.
     dry_run
-        Only print what would run.
+        Only print what would run; of an asset, wave by wave.
     concurrency
-        The largest number of backfill runs of this consumer at a time.
+        The largest number of runs at a time: 2 by default for a consumer, 4 for an asset.
     again
-        Also run keys that a backfill has run before.
+        Of a consumer: also run keys that a backfill has run before.
+    why
+        Of an asset: the reason, which the list of backfills then shows.
+    wait
+        Of an asset: wait until the backfill has ended.
     json
         Print one JSON document.
     """
+    if _is_asset(what):
+        if missing_only or again:
+            raise InvalidCall(
+                "--missing-only and --again are for consumers", fix="`assetflow backfill resume` runs again what failed"
+            )
+        return backfill_asset(
+            what, keys, from_, to, concurrency=concurrency, why=why, dry_run=dry_run, wait=wait, json=json
+        )
+    if why or wait:
+        raise InvalidCall(
+            "--why and --wait are for assets", fix="Leave them out: the command waits for a consumer's runs"
+        )
     with Ledger.open() as ledger:
-        record = find_consumer(ledger.reader, consumer)
+        record = find_consumer(ledger.reader, what)
         wanted = _wanted(ledger.reader, record, from_, to, keys)
         before = ledger.reader.decisions.by_key(record.consumer.id)
         attempts = attempts_for(wanted, before, missing_only=missing_only, again=again)
@@ -76,7 +111,7 @@ def backfill(
                 Installation(ledger),
                 record,
                 attempts,
-                concurrency=concurrency,
+                concurrency=concurrency or AT_ONCE,
                 on_made=_quiet if json else partial(_tell_made, record),
                 on_waiting=_tell_waiting,
             )
@@ -86,6 +121,74 @@ def backfill(
     else:
         _tell(record, wanted, attempts, failed, dry_run=dry_run)
     return 1 if failed else 0
+
+
+@app.command
+def ls(*, json: bool = False) -> None:
+    """List the backfills of assets, newest first.
+
+    Parameters
+    ----------
+    json
+        Print one JSON document.
+    """
+    list_backfills(json=json)
+
+
+@app.command(name="show")
+def show_one(number: AtLeastOne, /, *, json: bool = False) -> None:
+    """Show how far a backfill of an asset has come, wave by wave, and what failed.
+
+    Parameters
+    ----------
+    number
+        Its number, as `assetflow backfill ls` shows it.
+    json
+        Print one JSON document.
+    """
+    show_backfill(number, json=json)
+
+
+@app.command
+def stop(number: AtLeastOne, /, *, json: bool = False) -> None:
+    """Stop a backfill of an asset: its runs go on, and no further one starts.
+
+    Parameters
+    ----------
+    number
+        Its number, as `assetflow backfill ls` shows it.
+    json
+        Print one JSON document.
+    """
+    stop_backfill(number, json=json)
+
+
+@app.command
+def resume(number: AtLeastOne, /, *, json: bool = False) -> None:
+    """Resume a backfill of an asset that was stopped or failed: what failed runs again, with what lies below it.
+
+    Parameters
+    ----------
+    number
+        Its number, as `assetflow backfill ls` shows it.
+    json
+        Print one JSON document.
+    """
+    resume_backfill(number, json=json)
+
+
+def _is_asset(what: str) -> bool:
+    """Return True if a user names an asset: by its URI, with a + after it, or by a name that no consumer has."""
+    if "://" in what or what.endswith("+"):
+        return True
+    with Reader.open() as reader:
+        try:
+            find_consumer(reader, what)
+        except UnknownConsumer:
+            with suppress(AssetflowError):
+                asset_to_backfill(reader, what)
+                return True
+    return False
 
 
 def _wanted(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
+from typing import Annotated
 
 import cyclopts
+from cyclopts import Parameter
 from rich.text import Text
 
 from assetflow.cli.empty_lists import empty_message
@@ -21,7 +23,13 @@ app = cyclopts.App(name="consumers", help="Consumers: deployments that are sched
 
 
 @app.command
-def ls(*, paused: bool | None = None, held: bool | None = None, active: bool | None = None, json: bool = False) -> None:
+def ls(
+    *,
+    paused: Annotated[bool | None, Parameter(negative="--no-paused")] = None,
+    held: Annotated[bool | None, Parameter(negative="--no-held")] = None,
+    active: Annotated[bool | None, Parameter(negative="--no-active")] = None,
+    json: bool = False,
+) -> None:
     """List the consumers: what each runs on, how many of its assets are updated, and its last decision.
 
     Parameters

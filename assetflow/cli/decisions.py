@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime
 
 import cyclopts
@@ -10,7 +9,7 @@ from rich.text import Text
 
 from assetflow.cli.empty_lists import empty_message
 from assetflow.cli.explanation_output import show_explanation
-from assetflow.cli.output import print_json, rows, show, table, text, time_cell
+from assetflow.cli.output import id_cell, print_json, rows, show, table, text, time_cell
 from assetflow.cli.user import this_user
 from assetflow.cli.values import AtLeastOne, DecisionName
 from assetflow.errors import InvalidCall, places
@@ -34,6 +33,7 @@ def ls(
     waiting: bool = False,
     undeliverable: bool = False,
     limit: AtLeastOne = 50,
+    wide: bool = False,
     json: bool = False,
 ) -> None:
     """List decisions, newest first, with the runs that they led to.
@@ -48,6 +48,8 @@ def ls(
         List only decisions that get no run, for the reason shown; `assetflow queue replay` tries one again.
     limit
         The largest number of decisions to list.
+    wide
+        Show all columns and whole ids, however wide the terminal is.
     json
         Print one JSON document.
     """
@@ -63,10 +65,11 @@ def ls(
         print_json([each.as_json() | {"events": events[each.id]} for each in found])
         return
     now = datetime.now(UTC)
-    columns = ("#", "consumer", "key", "made", "events", "status", *_ids())
-    made = table(*columns, right=("#", "events"), whole=_ids())
-    cells = (_cells(each, events[each.id], now) for each in found)
-    show(rows(made, cells, empty=empty, spare=("events", "made", *_ids())))
+    columns = ("#", "consumer", "key", "made", "events", "status", "flow run", "decision")
+    made = table(*columns, right=("#", "events"), whole=("flow run", "decision"))
+    cells = (_cells(each, events[each.id], now, wide) for each in found)
+    spare = ("decision", "events", "made", "flow run")
+    show(rows(made, cells, empty=empty, spare=spare, wide=wide), wide=wide)
 
 
 @app.command(name="show")
@@ -76,7 +79,7 @@ def show_one(decision: DecisionName, /, *, json: bool = False) -> None:
     Parameters
     ----------
     decision
-        The decision's number, its id, or the id of its flow run; `assetflow decisions ls` shows them.
+        The decision's number, its id, or the id of its flow run, as `assetflow decisions ls` shows them.
     json
         Print one JSON document.
     """
@@ -112,7 +115,7 @@ def give_up(decision: DecisionName, /, *, why: str, by: str | None = None, json:
         show(text(f"Decision {found} is given up: it gets no run."))
 
 
-def _cells(each: DecisionRecord, events: int, now: datetime) -> list[Text]:
+def _cells(each: DecisionRecord, events: int, now: datetime, wide: bool) -> list[Text]:
     status = Text(each.status, _STYLES[each.status])
     if each.run_state:
         status = text(each.run_state, "" if each.run_state == "Completed" else "red")
@@ -125,15 +128,6 @@ def _cells(each: DecisionRecord, events: int, now: datetime) -> list[Text]:
         time_cell(each.made, now),
         Text(str(events)),
         status,
-        *_id_cells(each),
+        id_cell(each.flow_run_id, wide=wide),
+        id_cell(each.id, wide=wide),
     ]
-
-
-def _ids() -> tuple[str, ...]:
-    # Two ids do not fit on most screens; a decision also has a number.
-    return ("flow run",) if sys.stdout.isatty() else ("flow run", "decision")
-
-
-def _id_cells(each: DecisionRecord) -> list[Text]:
-    run = "" if each.flow_run_id is None else str(each.flow_run_id)
-    return [Text(run, "dim")] if sys.stdout.isatty() else [Text(run), Text(str(each.id))]

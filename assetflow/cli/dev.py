@@ -20,7 +20,7 @@ from assetflow.stack.stack import STOPPING, Stack
 
 
 def dev(*, port: Port | None = None, pages_port: Port | None = None) -> None:
-    """Start Prefect, the evaluator, assetflow's pages and workers, deploy the project's flows, and leave them running.
+    """Start Prefect, the evaluator, its pages, watchers and workers, deploy the project's flows, and leave all running.
 
     The command serves any folder with a `prefect.yaml`: it creates the work pools named there and runs a worker for
     each. It keeps its files under `.assetflow/dev`, and restarts a process that ends on its own. Ctrl-C stops all.

@@ -13,6 +13,7 @@ from uuid import UUID, uuid4
 from cyclopts import Parameter
 
 from assetflow.cli.output import print_json, show, text
+from assetflow.cli.preview import show_preview
 from assetflow.cli.user import this_user
 from assetflow.core.assets import Asset
 from assetflow.core.by_hand import event_by_hand
@@ -27,6 +28,7 @@ from assetflow.ledger.read.reader import Reader
 from assetflow.operations.effects import Effects, effects_of
 from assetflow.operations.installation import Installation
 from assetflow.operations.recording import record_here, taken_over, through_prefect
+from assetflow.operations.what_if import Preview, if_updated
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ def emit(
     data_version: str | None = None,
     id: UUID | None = None,  # noqa: A002 (the option's name)
     name: str | None = None,
+    dry_run: bool = False,
     json: bool = False,
 ) -> None:
     """Record that an asset was updated. The update is durable when this command returns.
@@ -97,6 +100,8 @@ def emit(
         The event's id. The same id twice counts as one event; without an id, each call makes a new event.
     name
         A readable name of the asset.
+    dry_run
+        Record nothing; say which consumers would start, and what the others would still need.
     json
         Print one JSON document.
     """
@@ -111,6 +116,9 @@ def emit(
             aliases=alias,
             data_version=data_version,
         )
+    if dry_run:
+        show_preview(_preview(event), json)
+        return
     at_hand, other = _ledger_at_hand()
     emitted = _into_ledger(event) if at_hand and other is None else _through_prefect(event, other)
     for warning in emitted.warnings:
@@ -119,6 +127,11 @@ def emit(
         print_json(emitted.as_json())
     else:
         show(*(text(line) for line in _outcome_lines(emitted)))
+
+
+def _preview(event: AssetEvent) -> Preview:
+    with Reader.open() as reader:
+        return if_updated(reader, [event], event.occurred)
 
 
 def read_extra(given: str) -> object:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json as json_format
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 import cyclopts
+from rich.console import RenderableType
 from rich.text import Text
 
 from assetflow.cli.empty_lists import empty_message
 from assetflow.cli.explanation_output import show_explanation
-from assetflow.cli.output import print_json, rows, show, table, text, time_cell
+from assetflow.cli.output import id_cell, print_json, rows, show, table, text, time_cell
+from assetflow.cli.times import since_option
 from assetflow.cli.values import AtLeastOne, EventName
 from assetflow.core.codec.events import event_to_json
 from assetflow.core.events import AssetEvent
@@ -21,7 +23,7 @@ from assetflow.core.visible import shown
 from assetflow.ledger.read.explanations import event_explanation
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import EventFilter, RefusedRecord
-from assetflow.operations.lookup import find_event, find_uri
+from assetflow.operations.lookup import find_consumer, find_event, find_uri
 
 app = cyclopts.App(name="events", help="Events: updates of assets, and what each consumer did with them.")
 
@@ -29,33 +31,56 @@ _SHOWN = 60
 
 
 @app.command
-def ls(*, asset: str | None = None, limit: AtLeastOne = 50, refused: bool = False, json: bool = False) -> None:
+def ls(
+    *,
+    asset: str | None = None,
+    key: str | None = None,
+    consumer: str | None = None,
+    since: str | None = None,
+    limit: AtLeastOne = 50,
+    refused: bool = False,
+    wide: bool = False,
+    json: bool = False,
+) -> None:
     """List events, newest first.
 
     Parameters
     ----------
     asset
         List only updates of this asset: its URI or its name.
+    key
+        List only updates of this partition.
+    consumer
+        List only events that this consumer had to deal with: flow/deployment, its id, or a flow with one consumer.
+    since
+        List only updates that occurred since this time, or since so long ago: 2026-11-20T08:00:00Z, 90m, 2h, 3d.
     limit
         The largest number of events to list.
     refused
         List the events that were refused instead, with the reasons.
+    wide
+        Show all columns and whole ids, however wide the terminal is.
     json
         Print one JSON document.
     """
     with Reader.open() as reader:
         if refused:
-            _refused(reader.events.refused(limit=limit), json, empty_message(reader, "Nothing was refused."))
+            listed = reader.events.refused(limit=limit)
+            _refused(listed, wide=wide, json=json, empty=empty_message(reader, "Nothing was refused."))
             return
-        query = EventFilter(uri=None if asset is None else find_uri(reader, asset))
+        query = EventFilter(
+            uri=None if asset is None else find_uri(reader, asset),
+            partition_key=key,
+            consumer=None if consumer is None else find_consumer(reader, consumer).consumer.id,
+            since=since_option(since),
+        )
         found = reader.events.find(query, newest_first=True, limit=limit)
-        empty = empty_message(reader, "No events yet: run a flow whose task has outlets.")
+        none = "No events yet: run a flow whose task has outlets." if query == EventFilter() else "No such events."
+        empty = empty_message(reader, none)
     if json:
         print_json([event_to_json(redacted(event)) for event in found])
         return
-    now = datetime.now(UTC)
-    made = table("#", "asset", "key", "occurred", "by", "extra", "id", right=("#",), whole=("id",))
-    show(rows(made, (_cells(event, now) for event in found), empty=empty, spare=("extra", "by", "id")))
+    show(events_table(found, datetime.now(UTC), empty=empty, wide=wide), wide=wide)
 
 
 @app.command(name="show")
@@ -65,7 +90,7 @@ def show_event(event: EventName, /, *, json: bool = False) -> None:
     Parameters
     ----------
     event
-        The event's id, or its number in the ledger; `assetflow events ls` shows both.
+        The event's id or its first eight characters, or its number; `assetflow events ls` shows both.
     json
         Print one JSON document.
     """
@@ -74,7 +99,19 @@ def show_event(event: EventName, /, *, json: bool = False) -> None:
     show_explanation(explanation, json=json)
 
 
-def _cells(event: AssetEvent, now: datetime) -> list[Text]:
+def events_table(found: Iterable[AssetEvent], now: datetime, *, empty: str, wide: bool) -> RenderableType:
+    """Return a table of events.
+
+    Parameters:
+        empty: what to say without events.
+        wide: the command's `--wide`.
+    """
+    made = table("#", "asset", "key", "occurred", "by", "extra", "id", right=("#",), whole=("id",))
+    cells = (_cells(event, now, wide) for event in found)
+    return rows(made, cells, empty=empty, spare=("extra", "by", "id"), wide=wide)
+
+
+def _cells(event: AssetEvent, now: datetime, wide: bool) -> list[Text]:
     return [
         Text(str(event.sequence)),
         text(event.asset.name),
@@ -82,7 +119,7 @@ def _cells(event: AssetEvent, now: datetime) -> list[Text]:
         time_cell(event.occurred, now),
         text(source_of(event.origin)),
         Text(_shortened(event.extra)),
-        Text(str(event.id), "dim"),
+        id_cell(event.id, wide=wide),
     ]
 
 
@@ -93,13 +130,18 @@ def _shortened(extra: Mapping[str, object]) -> str:
     return extra_text if len(extra_text) <= _SHOWN else f"{extra_text[: _SHOWN - 1]}…"
 
 
-def _refused(found: list[RefusedRecord], json: bool, empty: str) -> None:
+def _refused(found: list[RefusedRecord], *, wide: bool, json: bool, empty: str) -> None:
     if json:
         print_json([each.as_json() for each in found])
         return
     now = datetime.now(UTC)
     made = table("at", "reason", "rule", "source", "id", whole=("id",))
     cells = (
-        [time_cell(each.at, now), *map(text, (each.reason, each.rule or "", each.source, each.id))] for each in found
+        [
+            time_cell(each.at, now),
+            *map(text, (each.reason, each.rule or "", each.source)),
+            id_cell(each.id, wide=wide),
+        ]
+        for each in found
     )
-    show(rows(made, cells, empty=empty, spare=("source", "rule", "id")))
+    show(rows(made, cells, empty=empty, spare=("source", "rule", "id"), wide=wide), wide=wide)

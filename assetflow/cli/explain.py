@@ -8,7 +8,7 @@ from uuid import UUID
 
 from assetflow.cli.explanation_output import Explanation, show_explanation
 from assetflow.cli.status_output import show_asset
-from assetflow.cli.values import EventName
+from assetflow.cli.values import DecisionName, EventName
 from assetflow.core.explanation import (
     ConsumerExplanation,
     DecisionExplanation,
@@ -18,12 +18,13 @@ from assetflow.core.lineage import loops_through
 from assetflow.errors import InvalidCall
 from assetflow.ledger.read.explanations import (
     consumer_explanation,
+    decision_explanation,
     event_explanation,
     partition_explanation,
     run_explanation,
 )
 from assetflow.ledger.read.reader import Reader
-from assetflow.operations.lookup import find_consumer, find_event, find_uri
+from assetflow.operations.lookup import find_consumer, find_decision, find_event, find_uri
 
 
 def explain(
@@ -31,7 +32,7 @@ def explain(
     /,
     *,
     partition: str | None = None,
-    run: UUID | None = None,
+    run: DecisionName | None = None,
     event: EventName | None = None,
     asset: str | None = None,
     key: str | None = None,
@@ -46,7 +47,8 @@ def explain(
     partition
         A pending partition of the consumer.
     run
-        The id of a flow run: show the decision that started it, and the update that completed its condition.
+        A flow run, by its id or that of its decision: show the decision that started it, and the update that completed
+        its condition.
     event
         The id or number of an event: show where it came from, and each of its receipts.
     asset
@@ -70,10 +72,16 @@ def explain(
         if event is not None:
             explanation: Explanation = event_explanation(reader, find_event(reader, event))
         elif run is not None:
-            explanation = _with_run_now(run_explanation(reader, run))
+            explanation = _with_run_now(_of_run(reader, run))
         else:
             explanation = _of_consumer(reader, consumer or "", partition)
     show_explanation(explanation, json=json)
+
+
+def _of_run(reader: Reader, run: DecisionName) -> DecisionExplanation:
+    if isinstance(run, UUID):
+        return run_explanation(reader, run)
+    return decision_explanation(reader, find_decision(reader, run))
 
 
 def _of_consumer(reader: Reader, name: str, partition: str | None) -> ConsumerExplanation | PartitionExplanation:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from io import StringIO
+from uuid import UUID
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -18,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assetflow.cli.fitting import GAP, Column, fitting, measure
+from assetflow.core.short_ids import short
 from assetflow.core.visible import shown
 from assetflow.core.words import ago, iso, some
 
@@ -41,10 +43,15 @@ def print_json(document: object) -> None:
     sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
 
 
-def show(*parts: RenderableType) -> None:
-    """Print on standard output: in colour and fitted to the width of a terminal, or plain and uncut elsewhere."""
+def show(*parts: RenderableType, wide: bool | None = False) -> None:
+    """Print on standard output: in colour and fitted to the width of a terminal, or plain and uncut elsewhere.
+
+    Parameters:
+        wide: also on a terminal, let lines be as long as they are.
+    """
     if sys.stdout.isatty():
-        Console(highlight=False, markup=False, emoji=False).print(*parts, sep="\n")
+        width = _ENDLESS if wide else None
+        Console(highlight=False, markup=False, emoji=False, width=width).print(*parts, sep="\n")
     else:
         sys.stdout.write(plain(*parts))
 
@@ -80,7 +87,9 @@ def table(*columns: str, right: Sequence[str] = (), whole: Sequence[str] = ()) -
     return made
 
 
-def rows(into: Table, cells: Iterable[Row], *, empty: str, spare: Sequence[str] = ()) -> RenderableType:
+def rows(
+    into: Table, cells: Iterable[Row], *, empty: str, spare: Sequence[str] = (), wide: bool | None = None
+) -> RenderableType:
     """Add the rows to the table and return it, or return the `empty` sentence if there are none.
 
     On a terminal, drop the columns without content, and fit the others into its width.
@@ -90,11 +99,12 @@ def rows(into: Table, cells: Iterable[Row], *, empty: str, spare: Sequence[str] 
         cells: a cell for each column, for each row.
         empty: what to say without rows.
         spare: the columns to leave out where the terminal is too narrow, the first one first.
+        wide: the command's `--wide`, as for `show`: nothing has to fit. `None` if the command has no such option.
     """
     found = list(cells)
     if not found:
         return Text(empty, "dim")
-    if not sys.stdout.isatty():
+    if wide or not sys.stdout.isatty():
         return _filled(into, found)
     places = [place for place in range(len(into.columns)) if any(str(row[place]) for row in found)]
     found = _keep(into, places, found)
@@ -106,7 +116,19 @@ def rows(into: Table, cells: Iterable[Row], *, empty: str, spare: Sequence[str] 
     filled = _filled(into, found)
     if not left_out:
         return filled
-    return Group(filled, Text(f"Not shown for lack of room: {some(left_out)}; --json prints everything", "dim"))
+    more = "--json prints everything" if wide is None else "--wide shows everything"
+    return Group(filled, Text(f"Not shown for lack of room: {some(left_out)}; {more}", "dim"))
+
+
+def id_cell(number: UUID | None, *, wide: bool = False) -> Text:
+    """Return the cell for an id: its first characters on a terminal, which commands accept, and all elsewhere.
+
+    Parameters:
+        wide: whether the whole id is shown on a terminal too.
+    """
+    if number is None:
+        return Text()
+    return Text(str(number) if wide or not sys.stdout.isatty() else short(number), "dim")
 
 
 def time_cell(value: datetime | None, now: datetime) -> Text:

@@ -10,10 +10,10 @@ import cyclopts
 from rich.text import Text
 
 from assetflow.cli.empty_lists import empty_message
-from assetflow.cli.output import print_json, rows, show, table, text, time_cell
+from assetflow.cli.output import id_cell, print_json, rows, show, table, text, time_cell
 from assetflow.cli.times import in_utc
 from assetflow.cli.user import this_user
-from assetflow.cli.values import DecisionName
+from assetflow.cli.values import DecisionName, EventName
 from assetflow.core.explanation import source_of
 from assetflow.core.words import count, iso
 from assetflow.errors import InvalidCall, places
@@ -32,7 +32,13 @@ app = cyclopts.App(name="queue", help="Queues: updates that consumers have not c
 
 @app.command
 def ls(
-    consumer: str | None = None, /, *, asset: str | None = None, event: UUID | None = None, json: bool = False
+    consumer: str | None = None,
+    /,
+    *,
+    asset: str | None = None,
+    event: EventName | None = None,
+    wide: bool = False,
+    json: bool = False,
 ) -> None:
     """List the queues with their sizes or, if a consumer, an asset or an event is given, the queued events.
 
@@ -43,7 +49,9 @@ def ls(
     asset
         List only updates of this asset: its URI or its name.
     event
-        List only this event: its id.
+        List only this event: its id, or its number.
+    wide
+        Show all columns and whole ids, however wide the terminal is.
     json
         Print one JSON document.
     """
@@ -53,7 +61,7 @@ def ls(
         else:
             which = select(reader, consumer, asset, event)
             found = reader.queues.find(which.number, uri=which.uri, event_id=which.event_id)
-            _list_events(found, json, empty_message(reader, "Nothing is queued."))
+            _list_events(found, wide=wide, json=json, empty=empty_message(reader, "Nothing is queued."))
 
 
 @app.command
@@ -63,7 +71,7 @@ def rm(
     *,
     why: str,
     asset: str | None = None,
-    event: UUID | None = None,
+    event: EventName | None = None,
     before: datetime | None = None,
     partition: str | None = None,
     by: str | None = None,
@@ -81,7 +89,7 @@ def rm(
     asset
         Remove only updates of this asset: its URI or its name.
     event
-        Remove only this event: its id.
+        Remove only this event: its id, or its number.
     before
         Remove only updates that were recorded before this time; UTC if it has no zone.
     partition
@@ -117,7 +125,7 @@ def replay(
     *,
     consumer: str | None = None,
     asset: str | None = None,
-    event: UUID | None = None,
+    event: EventName | None = None,
     json: bool = False,
 ) -> None:
     """Make undeliverable decisions wait for their runs again, which the evaluator then starts.
@@ -131,7 +139,7 @@ def replay(
     asset
         All decisions that consumed updates of this asset: its URI or its name.
     event
-        All decisions that consumed this event: its id.
+        All decisions that consumed this event: its id, or its number.
     json
         Print one JSON document.
     """
@@ -146,7 +154,11 @@ def replay(
 
 
 def _undeliverable(
-    reader: Reader, decision: UUID | int | None, consumer: str | None, asset: str | None, event: UUID | None
+    reader: Reader,
+    decision: DecisionName | None,
+    consumer: str | None,
+    asset: str | None,
+    event: EventName | None,
 ) -> list[UUID]:
     words = (consumer, asset, event)
     if (decision is None) == all(word is None for word in words):
@@ -173,7 +185,7 @@ def _list_queues(reader: Reader, json: bool) -> None:
     show(rows(made, cells, empty=empty))
 
 
-def _list_events(found: Sequence[QueuedEvent], json: bool, empty: str) -> None:
+def _list_events(found: Sequence[QueuedEvent], *, wide: bool, json: bool, empty: str) -> None:
     if json:
         print_json([_as_json(each) for each in found])
         return
@@ -181,11 +193,11 @@ def _list_events(found: Sequence[QueuedEvent], json: bool, empty: str) -> None:
     consumers = ("consumer",) if len({each.consumer for each in found}) > 1 else ()
     keys = ("partition", "key") if any(each.target_key is not None for each in found) else ()
     made = table("#", *consumers, "asset", *keys, "occurred", "by", "id", right=("#",), whole=("id",))
-    cells = (_cells(each, consumers, keys, now) for each in found)
-    show(rows(made, cells, empty=empty, spare=("by", "id")))
+    cells = (_cells(each, consumers, keys, now, wide) for each in found)
+    show(rows(made, cells, empty=empty, spare=("by", "id"), wide=wide), wide=wide)
 
 
-def _cells(each: QueuedEvent, consumers: Sequence[str], keys: Sequence[str], now: datetime) -> list[Text]:
+def _cells(each: QueuedEvent, consumers: Sequence[str], keys: Sequence[str], now: datetime, wide: bool) -> list[Text]:
     event = each.event
     return [
         Text(str(event.sequence)),
@@ -194,7 +206,7 @@ def _cells(each: QueuedEvent, consumers: Sequence[str], keys: Sequence[str], now
         *([text(each.target_key or ""), text(event.partition_key or "")] if keys else []),
         time_cell(event.occurred, now),
         text(source_of(event.origin)),
-        Text(str(event.id), "dim"),
+        id_cell(event.id, wide=wide),
     ]
 
 

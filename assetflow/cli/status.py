@@ -44,6 +44,7 @@ def _lines(condition: InstallationStatus) -> list[tuple[str, Text]]:
     return [
         ("evaluator", _evaluator(condition)),
         *_standbys(condition),
+        *_watchers(condition),
         ("Prefect", text(condition.prefect, "" if not condition.trouble else "red")),
         ("not recorded yet", _lag(condition)),
         ("without a run", _waiting(condition)),
@@ -69,6 +70,17 @@ def _standbys(condition: InstallationStatus) -> list[tuple[str, Text]]:
         ("stands by", text(f"process {each.holder.pid} on {each.holder.host}, since {_moment(each.since, condition)}"))
         for each in condition.evaluators.standbys
     ]
+
+
+def _watchers(condition: InstallationStatus) -> list[tuple[str, Text]]:
+    """Return a line about the watchers, if there are any."""
+    watching = condition.watching
+    if not watching.watchers:
+        return []
+    if not watching.alive:
+        return [("watchers", Text(f"{watching.watchers}; start them with `assetflow watcher start`", "red"))]
+    failing = f", {len(watching.failing)} failing, see `assetflow watchers ls`" if watching.failing else ""
+    return [("watchers", Text(f"{watching.watchers} watching{failing}", "red" if failing else "green"))]
 
 
 def _lag(condition: InstallationStatus) -> Text:
@@ -119,6 +131,12 @@ def _as_json(condition: InstallationStatus, place: str) -> dict[str, object]:
             }
             for each in condition.evaluators.standbys
         ],
+        "watchers": {
+            "alive": condition.watching.alive,
+            "last_sign": iso(condition.watching.last_sign),
+            "watchers": condition.watching.watchers,
+            "failing": [{"name": name, "reason": reason} for name, reason in condition.watching.failing.items()],
+        },
         "prefect": {"url": condition.prefect, "reachable": not condition.trouble, "error": condition.trouble or None},
         "held_up": [{"name": each.name, "since": iso(each.since), "reason": each.reason} for each in condition.held_up],
         "lag": None if lag is None else {"updates": lag.updates, "oldest": iso(lag.oldest)},

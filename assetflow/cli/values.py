@@ -14,6 +14,8 @@ from uuid import UUID
 from cyclopts import CoercionError, Parameter, Token, convert
 from cyclopts.validators import Number
 
+from assetflow.core.short_ids import IdStart
+
 _LONGEST = timedelta(days=365_000)
 
 
@@ -25,27 +27,24 @@ def _whole_number(_: object, tokens: Sequence[Token]) -> int:
         raise ValueError(f"{text!r} is not a whole number") from None
 
 
-def _event(_: object, tokens: Sequence[Token]) -> UUID | int:
-    text = tokens[0].value
-    found = _number_or_id(text)
-    if found is None:
-        raise ValueError(f"{text!r} is neither the number of an event nor its id; `assetflow events ls` shows both")
-    return found
+def _event(_: object, tokens: Sequence[Token]) -> UUID | int | IdStart:
+    return _number_or_id(tokens[0].value, "an event", "its id; `assetflow events ls` shows both")
 
 
-def _decision(_: object, tokens: Sequence[Token]) -> UUID | int:
-    text = tokens[0].value
-    found = _number_or_id(text)
-    if found is None:
-        raise ValueError(f"{text!r} is neither the number of a decision nor an id; `assetflow decisions ls` shows both")
-    return found
+def _decision(_: object, tokens: Sequence[Token]) -> UUID | int | IdStart:
+    return _number_or_id(tokens[0].value, "a decision", "an id; `assetflow decisions ls` shows both")
 
 
-def _number_or_id(text: str) -> UUID | int | None:
-    for read in (int, UUID):
-        with suppress(ValueError):
-            return read(text)
-    return None
+def _number_or_id(text: str, what: str, or_what: str) -> UUID | int | IdStart:
+    # A text of digits is a number, unless no number begins like that.
+    if text.isascii() and text.isdigit() and not (text.startswith("0") and len(text) > 1):
+        return int(text)
+    with suppress(ValueError):
+        return UUID(text)
+    start = IdStart.of(text)
+    if start is None:
+        raise ValueError(f"{text!r} is neither the number of {what} nor {or_what}")
+    return start
 
 
 def _age(_: object, tokens: Sequence[Token]) -> timedelta:
@@ -60,7 +59,7 @@ def _age(_: object, tokens: Sequence[Token]) -> timedelta:
 
 
 Age = Annotated[timedelta, Parameter(converter=_age)]
-EventName = Annotated[UUID | int, Parameter(converter=_event)]
-DecisionName = Annotated[UUID | int, Parameter(converter=_decision)]
+EventName = Annotated[UUID | int | IdStart, Parameter(converter=_event, accepts_keys=False)]
+DecisionName = Annotated[UUID | int | IdStart, Parameter(converter=_decision, accepts_keys=False)]
 AtLeastOne = Annotated[int, Parameter(converter=_whole_number, validator=Number(gte=1))]
 Port = Annotated[int, Parameter(converter=_whole_number, validator=Number(gte=0, lte=65_535))]

@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime, timedelta
 from socket import gethostname
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
+from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.freshness.policy import FreshnessPolicy
+from assetflow.core.run_names import run_name
 from assetflow.core.timing import Deadline
 from assetflow.evaluator.liveness import STOPPED
 from assetflow.ledger import Ledger
 from assetflow.ledger.lease.lease import Holder
 from tests.cli.conftest import Call
+from tests.cli.screen import screen_of
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
 
 
@@ -199,3 +202,109 @@ def test_8_13_freshness_is_shown_and_fails_if_an_asset_does(ledger: Ledger, call
 
     assert failed.code == 1
     assert [(each["uri"], each["state"]) for each in failed.json] == [(ORDERS.uri, "fail")]
+
+
+def test_events_of_a_key_of_a_consumer_or_since_a_time(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "report/shop", ORDERS)
+    update(ledger, ORDERS, 1)
+    update(ledger, CUSTOMERS, 2)
+    update(ledger, HOURLY, 3, "2026-01-01T00:00:00")
+
+    def listed(*options: str) -> list[int]:
+        return [each["sequence"] for each in call("events", "ls", *options, "--json").json]
+
+    assert listed("--key", "2026-01-01T00:00:00") == [3]
+    assert listed("--consumer", "report") == [1]
+    assert listed("--since", "2026-01-01T12:02:00") == [3, 2]
+    assert listed("--since", "2h") == []
+    assert call("events", "ls", "--since", "2h").out.startswith("No such events. No evaluator is running")
+    assert "Write 2026-11-20" in call("events", "ls", "--since", "yesterday").err
+
+
+def test_runs_are_listed_with_the_names_that_prefect_shows(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "report/shop", ORDERS)
+    deploy(ledger, "copy/shop", CUSTOMERS)
+    (first,) = update(ledger, ORDERS, 1)
+    (second,) = update(ledger, CUSTOMERS, 2)
+    update(ledger, CUSTOMERS, 3)
+    ledger.writer.decisions.launched(first.id, event_id(7), NOON)
+    ledger.writer.decisions.launched(second.id, event_id(8), NOON)
+    ledger.writer.decisions.ended("Completed", NOON + timedelta(seconds=42), flow_run_id=event_id(7))
+
+    found = call("runs", "ls", "--json").json
+
+    assert [(each["consumer"], each["state"], each["flow_run"]) for each in found] == [
+        ("copy/shop", "", str(event_id(8))),
+        ("report/shop", "Completed", str(event_id(7))),
+    ]
+    assert found[1]["name"] == run_name(first.id, None, [ORDERS])
+    assert [each["consumer"] for each in call("runs", "ls", "--running", "--json").json] == ["copy/shop"]
+    assert call("runs", "ls", "--consumer", "report").out.splitlines()[1].split()[:6] == [
+        found[1]["name"], "report/shop", "orders", "Completed", "2026-01-01T12:00:00Z", "42"
+    ]  # fmt: skip
+
+
+def test_one_asset_with_its_flows_and_latest_updates(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "ingest/shop", None, produces=(ORDERS,))
+    deploy(ledger, "report/shop", ORDERS)
+    for minute in range(7):
+        update(ledger, ORDERS, minute)
+
+    told = call("assets", "show", "orders", "--json").json
+    assert (told["producers"], told["consumers"]) == (["ingest/shop"], ["report/shop"])
+    assert [each["sequence"] for each in told["latest"]] == [7, 6, 5, 4, 3]
+    shown = call("assets", "show", ORDERS.uri).out
+    assert shown.startswith(f"orders  {ORDERS.uri}\nupdated")
+    assert "\nmade by  ingest/shop\nruns     report/shop\n" in shown
+    assert "Did you mean orders" in call("assets", "show", "order").err
+
+
+def test_every_command_accepts_the_first_eight_characters_of_an_id(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "report/shop", ORDERS & CUSTOMERS)
+    update(ledger, ORDERS, 1)
+    (decision,) = update(ledger, CUSTOMERS, 2)
+    update(ledger, ORDERS, 3)
+    ledger.writer.decisions.launched(decision.id, run := event_id(7), NOON)
+    event, made = str(event_id(1)), str(decision.id)
+
+    assert event in call("events", "show", event[:8]).out
+    assert event in call("explain", "--event", event[:13].upper()).out
+    for beginning in (made[:8], str(run)[:8]):
+        assert f"decision {made}" in call("decisions", "show", beginning).out
+        assert f"decision {made}" in call("explain", "--run", beginning).out
+    last = str(event_id(3))
+    assert call("queue", "ls", "--event", last[:8], "--json").json[0]["event"] == last
+    assert call("queue", "rm", "report", "--event", last[:8], "--why", "wrong").out.startswith("1 event removed")
+
+
+def test_a_beginning_that_names_nothing_or_too_much_is_refused(ledger: Ledger, call: Call) -> None:
+    for number in range(2):
+        recorded = AssetEvent(UUID(int=(0xAB << 120) + number), ORDERS, NOON, Origin("api"))
+        ledger.writer.events.record([Recording(recorded.id, (recorded,))], NOON)
+
+    assert "no event has the id that begins with 12ab34cd" in call("events", "show", "12ab34cd").err
+    assert "the ids of several events begin with ab000000" in call("events", "show", "ab000000").err
+    assert "neither the number of an event nor its id" in call("events", "show", "ab00").err
+    assert "no event has the number 12345678" in call("events", "show", "12345678").err
+
+
+@pytest.mark.parametrize("command", ["events ls", "decisions ls", "runs ls", "queue ls report"])
+def test_a_terminal_shows_short_ids_and_whole_ones_on_request(
+    ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    deploy(ledger, "report/shop", ORDERS & CUSTOMERS)
+    update(ledger, ORDERS, 1)
+    (decision,) = update(ledger, CUSTOMERS, 2)
+    update(ledger, ORDERS, 3)
+    ledger.writer.decisions.launched(decision.id, event_id(7), NOON)
+    whole = str(event_id(3) if command in ("events ls", "queue ls report") else event_id(7))
+
+    screen = screen_of(120, monkeypatch)
+    call(*command.split())
+    short = screen.getvalue()
+    screen = screen_of(60, monkeypatch)
+    call(*command.split(), "--wide")
+
+    assert whole[:8] in short
+    assert whole not in short
+    assert whole in screen.getvalue()

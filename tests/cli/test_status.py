@@ -10,13 +10,16 @@ from uuid import uuid4
 import pytest
 import respx
 
+from assetflow import Asset, AssetWatcher
 from assetflow.core.events import Recording
 from assetflow.errors import LedgerError
 from assetflow.evaluator.health import Health
-from assetflow.evaluator.liveness import SILENT, STOPPED
+from assetflow.evaluator.liveness import NOT_WATCHING, SILENT, STOPPED
 from assetflow.evaluator.process.held_up import CURSOR, HeldUpWriter
 from assetflow.ledger import Holder, Ledger
+from assetflow.ledger.lease.lease import Role
 from assetflow.prefect_io.recordings import recording_to_artifact
+from assetflow.watchers import FileTrigger
 from tests.cli.conftest import API_URL, Call
 from tests.cli.shop import NOON, ORDERS, deploy, event_id, update
 from tests.evaluator.fakes import FakeLedger, recording
@@ -55,6 +58,23 @@ def test_all_is_well(ledger: Ledger, call: Call) -> None:
     assert said["standbys"] == []
     assert said["prefect"] == {"url": API_URL, "reachable": True, "error": None}
     assert said["lag"] == {"updates": 0, "oldest": None}
+
+
+@respx.mock
+def test_watchers_that_fail_or_that_nobody_runs_are_problems(ledger: Ledger, call: Call) -> None:
+    evaluate(ledger)
+    prefect_holds()
+    assert " watching" not in call("status").out
+    watcher = AssetWatcher("landing", FileTrigger("/in/*"))
+    deploy(ledger, "report/nightly", Asset(ORDERS.uri, watchers=[watcher]))
+    assert call("status", "--json").json["problems"] == [str(NOT_WATCHING)]
+    ledger.writer.lease.acquire(Holder.this_process(uuid4(), Role.WATCHERS))
+    assert call("status").code == 0
+    ledger.writer.watchers.set_state(["landing"], "failing", "no such folder", NOON)
+    answer = call("status", "--json")
+    assert (answer.code, answer.json["problems"]) == (1, ["the watcher landing fails: no such folder"])
+    assert answer.json["watchers"]["failing"] == [{"name": "landing", "reason": "no such folder"}]
+    assert "1 watching, 1 failing" in call("status").out
 
 
 @respx.mock

@@ -1,0 +1,82 @@
+"""`assetflow assets show`: everything about one asset that one asks first."""
+
+from __future__ import annotations
+
+import json as json_format
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from assetflow.cli.events import events_table
+from assetflow.cli.output import print_json, show, text
+from assetflow.cli.status_output import state_cell
+from assetflow.core.codec.events import event_to_json
+from assetflow.core.explanation.status import Status
+from assetflow.core.redaction import redact, redacted
+from assetflow.core.visible import shown
+from assetflow.core.words import ago, at
+from assetflow.errors import UnknownAsset
+from assetflow.ledger.read.assets import AssetUsers, ListedAsset
+from assetflow.ledger.read.reader import Reader
+from assetflow.ledger.records import EventFilter
+from assetflow.operations.lookup import find_uri
+
+_LATEST = 5
+
+
+def show_asset(asset: str, /, *, wide: bool = False, json: bool = False) -> None:
+    """Show one asset: which flows make it, run on it and read it, whether it is up to date, and its latest updates.
+
+    Parameters
+    ----------
+    asset
+        The asset's URI or its name.
+    wide
+        Show all columns and whole ids, however wide the terminal is.
+    json
+        Print one JSON document.
+    """
+    now = datetime.now(UTC)
+    with Reader.open() as reader:
+        uri = find_uri(reader, asset)
+        found = reader.assets.get(uri=uri)
+        if found is None:
+            raise UnknownAsset(f"no asset is called {asset!r}", fix="`assetflow assets ls` lists the assets")
+        users = reader.assets.users_of([found.record])[uri]
+        latest = reader.events.find(EventFilter(uri=uri), newest_first=True, limit=_LATEST)
+        status = reader.freshness.status(uri, None, now)
+    if json:
+        events = [event_to_json(redacted(event)) for event in latest]
+        print_json(found.as_json(users) | {"status": status.as_json(), "latest": events})
+        return
+    show(
+        *_facts(found, users, status, now), Text(), events_table(latest, now, empty="It was never updated.", wide=wide)
+    )
+
+
+def _facts(found: ListedAsset, users: AssetUsers, status: Status, now: datetime) -> Iterable[RenderableType]:
+    record = found.record
+    yield Text.assemble(
+        text(found.name, "bold"), *([] if found.name == record.uri else ["  ", text(record.uri, "dim")])
+    )
+    last = "never" if found.last_time is None else f"{ago(found.last_time, now)}, {at(found.last_time)}"
+    facts = {
+        "updated": Text(last),
+        "status": state_cell(status),
+        "group": text(record.group),
+        "made by": _names(users.producers),
+        "runs": _names(users.scheduled),
+        "read by": _names(users.readers),
+        "aliases": _names(record.aliases),
+        "extra": text(json_format.dumps(redact(record.extra), ensure_ascii=False)) if record.extra else Text(),
+    }
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        if str(value):
+            yield Text.assemble((f"{name:<{width}}  ", "dim"), value)
+
+
+def _names(names: Iterable[str]) -> Text:
+    return Text(", ".join(map(shown, sorted(names))))

@@ -1,0 +1,85 @@
+"""`assetflow runs ls`: list the flow runs that decisions led to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import cyclopts
+from rich.text import Text
+
+from assetflow.cli.empty_lists import empty_message
+from assetflow.cli.output import id_cell, print_json, rows, show, table, text, time_cell
+from assetflow.cli.values import AtLeastOne
+from assetflow.core.run_names import run_name
+from assetflow.core.spans import rounded_in_words
+from assetflow.core.words import some
+from assetflow.ledger.read.decisions import ConsumedAsset
+from assetflow.ledger.read.reader import Reader
+from assetflow.ledger.records import DecisionRecord
+from assetflow.operations.lookup import find_consumer
+
+app = cyclopts.App(name="runs", help="Flow runs that assetflow started.")
+
+_SPARE = ("run id", "decision", "key", "because of", "took")
+
+
+@app.command
+def ls(
+    *,
+    consumer: str | None = None,
+    running: bool = False,
+    limit: AtLeastOne = 50,
+    wide: bool = False,
+    json: bool = False,
+) -> None:
+    """List the flow runs that assetflow started, newest first: why each runs, its state, and how long it took.
+
+    Parameters
+    ----------
+    consumer
+        List only runs of this consumer: flow/deployment, its id, or a flow with one consumer.
+    running
+        List only runs that have not ended, as far as the evaluator has heard.
+    limit
+        The largest number of runs to list.
+    wide
+        Show all columns and whole ids, however wide the terminal is.
+    json
+        Print one JSON document.
+    """
+    with Reader.open() as reader:
+        number = None if consumer is None else find_consumer(reader, consumer).consumer.id
+        status = "launched" if running else None
+        found = reader.decisions.find(consumer=number, status=status, has_run=True, limit=limit)
+        consumed = reader.decisions.consumed_assets([each.number for each in found])
+        empty = empty_message(reader, "No runs." if running or consumer else "No runs yet.")
+    named = [(each, consumed.get(each.number, ())) for each in found]
+    if json:
+        print_json([each.as_json() | {"name": _name(each, assets)} for each, assets in named])
+        return
+    now = datetime.now(UTC)
+    columns = ("run", "consumer", "key", "because of", "state", "started", "took", "run id", "decision")
+    made = table(*columns, right=("took",), whole=("run id", "decision"))
+    cells = (_cells(each, assets, now, wide) for each, assets in named)
+    show(rows(made, cells, empty=empty, spare=_SPARE, wide=wide), wide=wide)
+
+
+def _cells(each: DecisionRecord, assets: Sequence[ConsumedAsset], now: datetime, wide: bool) -> list[Text]:
+    state = each.run_state or "Running"
+    took = None if each.launched is None or each.ended is None else each.ended - each.launched
+    return [
+        text(_name(each, assets)),
+        text(each.consumer_name),
+        text(each.target_key or ""),
+        text(some([asset.name for asset in assets])),
+        text(state, {"Completed": "", "Running": "cyan"}.get(state, "red")),
+        time_cell(each.launched, now),
+        Text("" if took is None else rounded_in_words(took)),
+        id_cell(each.flow_run_id, wide=wide),
+        id_cell(each.id, wide=wide),
+    ]
+
+
+def _name(each: DecisionRecord, assets: Sequence[ConsumedAsset]) -> str:
+    return run_name(each.id, each.target_key, assets)

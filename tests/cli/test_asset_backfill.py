@@ -1,0 +1,138 @@
+"""`assetflow backfill` of assets, and `ls`, `show`, `stop` and `resume`. Contract 8.18."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import get_args
+from uuid import uuid5
+
+import pytest
+
+from assetflow.core.partitions import IdentityMapper
+from assetflow.crash_points import BackfillPoint
+from assetflow.ledger import Ledger
+from tests.cli.conftest import API_URL, Call
+from tests.ledger.test_kept import BOARD, CORE, RAW, Place, kept
+
+
+@pytest.fixture
+def place(ledger: Ledger) -> Place:
+    """A ledger with raw → core → board, both up to date."""
+    place = Place(ledger, datetime.now(UTC))
+    place.deploy("core/shop", kept([RAW], [CORE]))
+    place.deploy("board/shop", kept([CORE], [BOARD]))
+    (core,) = place.update(RAW)
+    (board,) = place.run("core/shop", core, CORE)
+    place.run("board/shop", board, BOARD)
+    return place
+
+
+def runs_end(place: Place, state: str = "Completed") -> list[str]:
+    """Let the runs of the waiting decisions start and end; their consumers."""
+    found = [record for record, _ in place.ledger.reader.decisions.waiting()]
+    for record in found:
+        run = uuid5(record.id, "run")
+        place.ledger.writer.decisions.launched(record.id, run, datetime.now(UTC))
+        outcome = "completed" if state == "Completed" else "failed"
+        place.ledger.writer.decisions.ended(state, datetime.now(UTC), flow_run_id=run, outcome=outcome)
+    return [record.consumer_name for record in found]
+
+
+def test_a_dry_run_shows_the_waves_and_runs_nothing(place: Place, call: Call) -> None:
+    shown = call("backfill", f"{CORE.uri}+", "--dry-run", "--json").json
+    assert shown["waves"] == [{"core/shop": [None]}, {"board/shop": [None]}]
+    assert "board/shop" in call("backfill", f"{CORE.uri}+", "--dry-run").out
+    assert call("backfill", CORE.uri, "--dry-run", "--json").json["targets"] == 1
+    assert call("backfill", "ls", "--json").json == []
+    assert runs_end(place) == []
+
+
+def test_a_backfill_begins_and_is_shown(place: Place, call: Call) -> None:
+    begun = call("backfill", f"{CORE.uri}+", "--why", "bugfix")
+    assert (begun.code, "backfill 1 of s3://lake/core and what lies below it: running" in begun.out) == (0, True)
+    assert "no evaluator" in begun.err.lower()
+    assert runs_end(place) == ["core/shop"]
+    shown = call("backfill", "show", "1", "--json").json
+    assert [wave["counts"] for wave in shown["waves"]] == [{"done": 1}, {"asked": 1}]
+    assert (shown["why"], shown["counts"]["done"], len(shown["running"])) == ("bugfix", 1, 1)
+    assert "board/shop" in call("backfill", "show", "1").out
+    runs_end(place)
+    assert call("backfill", "ls", "--json").json[0]["state"] == "completed"
+    assert "completed" in call("backfill", "ls").out
+
+
+def test_stop_and_resume(place: Place, call: Call) -> None:
+    call("backfill", f"{CORE.uri}+")
+    assert "stopped" in call("backfill", "stop", "1").out
+    assert runs_end(place) == ["core/shop"]
+    assert runs_end(place) == []
+    assert call("backfill", "resume", "1").code == 0
+    assert runs_end(place) == ["board/shop"]
+    assert call("backfill", "show", "1", "--json").json["state"] == "completed"
+
+
+def test_a_failed_backfill_says_what_to_do(place: Place, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assetflow.cli.asset_backfill.sleep", lambda _: runs_end(place, "Failed"))
+    waited = call("backfill", f"{CORE.uri}+", "--wait")
+    assert waited.code == 1
+    assert "0 of 2 runs done, 1 failed, 1 taken off" in waited.out
+    assert "assetflow backfill resume 1" in waited.out
+    assert call("backfill", "resume", "1", "--json").json["state"] == "running"
+
+
+def test_keys_and_ranges(ledger: Ledger, call: Call) -> None:
+    place = Place(ledger, datetime.now(UTC))
+    place.deploy("core/shop", kept([RAW], [CORE], mapper=IdentityMapper(), catchup="none"))
+    assert "Name them" in call("backfill", CORE.uri).err
+    for day in (1, 2, 3):
+        place.update(RAW, f"2026-11-0{day}")
+    waves = call("backfill", CORE.uri, "--from", "2026-11-02", "--to", "2026-11-03", "--dry-run", "--json").json[
+        "waves"
+    ]
+    assert waves == [{"core/shop": ["2026-11-02", "2026-11-03"]}]
+    given = call("backfill", CORE.uri, "--keys", "2026-11-09", "--dry-run", "--json").json["waves"]
+    assert given == [{"core/shop": ["2026-11-09"]}]
+    assert len(call("backfill", CORE.uri, "--dry-run", "--json").json["waves"][0]["core/shop"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((RAW.uri,), "nothing makes"),
+        (("s3://lake/nothing+",), "no asset is called"),
+        ((CORE.uri, "--keys", "a"), "has no partitions"),
+        ((CORE.uri, "--missing-only"), "backfill resume"),
+        ((CORE.uri, "--from", "2026", "--keys", "a"), "range"),
+        (("core", "--why", "so"), "--why and --wait are for assets"),
+        (("show", "7"), "there is no backfill 7"),
+        (("stop", "99999999999999999999999"), "there is no backfill"),
+        (("resume", "7"), "there is no backfill 7"),
+        (("nobody",), "nobody"),
+    ],
+)
+def test_bad_calls(place: Place, call: Call, given: tuple[str, ...], said: str) -> None:  # noqa: ARG001
+    answer = call("backfill", *given)
+    assert answer.code != 0
+    assert said in answer.err + answer.out
+    assert "Traceback" not in answer.err
+
+
+@pytest.mark.parametrize("point", get_args(BackfillPoint))
+def test_killed_at_each_point_nothing_runs_twice(place: Place, point: BackfillPoint, home: Path, call: Call) -> None:
+    """The command is killed (SIGKILL). Before the last transaction nothing runs; after it, all runs once."""
+    command = (sys.executable, "-m", "assetflow", "backfill", f"{CORE.uri}+")
+    settings = {"ASSETFLOW_HOME": str(home), "ASSETFLOW_CRASH_AT": point, "PREFECT_API_URL": API_URL}
+    killed = subprocess.run(command, env=os.environ | settings, capture_output=True, check=False, timeout=60)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    shown = call("backfill", "show", "1", "--json").json
+    if point == "between-backfill-and-begin":
+        assert shown["state"] == "preparing"
+        assert runs_end(place) == []
+        assert call("backfill", "resume", "1").code == 2
+        assert call("backfill", f"{CORE.uri}+").code == 0
+    assert [runs_end(place), runs_end(place), runs_end(place)] == [["core/shop"], ["board/shop"], []]
