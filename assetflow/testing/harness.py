@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from inspect import isawaitable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, TypeVar, cast
 from unittest.mock import patch
 from uuid import UUID, uuid4
@@ -27,10 +27,11 @@ from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.explanation.plan import PlannedConsumer
 from assetflow.core.explanation.status import Status
 from assetflow.core.freshness.policy import State
-from assetflow.errors import InvalidCall, TimedOut, UnknownAsset, UnknownConsumer
+from assetflow.errors import InvalidCall, PrefectUnreachable, TimedOut, UnknownAsset, UnknownConsumer
 from assetflow.evaluator.process.evaluator import Evaluator, utc_now
 from assetflow.ledger import Reader
 from assetflow.ledger.records import ConsumerRecord
+from assetflow.patience import AskAgain
 from assetflow.prefect_io.flow_runs import run_end
 from assetflow.testing.background import BackgroundEvaluator
 from assetflow.testing.circles import StartedRun, circle_to
@@ -496,10 +497,10 @@ class Harness:
         allowed: float | None = None,
         end: float | None = None,
     ) -> T:
-        """Run a coroutine on the evaluator's event loop and return its result.
+        """Run a coroutine on the evaluator's event loop and return its result; again while Prefect does not answer.
 
         Parameters:
-            action: the coroutine function.
+            action: the coroutine function. It may run several times.
             waiting: what the test waits for, in words: "for the update to be recorded".
             allowed: the seconds that all of it may take.
             end: the time at which these seconds end, if they have already begun.
@@ -508,12 +509,18 @@ class Harness:
             TimedOut: it took longer.
         """
         allowed = self._timeout if allowed is None else allowed
-        left = allowed if end is None else max(0.0, end - monotonic())
-        try:
-            return self._evaluator.call(action, left)
-        except TimeoutError as error:
-            troubles = self._evaluator.troubles
-            raise _late(allowed, f"{waiting}; in trouble: {troubles}" if troubles else waiting) from error
+        attempts = AskAgain(allowed if end is None else max(0.0, end - monotonic())).start()
+        troubles = ""
+        while (left := attempts.left) >= 0:
+            try:
+                return self._evaluator.call(action, left)
+            except TimeoutError:
+                troubles = self._evaluator.troubles or troubles
+                break
+            except PrefectUnreachable as error:
+                troubles = str(error)
+                sleep(attempts.pause(error.retry_after) or max(0.0, attempts.left))
+        raise _late(allowed, f"{waiting}; in trouble: {troubles}" if troubles else waiting)
 
     def _circle(self, allowed: float) -> TimedOut | None:
         """Return an error that names the flows that keep starting each other, if such flows started the newest run."""

@@ -17,6 +17,7 @@ from assetflow.core.observations import observation, read_versions
 from assetflow.core.watchers import files, messages
 from assetflow.core.watchers.intake import Watched, WatcherIntake
 from assetflow.core.watchers.triggers import FileTrigger, MessageQueueTrigger
+from assetflow.core.watchers.webhook_trigger import WebhookTrigger
 from assetflow.errors import InvalidEvent, InvalidWatcher, UnknownWatcher
 from assetflow.ledger import Ledger
 from assetflow.ledger.records import WatcherRecord
@@ -45,7 +46,7 @@ class Outside:
         """Record a message of the queue of a watcher; see `Harness.message`."""
         found = self._find(watcher)
         trigger = found.trigger
-        if not isinstance(trigger, MessageQueueTrigger):
+        if not isinstance(trigger, MessageQueueTrigger | WebhookTrigger):
             raise InvalidWatcher(f"{watcher} watches no queue: {trigger.describe()}", fix="Write h.file(…)")
         written = body if isinstance(body, bytes) else json.dumps(body).encode()
         given = messages.Message(written, number)

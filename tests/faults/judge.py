@@ -211,7 +211,9 @@ def _fold(
     state = State()
     for number in sorted(consumers):
         deploy(state, consumers[number])
-    ends = {(each.consumer, max(e.sequence or 0 for e in consumed[each.id])) for each in decisions}
+    # Decisions of Eager flows consume nothing.
+    having = [each for each in decisions if consumed[each.id]]
+    ends = {(each.consumer, max(e.sequence or 0 for e in consumed[each.id])) for each in having}
     folded: list[Decision] = []
     for recording in reader.events.recordings():
         now = recording.events[0].recorded or recording.events[0].occurred

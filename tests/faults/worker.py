@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.environment.waiting import until
+
 if TYPE_CHECKING:
     from tests.faults.world import World
 
@@ -142,8 +144,19 @@ class Worker:
         for run in self.ordered:
             if self.state(run) != "COMPLETED":
                 self.retry(run)
-        self._world.until(lambda: all(self.state(run) == "COMPLETED" for run in self.ordered), 600)
+        until(self._are_all_completed, seconds=600, told=lambda: f"{self._states()}\n{self.log[-5000:]}")
         self._world.until(lambda: not self.run_processes())
+
+    def _are_all_completed(self) -> bool:
+        """Whether all ordered runs ended well. A run that Prefect was too busy for is retried."""
+        states = self._states()
+        for run, state in states.items():
+            if state in ("FAILED", "CRASHED"):
+                self.retry(run)
+        return set(states.values()) <= {"COMPLETED"}
+
+    def _states(self) -> dict[str, str]:
+        return {run: self.state(run) for run in self.ordered}
 
     def noted(self, word: str) -> Sequence[dict[str, Any]]:
         """The lines of the notes that have this word."""

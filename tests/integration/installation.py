@@ -57,7 +57,11 @@ class Installation:
 
     def deploy(self, name: str, schedule: object, *, produces: tuple[Asset, ...] = (), **options: Any) -> str:
         """A deployment with this schedule; its id."""
-        text = declaration_to_text(FlowDeclaration(ConsumerOptions(to_schedule(schedule), **options), produces))
+        return self.deploy_declared(name, FlowDeclaration(ConsumerOptions(to_schedule(schedule), **options), produces))
+
+    def deploy_declared(self, name: str, declaration: FlowDeclaration) -> str:
+        """A deployment with this declaration, or the same one with another; its id."""
+        text = declaration_to_text(declaration)
         parameter = {"x-assetflow": text, "default": None, "title": "triggering_asset_events"}
         body = {
             "name": name,
@@ -86,12 +90,16 @@ class Installation:
         with self.reader() as ledger:
             self.until(lambda: set(self.deployments.values()) <= _shown(ledger))
 
-    def start(self, *arguments: str, crash_at: str = "", ready: bool = True) -> subprocess.Popen[bytes]:
-        """`assetflow evaluator start`, and return when it is ready."""
+    def start(
+        self, *arguments: str, crash_at: str = "", ready: bool = True, python: Path | str = sys.executable
+    ) -> subprocess.Popen[bytes]:
+        """`assetflow evaluator start` in the environment of a Python, and return when it is ready."""
         env = self.server.env | {"ASSETFLOW_HOME": str(self.home), "ASSETFLOW_CRASH_AT": crash_at}
-        command = [sys.executable, "-m", "assetflow", "evaluator", "start", "--take-over", *arguments]
+        command = [str(python), "-m", "assetflow", "evaluator", "start", "--take-over", *arguments]
         with (self.home / "evaluator.log").open("ab") as log:
-            self._process = subprocess.Popen(command, env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            self._process = subprocess.Popen(
+                command, cwd=self.home, env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            )
         if ready:
             self.until(self._is_ready)
         return self._process

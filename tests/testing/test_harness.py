@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from assetflow import Asset, flow, task, triggering_asset_events
-from assetflow.errors import TimedOut, UnknownConsumer
+from assetflow.errors import PrefectUnreachable, TimedOut, UnknownConsumer
+from assetflow.evaluator.consumers.registry import Registry
 from assetflow.testing import Harness, harness
 from tests.environment.prefect_server import PrefectServer
 
@@ -151,6 +152,33 @@ def test_a_run_that_does_not_end_is_stopped(h: Harness) -> None:
     assert "settle(timeout=6)" in str(found.value)
     (run,) = h.settle().runs(never_ends)
     assert run.state == "TimedOut"
+
+
+def test_an_answer_of_prefect_that_breaks_off_is_asked_for_again(h: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = [PrefectUnreachable("the connection broke"), PrefectUnreachable("again")]
+    sync = Registry.sync
+
+    async def breaks(registry: Registry) -> None:
+        if broken:
+            raise broken.pop()
+        await sync(registry)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Registry, "sync", breaks)
+        h.deploy(report)
+    assert broken == []
+    assert h.runs(report) == []
+
+
+def test_prefect_that_never_answers_is_the_error(h: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(registry: Registry) -> None:  # noqa: ARG001
+        raise PrefectUnreachable("away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Registry, "sync", away)
+        patched.setattr(h, "_timeout", 2)
+        with pytest.raises(TimedOut, match=r"for the deployment \S+ to be known; in trouble: .*away"):
+            h.deploy(report)
 
 
 def test_a_machine_that_is_too_slow(h: Harness) -> None:
