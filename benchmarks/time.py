@@ -2,6 +2,7 @@
 
 Figures:
     cpu_ms_per_event_10k: the CPU time for an update, with 10,000 consumers that have a window and a debounce.
+    cost_ratio_to_plain: the same by the CPU time for an update of the same consumers without window and debounce.
     instants_per_second: how many of their waits end in a second, each with its decision, by CPU time.
     cpu_ms_per_event_open_window: the CPU time for an update of a window that is open, with 100,000 updates in it.
     catch_up_seconds_7d: the CPU time for seven days of downtime, over hourly openings and the updates of that time.
@@ -39,36 +40,57 @@ def figures(consumers: int, events: int, openings: int, updates: int, queued: in
     """Measure each figure on a ledger of its own.
 
     Parameters:
-        consumers, events: of the first two figures.
+        consumers, events: of the first three figures.
         openings, updates: the number of consumers with hourly openings, and the updates during the downtime.
         queued: the updates in the open window.
     """
+    plain, _ = ring_with_time(consumers, events, ConsumerOptions)
+    timed, instants = ring_with_time(consumers, events, with_window_and_debounce)
+    return {
+        "cpu_ms_per_event_10k": timed,
+        "cost_ratio_to_plain": timed / plain,
+        "instants_per_second": instants,
+        "cpu_ms_per_event_open_window": open_window(queued),
+        "catch_up_seconds_7d": week_of_downtime(openings, updates),
+    }
+
+
+def with_window_and_debounce(schedule: Schedule) -> ConsumerOptions:
+    """Return a consumer whose updates count together within six hours, and that waits for an hour of quiet."""
+    assert schedule.condition is not None
+    window = Schedule(schedule.condition.within(timedelta(hours=6)))
+    return ConsumerOptions(window, intake=Intake(debounce=timedelta(hours=1)))
+
+
+def ring_with_time(consumers: int, events: int, options: Callable[[Schedule], ConsumerOptions]) -> tuple[float, float]:
+    """Return the CPU milliseconds for an update of the ring, and how many decisions of its clock fit into a second.
+
+    Parameters:
+        options: returns the consumer of a schedule.
+    """
     assets = ring.assets(consumers)
-    waiting = Intake(debounce=timedelta(hours=1))
-    windows = (Schedule(each.within(timedelta(hours=6))) for each in ring.schedules(assets))
-    timed = (ConsumerOptions(each, intake=waiting) for each in windows)
+    came = at_times(ring.recordings(assets, events), START, timedelta(minutes=20))
     with TemporaryDirectory() as folder, Ledger.open(Path(folder) / "ledger.db") as ledger:
-        deploy(ledger, timed)
-        came = at_times(ring.recordings(assets, events), START, timedelta(minutes=20))
+        deploy(ledger, (options(Schedule(each)) for each in ring.schedules(assets)))
         seconds = cpu(lambda: record(ledger, came, START + timedelta(minutes=20)))
         made = [0]
         passing = cpu(lambda: made.append(let_pass(ledger, START + timedelta(hours=3))))
-    hours = (ConsumerOptions(Schedule(asset, opening=HOURLY)) for asset in assets[:openings])
+    return 1000 * seconds / events, made[-1] / passing
+
+
+def week_of_downtime(openings: int, updates: int) -> float:
+    """Return the CPU seconds in which an evaluator goes through the openings and updates of seven days."""
+    assets = ring.assets(openings)
+    hours = (ConsumerOptions(Schedule(asset, opening=HOURLY)) for asset in assets)
     with TemporaryDirectory() as folder, Ledger.open(Path(folder) / "ledger.db") as ledger:
         deploy(ledger, hours)
-        week = at_times(ring.recordings(assets[:openings], updates), START, WEEK)
+        week = at_times(ring.recordings(assets, updates), START, WEEK)
 
         def catch_up() -> None:
             record(ledger, week, START + WEEK)
             let_pass(ledger, START + WEEK)
 
-        caught_up = cpu(catch_up)
-    return {
-        "cpu_ms_per_event_10k": 1000 * seconds / events,
-        "instants_per_second": made[-1] / passing,
-        "cpu_ms_per_event_open_window": open_window(queued),
-        "catch_up_seconds_7d": caught_up,
-    }
+        return cpu(catch_up)
 
 
 def open_window(queued: int) -> float:

@@ -53,6 +53,18 @@ def test_latency() -> None:
     assert all(found[name] > 0 for name in ("latency_ratio_median", "latency_ratio_p95", "burst_ratio"))
 
 
+@pytest.mark.prefect
+@pytest.mark.spark
+@pytest.mark.timeout(960)
+def test_chain() -> None:
+    found = run("chain", "--samples=1", "--burst=2", "--spark-samples=1", timeout=900)
+    figures = ("update_to_code", "update_to_code_p95", "hop", "hop_p95", "spark_update_to_data")
+    assert all(found[f"{name}_seconds"] > 0 for name in figures)
+    ratios = ("update_to_code", "hop", "cpu_seconds_per_run", "runs_per_minute")
+    assert all(found[f"{name}_ratio"] > 0 for name in ratios)
+    assert [each["worker"] for each in found["workers"]] == ["warm", "process_1s", "process_defaults"]
+
+
 def test_pages() -> None:
     found = run("pages", "--size=60", "--events=400", "--queued=1500", "--samples=2")
     assert len(found["pages"]) > 20
