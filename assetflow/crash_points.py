@@ -24,10 +24,11 @@ InstantPoint = Literal[
 FreshnessPoint = Literal[
     "between-state-and-freshness-event", "between-freshness-event-and-log", "between-freshness-event-and-mark"
 ]
+BackfillPoint = Literal["between-backfill-and-begin", "between-begin-and-answer"]
 WatcherPoint = Literal[
     "between-message-and-ledger", "between-ledger-and-acknowledgement", "between-acknowledgement-and-note"
 ]
-CrashPoint = PublishPoint | TaskPoint | EvaluatorPoint | InstantPoint | FreshnessPoint | WatcherPoint
+CrashPoint = PublishPoint | TaskPoint | EvaluatorPoint | InstantPoint | FreshnessPoint | BackfillPoint | WatcherPoint
 
 VARIABLE = "ASSETFLOW_CRASH_AT"
 

@@ -194,6 +194,12 @@ class UnknownConsumer(AssetflowError, LookupError):
     code = "unknown-consumer"
 
 
+class WrongSignature(AssetflowError):
+    """A message to a webhook that is not signed as its watcher asks."""
+
+    code = "wrong-signature"
+
+
 class UnknownWatcher(AssetflowError, LookupError):
     """No deployed asset has a watcher of this name."""
 
@@ -204,6 +210,12 @@ class UnknownAsset(AssetflowError, LookupError):
     """No asset has this URI or name."""
 
     code = "unknown-asset"
+
+
+class UnknownBackfill(AssetflowError, LookupError):
+    """No backfill of an asset has this number."""
+
+    code = "unknown-backfill"
 
 
 class UnknownEvent(AssetflowError, LookupError):

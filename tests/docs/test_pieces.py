@@ -272,12 +272,29 @@ def test_watchers(piece: Piece) -> None:
     (watched,) = piece("docs/watchers.md").report.schedule.named_assets
     assert [str(each.trigger.describe()) for each in watched.watchers] == ["queue orders of amqp://mq.internal"]
     assert piece("docs/watchers.md", 1).landing.describe() == "files s3://shop/landing/date=*/*.json"
+    assert piece("docs/watchers.md", 2).table.describe() == "Delta table s3://lake/orders"
+    assert piece("docs/watchers.md", 3).snapshots.describe() == "Iceberg table shop.orders of lake"
+    assert piece("docs/watchers.md", 4).newest.describe().startswith("select max(updated_at) from orders of postgres")
 
 
 @pytest.mark.prefect
 def test_the_harness_for_watchers(h: Harness, piece: Piece) -> None:
     page = piece("docs/watchers.md")
-    piece("docs/watchers.md", 2).test_a_message_starts_the_report(h, page.report)
+    assert "GitHub" in piece("docs/watchers.md", 5).pushes.describe()
+    assert piece("docs/watchers.md", 6).Mails("orders").folder == "orders"
+    assert piece("docs/watchers.md", 7).TestNats.test_refused_messages_do_not_come_again
+    piece("docs/watchers.md", 8).test_a_message_starts_the_report(h, page.report)
+
+
+# docs/dagster.md
+
+
+@pytest.mark.prefect
+def test_an_eager_asset_for_people_who_know_dagster(h: Harness, piece: Piece) -> None:
+    page = piece("docs/dagster.md")
+    h.deploy(page.fact)
+    h.emit(page.raw)
+    assert states(h, page.fact) == ["Completed"]
 
 
 # docs/freshness.md
@@ -348,6 +365,13 @@ def test_flows_that_run_as_seldom_as_possible(h: Harness, piece: Piece) -> None:
     assert len(states(h, page.core)) == 1
     h.advance(timedelta(hours=1))
     assert [states(h, each) for each in (page.core, page.report)] == [["Completed"] * 2] * 2
+
+
+def test_the_flows_of_the_tutorial_have_no_times(piece: Piece) -> None:
+    """tests/stack/test_freshness_tutorial.py walks the whole tutorial."""
+    page = piece("docs/freshness.md", 9)
+    assert page.watch_flights.schedule.describe() == "every 15 seconds"
+    assert all(each.schedule.timetable is None for each in (page.core, page.by_carrier, page.by_day))
 
 
 @pytest.mark.prefect

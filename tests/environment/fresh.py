@@ -23,9 +23,9 @@ def run_uv(*arguments: str) -> str:
     return done.stdout
 
 
-def build_wheel(folder: Path) -> Path:
-    """Build this repository's wheel into a folder."""
-    run_uv("build", "--wheel", "--out-dir", str(folder))
+def build_wheel(folder: Path, *, of: Path = ROOT) -> Path:
+    """Build the wheel of a checkout, by default of this one, into a folder."""
+    run_uv("build", "--wheel", "--out-dir", str(folder), str(of))
     return next(folder.glob("*.whl"))
 
 
