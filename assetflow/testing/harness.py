@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Callable, Coroutine, Generator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from inspect import isawaitable
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import monotonic, sleep
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 from unittest.mock import patch
 from uuid import UUID, uuid4
 
-from prefect import Flow
 from prefect.client.orchestration import get_client
 from prefect.exceptions import ObjectNotFound
-from prefect.flow_engine import run_flow
 
 from assetflow.core.assets import Asset
 from assetflow.core.by_hand import event_by_hand
@@ -27,18 +22,14 @@ from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.explanation.plan import PlannedConsumer
 from assetflow.core.explanation.status import Status
 from assetflow.core.freshness.policy import State
-from assetflow.errors import InvalidCall, PrefectUnreachable, TimedOut, UnknownAsset, UnknownConsumer
+from assetflow.errors import InvalidCall, TimedOut, UnknownAsset, UnknownConsumer
 from assetflow.evaluator.process.evaluator import Evaluator, utc_now
 from assetflow.ledger import Reader
 from assetflow.ledger.records import ConsumerRecord
-from assetflow.patience import AskAgain
-from assetflow.prefect_io.flow_runs import run_end
 from assetflow.testing.background import BackgroundEvaluator
-from assetflow.testing.circles import StartedRun, circle_to
+from assetflow.testing.calls import Allowance, Calls
 from assetflow.testing.outside import Outside
-
-AnyFlow = Flow[..., Any]
-T = TypeVar("T")
+from assetflow.testing.started_runs import AnyFlow, StartedRuns, finished
 
 SECONDS_TO_SETTLE = 30.0
 
@@ -122,11 +113,10 @@ class Harness:
     """The handle of a test to deploy and run flows, which `harness()` returns."""
 
     def __init__(self, evaluator: BackgroundEvaluator, reader: Reader, timeout: float = SECONDS_TO_SETTLE) -> None:
-        self._evaluator = evaluator
         self._reader = reader
-        self._timeout = timeout
         self._deployed: dict[UUID, AnyFlow] = {}
-        self._executed: set[UUID] = set()
+        self._calls = Calls(evaluator, timeout)
+        self._started = StartedRuns(reader, self._calls, self._deployed)
         self._outside = Outside(reader.place)
 
     def deploy(self, flow: AnyFlow, name: str = "test", **options: Any) -> str:
@@ -145,12 +135,12 @@ class Harness:
         made = cast(Any, flow.to_deployment(name=name, **options))
         number = UUID(str(made.apply()))
         self._deployed[number] = flow
-        self._call(_learn_deployments, f"for the deployment {flow.name}/{name} to be known")
+        self._calls.make(_learn_deployments, f"for the deployment {flow.name}/{name} to be known")
         return f"{flow.name}/{name}"
 
     def run(self, flow: AnyFlow, /, **parameters: Any) -> Any:
         """Run a flow here and now, as a producer, and return its result. It does not have to be deployed."""
-        return _finished(flow(**parameters))
+        return finished(flow(**parameters))
 
     def emit(
         self,
@@ -190,7 +180,7 @@ class Harness:
             evaluator.inbox.take(Recording(event.id, (event,)))
             await evaluator.inbox.settled()
 
-        self._call(record, f"for the update of {asset.uri} to be recorded")
+        self._calls.make(record, f"for the update of {asset.uri} to be recorded")
         return event
 
     def observe(self, source: Asset | str, version: str | Mapping[str, str]) -> list[AssetEvent]:
@@ -280,23 +270,14 @@ class Harness:
             TimedOut: it took longer. The error says what the harness waited for, and which flows keep starting each
                 other: those never settle.
         """
-        allowed = self._timeout if timeout is None else timeout
-        end = monotonic() + allowed
+        allowance = Allowance(self._calls.timeout if timeout is None else timeout)
         while True:
             try:
-                self._call(_settle, "for updates to be recorded and runs to be created", allowed, end)
+                self._calls.make(_settle, "for updates to be recorded and runs to be created", allowance)
             except TimedOut as late:
-                raise self._circle(allowed) or late from late.__cause__
-            waiting = self._started_runs() if execute else []
-            if not waiting:
+                raise self._started.circle(allowance) or late from late.__cause__
+            if not (execute and self._started.execute(allowance)):
                 return self
-            for done, (run, deployment) in enumerate(waiting):
-                if monotonic() > end:
-                    left = (
-                        f"for {len(waiting) - done} more started runs to be run, after {len(self._executed)} that were"
-                    )
-                    raise self._circle(allowed) or _late(allowed, left)
-                self._execute(run, self._deployed[deployment], allowed, end)
 
     def advance(self, span: timedelta) -> Harness:
         """Let time pass at once: waits end, schedules open, deadlines are missed, data gets old. Contract 9.6.
@@ -330,7 +311,7 @@ class Harness:
         if span < timedelta():
             raise InvalidCall(f"advance({span!r}) goes back in time", fix="Give a timedelta above zero")
         self.settle(execute=False)
-        self._evaluator.ahead += span
+        self._calls.evaluator.ahead += span
         return self.settle(execute=False)
 
     def runs(self, consumer: AnyFlow | str) -> list[ConsumerRun]:
@@ -386,7 +367,7 @@ class Harness:
             partition_key: the key of one partition.
         """
         uri = (asset if isinstance(asset, Asset) else Asset(asset)).uri
-        return self._reader.freshness.status(uri, partition_key, self._now())
+        return self._reader.freshness.status(uri, partition_key, self._calls.now())
 
     def plan(self, consumer: AnyFlow | str) -> PlannedConsumer:
         """Return what a deployed flow would run now, what holds it back, and when it is looked at next. Contract 8.16.
@@ -398,7 +379,7 @@ class Harness:
             UnknownConsumer: it is not deployed, or it has no schedule of Eager or OnMissing.
         """
         record = self._consumer(consumer)
-        found = self._reader.freshness.plan(self._now(), record.consumer.id)
+        found = self._reader.freshness.plan(self._calls.now(), record.consumer.id)
         if not found:
             raise UnknownConsumer(
                 f"{record.consumer.name} has no plan: updates start it", fix="Give it schedule=Eager() or OnMissing()"
@@ -442,10 +423,7 @@ class Harness:
                 except ObjectNotFound:
                     continue
         self._deployed.clear()
-        self._call(_learn_deployments, "for the deployments to be removed")
-
-    def _now(self) -> datetime:
-        return utc_now() + self._evaluator.ahead
+        self._calls.make(_learn_deployments, "for the deployments to be removed")
 
     def _consumer(self, consumer: AnyFlow | str) -> ConsumerRecord:
         found = [
@@ -462,96 +440,6 @@ class Harness:
             f"{name} is not a consumer", fix="Deploy a flow that has an asset schedule: h.deploy(flow)"
         )
 
-    def _started_runs(self) -> list[tuple[UUID, UUID]]:
-        """Return the runs that were started but not executed here, with their deployments, oldest first."""
-        return [
-            (each.flow_run_id, each.deployment_id)
-            for each in self._reader.decisions.running()
-            if each.flow_run_id not in self._executed and each.flow_run_id and each.deployment_id in self._deployed
-        ]
-
-    def _execute(self, run: UUID, flow: AnyFlow, allowed: float, end: float) -> None:
-        self._executed.add(run)
-        with get_client(sync_client=True) as client:
-            flow_run = client.read_flow_run(run)
-        left = max(0.1, end - monotonic())
-        own = flow.timeout_seconds
-        limited = flow if own is not None and own <= left else flow.with_options(timeout_seconds=left)
-        # A failed run is a result too, which the test reads from its state.
-        state = _finished(run_flow(limited, flow_run=flow_run, return_type="state"))
-        end_of_run = run_end(state.type.value, state.name or "")
-        assert end_of_run is not None, "the run of a flow that was called has ended"
-
-        async def tell(evaluator: Evaluator) -> None:
-            await evaluator.run_watch.end(run, end_of_run)
-
-        self._call(tell, f"for the end of the run {flow_run.name} of {flow.name} to be known")
-        if limited is not flow and state.name == "TimedOut":
-            stopped = f"for the run {flow_run.name} of {flow.name} to end; it was stopped"
-            raise self._circle(allowed) or _late(allowed, stopped)
-
-    def _call(
-        self,
-        action: Callable[[Evaluator], Coroutine[Any, Any, T]],
-        waiting: str,
-        allowed: float | None = None,
-        end: float | None = None,
-    ) -> T:
-        """Run a coroutine on the evaluator's event loop and return its result; again while Prefect does not answer.
-
-        Parameters:
-            action: the coroutine function. It may run several times.
-            waiting: what the test waits for, in words: "for the update to be recorded".
-            allowed: the seconds that all of it may take.
-            end: the time at which these seconds end, if they have already begun.
-
-        Raises:
-            TimedOut: it took longer.
-        """
-        allowed = self._timeout if allowed is None else allowed
-        attempts = AskAgain(allowed if end is None else max(0.0, end - monotonic())).start()
-        troubles = ""
-        while (left := attempts.left) >= 0:
-            try:
-                return self._evaluator.call(action, left)
-            except TimeoutError:
-                troubles = self._evaluator.troubles or troubles
-                break
-            except PrefectUnreachable as error:
-                troubles = str(error)
-                sleep(attempts.pause(error.retry_after) or max(0.0, attempts.left))
-        raise _late(allowed, f"{waiting}; in trouble: {troubles}" if troubles else waiting)
-
-    def _circle(self, allowed: float) -> TimedOut | None:
-        """Return an error that names the flows that keep starting each other, if such flows started the newest run."""
-        runs = self._runs_by_id()
-        names = circle_to(next(iter(runs)), runs) if runs else []
-        if not names:
-            return None
-        return TimedOut(
-            f"Flows keep starting each other: {' → '.join(names)}. This went on for {allowed:g} s",
-            fix="Let one of them be scheduled on something else, or look at single steps: settle(execute=False)",
-        )
-
-    def _runs_by_id(self) -> dict[UUID, StartedRun]:
-        """Return the runs that decisions started, by id, newest first."""
-        decisions = [each for each in self._reader.decisions.find(limit=10_000) if each.flow_run_id is not None]
-        events = self._reader.decisions.events_of(decisions)
-        return {
-            cast(UUID, each.flow_run_id): StartedRun(
-                each.consumer_name.partition("/")[0],
-                tuple(event.source_flow_run.id for event in events[each.id] if event.source_flow_run),
-            )
-            for each in decisions
-        }
-
-
-def _late(allowed: float, waiting: str) -> TimedOut:
-    return TimedOut(
-        f"not settled within {allowed:g} s: waited {waiting}",
-        fix=f"Give more time, as in settle(timeout={2 * allowed:g}) or harness(timeout={2 * allowed:g})",
-    )
-
 
 async def _learn_deployments(evaluator: Evaluator) -> None:
     await evaluator.registry.sync()
@@ -559,10 +447,3 @@ async def _learn_deployments(evaluator: Evaluator) -> None:
 
 async def _settle(evaluator: Evaluator) -> None:
     await evaluator.settled()
-
-
-def _finished(result: Any) -> Any:
-    async def finish() -> Any:
-        return await result
-
-    return asyncio.run(finish()) if isawaitable(result) else result
