@@ -14,14 +14,17 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from functools import partial
 from typing import cast
+from uuid import UUID
 
 from assetflow.core.codec import events_to_text
 from assetflow.core.consumers import Decision
-from assetflow.prefect_io.names import TRIGGERING_EVENTS_ARTIFACT, UPDATE_ARTIFACT
+from assetflow.prefect_io.names import TRIGGERING_EVENTS_ARTIFACT, UPDATE_ARTIFACT, artifact_key
 from assetflow.prefect_io.rest import Json, PrefectApi, id_of, patiently
 
 PAGE = 200
 OVERLAP = 20
+_DECISION = "decision"
+_OLD_PREFIX = "assetflow-"
 
 
 class ArtifactLog:
@@ -61,25 +64,51 @@ class ArtifactLog:
             known = {str(artifact["id"]) for artifact in page}
             place = max(0, place - PAGE + overlap)
 
-    async def keep_events(self, decision: Decision) -> str:
+    async def keep_events(self, decision: Decision, consumer: str) -> str:
         """Write the events of a decision to an artifact, once, and return the artifact's id.
+
+        All such artifacts of a consumer have one key, so that Prefect's list shows one entry for each consumer. The
+        decisions of a consumer are launched one after the other. So if a process has died after it had written the
+        artifact of this decision, it is the latest with the key.
 
         Raises:
             PrefectUnreachable, PrefectRefused
         """
-        key = f"assetflow-{decision.id}"
-        found = await self._api.get(f"/artifacts/{key}/latest")
-        if found is None:
-            found = await self._api.post(
-                "/artifacts/",
-                {
-                    "key": key,
-                    "type": TRIGGERING_EVENTS_ARTIFACT,
-                    "description": f"{len(decision.events)} asset events that started a run",
-                    "data": events_to_text(decision.events),
-                },
-            )
-        return str(id_of(found))
+        key = events_key(consumer)
+        # `/artifacts/{key}/latest` answers with the id of the entry in Prefect's list, which no artifact has.
+        wanted = {"key": {"any_": [key, f"{_OLD_PREFIX}{decision.id}"]}}
+        body = {"artifacts": wanted, "sort": "CREATED_DESC", "limit": 1}
+        latest = cast("list[Json]", await self._api.post("/artifacts/filter", body))
+        if latest and decision_of(latest[0]) == decision.id:
+            return str(id_of(latest[0]))
+        return str(id_of(await self._api.post("/artifacts/", _artifact_of(decision, key))))
+
+
+def events_key(consumer: str) -> str:
+    """Return the key of the artifacts with the events of a consumer's runs."""
+    return f"events-{artifact_key(consumer, consumer)}"
+
+
+def decision_of(artifact: Json) -> UUID | None:
+    """Return the decision whose events the artifact holds, or `None`.
+
+    Artifacts of earlier versions have a key for each decision, and no metadata.
+    """
+    metadata = cast("Json", artifact.get("metadata_") or {})
+    try:
+        return UUID(str(metadata.get(_DECISION) or str(artifact.get("key")).removeprefix(_OLD_PREFIX)))
+    except ValueError:
+        return None
+
+
+def _artifact_of(decision: Decision, key: str) -> Json:
+    return {
+        "key": key,
+        "type": TRIGGERING_EVENTS_ARTIFACT,
+        "description": f"{len(decision.events)} asset events that started a run",
+        "metadata_": {_DECISION: str(decision.id)},
+        "data": events_to_text(decision.events),
+    }
 
 
 class _Updates:

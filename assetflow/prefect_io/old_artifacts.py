@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Literal, cast
-from uuid import UUID
 
 from assetflow.errors import PrefectUnreachable
 from assetflow.prefect_io.names import RUN_NOTE_ARTIFACT, TRIGGERING_EVENTS_ARTIFACT, UPDATE_ARTIFACT
@@ -83,14 +82,6 @@ class OldArtifacts:
     async def _page(self, offset: int, limit: int) -> list[Json]:
         body = {"artifacts": self._filter, "sort": "CREATED_DESC", "limit": limit, "offset": offset}
         return cast("list[Json]", await self._api.post("/artifacts/filter", body))
-
-
-def decision_of(artifact: Json) -> UUID | None:
-    """Return the decision whose events the artifact holds, or `None`."""
-    try:
-        return UUID(str(artifact.get("key")).removeprefix("assetflow-"))
-    except ValueError:
-        return None
 
 
 def _is_note(artifact: Json) -> bool:

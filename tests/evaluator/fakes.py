@@ -191,7 +191,7 @@ class FakeLogs:
         self.artifacts: list[dict[str, Any]] = []
         self.events: list[dict[str, Any]] = []
         self.published: list[Mapping[str, Any]] = []
-        self.kept: list[Decision] = []
+        self.kept: list[tuple[Decision, str]] = []
         self.asked: list[tuple[datetime, datetime]] = []
         self.counts: list[tuple[datetime, datetime]] = []
         self.breaks_after = 1_000_000
@@ -204,8 +204,8 @@ class FakeLogs:
             if datetime.fromisoformat(artifact["created"]) >= moment:
                 yield artifact
 
-    async def keep_events(self, decision: Decision) -> str:
-        self.kept.append(decision)
+    async def keep_events(self, decision: Decision, consumer: str) -> str:
+        self.kept.append((decision, consumer))
         return str(uuid4())
 
     async def between(self, since: datetime, until: datetime, names: Sequence[str]) -> AsyncIterator[Mapping[str, Any]]:

@@ -100,7 +100,8 @@ async def test_events_that_are_too_large_for_a_context_are_stored_in_an_artifact
     (context,) = pad.runs.contexts.values()
     assert context.events is None
     assert context.artifact is not None
-    assert pad.logs.kept == pad.ledger.state.changes.decisions
+    (decision,) = pad.ledger.state.changes.decisions
+    assert pad.logs.kept == [(decision, "report/daily")]
 
 
 @pytest.mark.parametrize("error", [PrefectUnreachable("503"), LedgerLocked("held"), ConnectionError("cut")])

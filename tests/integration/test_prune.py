@@ -69,6 +69,17 @@ class Site:
         return {each["id"] for each in found}
 
 
+def events_of(decision: Decision) -> dict[str, Any]:
+    """The artifact with the events of a decision."""
+    about = {"decision": str(decision.id)}
+    return {"key": "events-third", "type": "assetflow-triggering-events", "metadata_": about, "data": "[]"}
+
+
+def events_of_earlier_versions(decision: Decision) -> dict[str, Any]:
+    """The same as earlier versions wrote it."""
+    return {"key": f"assetflow-{decision.id}", "type": "assetflow-triggering-events", "data": "[]"}
+
+
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     # Some pages with few artifacts each.
@@ -104,12 +115,10 @@ async def test_old_artifacts_go_with_what_the_ledger_had_of_them(site: Site) -> 
     for _ in range(4):
         artifact, (decision,) = site.task(C)
         note, _ = site.run(decision, ends=True)
-        of_run = {"key": f"assetflow-{decision.id}", "type": "assetflow-triggering-events", "data": "[]"}
-        gone |= {artifact, note, site.put(of_run)}
+        gone |= {artifact, note, site.put(events_of(decision)), site.put(events_of_earlier_versions(decision))}
     artifact, (decision,) = site.task(C)
     note, run = site.run(decision, ends=False)
-    of_run = {"key": f"assetflow-{decision.id}", "type": "assetflow-triggering-events", "data": "[]"}
-    kept |= {artifact, note, site.put(of_run)}
+    kept |= {artifact, note, site.put(events_of(decision)), site.put(events_of_earlier_versions(decision))}
     # What users wrote stays, whatever it is called; a recording that is older than the ledger goes.
     kept.add(site.put({"key": "why-mine", "type": "markdown", "description": "Why this ran", "data": "x"}))
     kept.add(site.put({"key": "why-mine", "type": "markdown", "data": "x", "flow_run_id": str(run)}))
@@ -126,7 +135,7 @@ async def test_old_artifacts_go_with_what_the_ledger_had_of_them(site: Site) -> 
         done = await prune_before(site, before)
         assert site.artifacts() == kept
         assert (done.rows, done.artifacts) == (foreseen.rows, foreseen.artifacts)
-        assert done.artifacts == {"recordings": 5, "events of runs": 4, "notes of runs": 5}
+        assert done.artifacts == {"recordings": 5, "events of runs": 8, "notes of runs": 5}
         assert done.rows == Pruned(events=4, receipts=4, decisions=4)
         again = await prune_before(site, before)
         assert (again.rows, again.artifacts) == (Pruned(), NOTHING)

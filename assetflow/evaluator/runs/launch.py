@@ -218,7 +218,7 @@ class Launcher:
         if len(events_to_text(decision.events)) <= LARGEST_CONTEXT:
             events, asked = decision.events, launch.asked
             return RunContext(decision.id, launch.consumer, decision.target_key, events, traceparent=trace, asked=asked)
-        artifact = UUID(await self._artifacts.keep_events(decision))
+        artifact = UUID(await self._artifacts.keep_events(decision, launch.consumer))
         return RunContext(decision.id, launch.consumer, decision.target_key, None, artifact, traceparent=trace)
 
     async def _try_again(self, launch: Launch, error: Exception) -> None:
