@@ -32,10 +32,10 @@ charts: $(READY) ## draw docs/images/performance.svg anew, from benchmarks/resul
 	@$$(command -v uv || echo .assetflow/tools/bin/uv) run --quiet --isolated --only-group charts python -m benchmarks.charts
 
 test: $(READY) ## run the tests (ARGS="tests/core -k cron" for some of them)
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --durations 20 -m "not faults and not long and not heavy" $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder --durations 20 -m "not faults and not long and not heavy" $(ARGS)
 
 test-long: $(READY) ## run the tests that start whole stacks, browsers and Spark processes, or kill them
-	@$(BIN)/python -m pytest -n $(LONG_JOBS) --dist loadfile --durations 20 -m "long and not faults" $(ARGS)
+	@$(BIN)/python -m pytest -n $(LONG_JOBS) --dist loadfile --no-loadscope-reorder --durations 20 -m "long and not faults" $(ARGS)
 
 test-heavy: $(READY) ## run the tests on clusters and larger installations, and the benchmarks in short forms
 	@$(BIN)/python -m pytest -m "heavy and not faults" $(ARGS)

@@ -18,6 +18,7 @@ import pytest
 from hypothesis.database import DirectoryBasedExampleDatabase
 
 from tests.environment.needs import NEEDS, in_ci, missing
+from tests.environment.ordering import longest_first
 from tests.environment.prefect_server import PrefectServer, send_what_prefect_holds_back
 from tests.environment.processes import left_running, mark_session, stop_spark_gateway
 
@@ -87,6 +88,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items[:] = longest_first(items)
     for item in items:
         for marker in NEEDS:
             if item.get_closest_marker(marker) and (reason := missing(marker)):

@@ -1,0 +1,30 @@
+"""Which tests begin (`make test`, `make test-long`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+# They take minutes: at the end, the other processes would wait for them.
+LONGEST = (
+    "tests/stack/test_freshness_tutorial.py",
+    "tests/stack/test_demo.py",
+    "tests/integration/test_prefect_minors.py",
+    "tests/stack/test_first_project.py",
+    "tests/ledger/test_conformance.py",
+    "tests/spark/",
+    "tests/worker/test_seam.py",
+    "tests/live/test_scenarios.py",
+    "tests/docs/test_pieces.py",
+    "tests/watching/test_queues.py",
+)
+
+
+def longest_first(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests with those of the longest files at the beginning, in this order."""
+
+    def rank(item: pytest.Item) -> int:
+        return next((rank for rank, name in enumerate(LONGEST) if item.nodeid.startswith(name)), len(LONGEST))
+
+    return sorted(items, key=rank)
