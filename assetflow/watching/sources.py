@@ -16,6 +16,7 @@ from assetflow.core.watchers.brokers import KAFKA, KNOWN, RABBITMQ, REDIS, SQS
 from assetflow.core.watchers.changes import CURSOR
 from assetflow.core.watchers.class_trigger import ClassTrigger
 from assetflow.core.watchers.intake import Watched
+from assetflow.core.watchers.options import check_stays
 from assetflow.core.watchers.other_kinds import Schemes, other_kinds
 from assetflow.core.watchers.sql_trigger import SQLTrigger
 from assetflow.core.watchers.table_triggers import DeltaTableTrigger, IcebergTableTrigger
@@ -80,6 +81,7 @@ class Sources:
                 yield source
         elif isinstance(trigger, FileTrigger):
             path = with_variables(trigger.path, os.environ)
+            check_stays(path)
             # The watcher may have begun since it was planned.
             watched = replace(plan.watched[0], begun=await cursors.begun(plan.watched[0].name))
             known = await cursors.items(watched.name)

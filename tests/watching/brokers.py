@@ -1,4 +1,4 @@
-"""Brokers that tests start: a cluster of Kafka inside librdkafka, and moto's server of SQS."""
+"""Brokers and stores that tests start: a cluster of Kafka inside librdkafka, and moto's server of SQS and S3."""
 
 from __future__ import annotations
 
@@ -30,32 +30,42 @@ class KafkaCluster:
         assert confirmed == [True] * len(bodies)
 
 
-class SqsServer:
-    """moto's server.
+class AwsServer:
+    """moto's server of one service of AWS.
 
     Attributes:
         environment: what points clients of AWS at it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, service: str) -> None:
         self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
         self._server.start()
         host, port = self._server.get_host_and_port()
         self.environment = {
-            "AWS_ENDPOINT_URL_SQS": f"http://{host}:{port}",
+            f"AWS_ENDPOINT_URL_{service.upper()}": f"http://{host}:{port}",
             "AWS_ACCESS_KEY_ID": "test",
             "AWS_SECRET_ACCESS_KEY": "test",
         }
         self.client = cast(
             Any,
             boto3.client(
-                "sqs",
+                cast(Any, service),
                 region_name="us-east-1",
                 endpoint_url=f"http://{host}:{port}",
                 aws_access_key_id="test",
                 aws_secret_access_key="test",
             ),
         )
+
+    def stop(self) -> None:
+        self._server.stop()
+
+
+class SqsServer(AwsServer):
+    """moto's server of SQS."""
+
+    def __init__(self) -> None:
+        super().__init__("sqs")
 
     def create(self, name: str) -> None:
         self.client.create_queue(QueueName=name, Attributes={"VisibilityTimeout": str(SECONDS_HIDDEN)})
@@ -71,5 +81,18 @@ class SqsServer:
         for body in bodies:
             self.client.send_message(QueueUrl=self.url(name), MessageBody=body.decode())
 
-    def stop(self) -> None:
-        self._server.stop()
+
+class S3Server(AwsServer):
+    """moto's server of S3."""
+
+    def __init__(self) -> None:
+        super().__init__("s3")
+
+    def put(self, bucket: str, **files: str) -> None:
+        """Write files into a bucket."""
+        for key, text in files.items():
+            self.client.put_object(Bucket=bucket, Key=key, Body=text.encode())
+
+    def remove(self, bucket: str, *keys: str) -> None:
+        for key in keys:
+            self.client.delete_object(Bucket=bucket, Key=key)

@@ -12,7 +12,7 @@ from aio_pika.abc import AbstractChannel
 from redis.asyncio import Redis
 
 from assetflow.ledger import Ledger
-from tests.watching.brokers import KafkaCluster, SqsServer
+from tests.watching.brokers import KafkaCluster, S3Server, SqsServer
 from tests.watching.outside import RABBIT, REDIS, Direct
 
 
@@ -74,3 +74,27 @@ def sqs(sqs_server: SqsServer, name: str, monkeypatch: pytest.MonkeyPatch) -> It
     sqs_server.create(name)
     yield sqs_server
     sqs_server.delete(name)
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    server = S3Server()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def s3(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
+    """A server of S3, which this process finds."""
+    for variable, value in s3_server.environment.items():
+        monkeypatch.setenv(variable, value)
+    return s3_server
+
+
+@pytest.fixture
+def bucket(s3: S3Server, name: str) -> Iterator[str]:
+    """A new bucket in the server of S3."""
+    s3.client.create_bucket(Bucket=name)
+    yield name
+    s3.remove(name, *(each["Key"] for each in s3.client.list_objects_v2(Bucket=name).get("Contents", [])))
+    s3.client.delete_bucket(Bucket=name)

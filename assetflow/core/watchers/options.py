@@ -7,10 +7,11 @@ from dataclasses import MISSING, fields
 from datetime import timedelta
 from typing import Any, Literal, cast
 
-from assetflow.core.watchers.addresses import check_address
+from assetflow.core.watchers.addresses import check_address, without_user
 from assetflow.errors import InvalidWatcher
 
 Start = Literal["known", "existing"]
+_WILD_BUCKET = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://[^/]*[*?\[]")
 _WHOLE_DAY = timedelta(days=1)
 
 
@@ -30,8 +31,24 @@ def check_location(path: object, *, example: str) -> None:
     if not isinstance(path, str) or not ("://" in path or path.startswith("/")):
         raise InvalidWatcher(f"{path!r} is not an absolute path or a URL", fix=f"Write {example}")
     check_address(path if "://" in path else f"file://{path}", AnyScheme(), known="")
+    check_stays(path)
+
+
+def check_stays(path: str) -> None:
+    """Refuse a path that leaves its folder or bucket. Variables in it may bring that about.
+
+    Raises:
+        InvalidWatcher
+    """
+    plain = without_user(path)
     if ".." in re.split(r"[/\\]", path):
-        raise InvalidWatcher(f"{path} leaves its folder or bucket", fix="Write the path without `..`")
+        raise InvalidWatcher(f"{plain} leaves its folder or bucket", fix="Write the path without `..`")
+    if "::" in path:
+        raise InvalidWatcher(
+            f"{plain.partition('::')[0]}::… chains several places", fix="Write one place: s3://bucket/in/*"
+        )
+    if _WILD_BUCKET.match(path):
+        raise InvalidWatcher(f"{plain} names no single bucket", fix="Write the bucket: s3://bucket/in/*")
 
 
 def check_every(every: object) -> None:

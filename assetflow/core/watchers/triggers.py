@@ -187,6 +187,8 @@ class FileTrigger:
 
     def __post_init__(self) -> None:
         check_location(self.path, example='"/data/in/*.json" or "s3://bucket/in/*"')
+        if self.path.endswith("/"):
+            raise InvalidWatcher(f"{self.describe()} is a folder", fix=f'Write "{without_user(self.path)}*"')
         check_every(self.every)
         check_start(self.start)
         if self.partition_key is not None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -13,28 +14,90 @@ from assetflow.core.watchers.files import SeenFile
 from assetflow.core.watchers.triggers import FileTrigger
 from assetflow.errors import WatchingFailed
 
-_STORES = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"})
-_WILD = frozenset("*?[")
+_S3 = frozenset({"s3", "s3a"})
+_STORES = _S3 | {"gs", "gcs", "az", "abfs", "abfss"}
+_WILD = re.compile(r"[*?\[]")
+
+Facts = Mapping[str, Any]
 
 
 class FsspecFiles:
-    """The files of a trigger, in whatever fsspec opens; see `Files`."""
+    """The files of a trigger, in whatever fsspec opens; see `Files`.
 
-    def __init__(self, filesystem: Any, pattern: str) -> None:
+    fsspec's own `glob` takes a folder that cannot be listed for an empty one. Its files would be gone from the cursor,
+    and all of them be new when the folder can be listed again. So the folders are listed here.
+    """
+
+    def __init__(self, filesystem: Any, pattern: str, label: str) -> None:
         protocol = filesystem.protocol if isinstance(filesystem.protocol, str) else filesystem.protocol[0]
         self.source = f"{protocol}://"
         self.is_store = protocol in _STORES
+        self._is_s3 = protocol in _S3
         self._filesystem = filesystem
         self._pattern = pattern
+        self._label = label
+        self._matches = re.compile(cast(Any, import_module("fsspec.utils")).glob_translate(pattern)).match
 
     async def list(self) -> dict[str, SeenFile]:
-        """Return the files now, by path."""
+        """Return the files now, by path.
+
+        Raises:
+            WatchingFailed: they cannot be listed.
+        """
         return await asyncio.to_thread(self._list)
 
     def _list(self) -> dict[str, SeenFile]:
         self._filesystem.invalidate_cache()
-        found = cast("dict[str, Mapping[str, Any]]", self._filesystem.glob(self._pattern, detail=True))
-        return {path: _seen(facts) for path, facts in found.items() if facts.get("type") == "file"}
+        try:
+            found = self._find()
+            if not found and self._is_s3:
+                # A bucket that is missing looks like an empty folder.
+                self._filesystem.info(self._pattern.partition("/")[0])
+        except WatchingFailed:
+            raise
+        except Exception as error:
+            raise WatchingFailed(
+                f"the files cannot be listed: {str(error) or type(error).__name__}", where=self._label
+            ) from error
+        return found
+
+    def _find(self) -> dict[str, SeenFile]:
+        wild = _WILD.search(self._pattern)
+        if wild is None:
+            found = self._file()
+        else:
+            root = self._pattern[: wild.start()].rpartition("/")[0]
+            depth = None if "**" in self._pattern else self._pattern[len(root) + 1 :].count("/")
+            found = self._below(root or "/", depth)
+        return {
+            facts["name"]: _seen(facts) for facts in found if facts["type"] == "file" and self._matches(facts["name"])
+        }
+
+    def _file(self) -> list[Facts]:
+        """Return the one file of a pattern without wildcards."""
+        try:
+            facts = self._filesystem.info(self._pattern)
+        except FileNotFoundError:
+            return []
+        if facts["type"] == "directory":
+            raise WatchingFailed("the path is a folder", where=self._label, fix="Write `/*` behind it")
+        return [facts]
+
+    def _below(self, folder: str, depth: int | None) -> Iterator[Facts]:
+        """Yield the files in a folder, and those in the folders below it as deep as the pattern goes."""
+        try:
+            if depth is None and self.is_store:
+                # A store lists all that is below at once.
+                yield from self._filesystem.find(folder, detail=True).values()
+                return
+            found = cast("list[Facts]", self._filesystem.ls(folder, detail=True))
+        except FileNotFoundError:
+            return
+        for facts in found:
+            if facts["type"] != "directory":
+                yield facts
+            elif depth != 0 and facts["name"].rstrip("/") != folder:
+                yield from self._below(facts["name"].rstrip("/"), None if depth is None else depth - 1)
 
 
 def open_files(trigger: FileTrigger, path: str) -> FsspecFiles:
@@ -52,9 +115,9 @@ def open_files(trigger: FileTrigger, path: str) -> FsspecFiles:
         raise WatchingFailed(
             f"fsspec cannot open it: {error}",
             where=trigger.describe(),
-            fix='pip install "assetflow[files]", and s3fs, gcsfs or adlfs for an object store',
+            fix='pip install "assetflow[files]" for folders of this machine; [s3], [gcs] or [azure] for object stores',
         ) from error
-    return FsspecFiles(filesystem, pattern)
+    return FsspecFiles(filesystem, pattern, trigger.describe())
 
 
 def local_folder(path: str) -> Path | None:
@@ -63,11 +126,11 @@ def local_folder(path: str) -> Path | None:
     if "://" in plain:
         return None
     parts = Path(plain).parts
-    fixed = next((number for number, part in enumerate(parts) if _WILD & set(part)), len(parts) - 1)
+    fixed = next((number for number, part in enumerate(parts) if _WILD.search(part)), len(parts) - 1)
     return Path(*parts[:fixed])
 
 
-def _seen(facts: Mapping[str, Any]) -> SeenFile:
+def _seen(facts: Facts) -> SeenFile:
     modified = facts.get("mtime", facts.get("LastModified", facts.get("last_modified", facts.get("updated"))))
     version = facts.get("ETag") or facts.get("etag") or facts.get("generation") or ""
     return SeenFile(int(facts.get("size") or 0), _moment(modified), str(version).strip('"'))

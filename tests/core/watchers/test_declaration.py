@@ -42,6 +42,9 @@ def declaration(schedule: Asset, produces: tuple[Asset, ...] = ()) -> FlowDeclar
 REFUSED: list[tuple[str, Callable[[], object], str]] = [
     ("password", lambda: MessageQueueTrigger("amqp://me:hunter2@mq", queue="q"), "has a password"),
     ("password of files", lambda: FileTrigger("ftp://me:hunter2@host/in/*"), "has a password"),
+    ("any bucket", lambda: FileTrigger("s3://*/in/*"), "no single bucket"),
+    ("chain", lambda: FileTrigger("zip://*::ftp://me:hunter2@host/a.zip"), "chains several places"),
+    ("folder", lambda: FileTrigger("s3://shop/in/"), "is a folder"),
     ("scheme", lambda: MessageQueueTrigger("nats://mq", queue="q"), "'nats' is not known"),
     ("no scheme", lambda: MessageQueueTrigger("mq.internal", queue="q"), "has no scheme"),
     ("no queue", lambda: MessageQueueTrigger("amqp://mq"), "exactly one of queue, stream and topic"),
