@@ -211,9 +211,15 @@ class BackfillReader:
             names = {node.id: node.consumer.name for node in nodes if node is not None}
             return Planned(steps, list(edges_of(steps, above)), names)
 
-    def all(self, *, before: int | None = None, limit: int = 100) -> list[BackfillRecord]:
-        """Return backfills, newest first. To page on, give the number of the last one as `before`."""
+    def all(self, *, uri: str | None = None, before: int | None = None, limit: int = 100) -> list[BackfillRecord]:
+        """Return backfills, newest first. To page on, give the number of the last one as `before`.
+
+        Parameters:
+            uri: only backfills of this asset.
+        """
         query = _BACKFILLS.order_by(BACKFILL.c.number.desc()).limit(limit)
+        if uri is not None:
+            query = query.where(BACKFILL.c.uri == uri)
         return self._backfills(query if before is None else query.where(BACKFILL.c.number < before))
 
     def get(self, number: int) -> BackfillRecord | None:

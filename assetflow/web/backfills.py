@@ -1,0 +1,174 @@
+"""The pages of backfills: the list, and how far one has come, with the buttons that stop and resume it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import RedirectResponse
+
+from assetflow.api.backend import Backend, TheBackend, TheReader
+from assetflow.api.paging import LARGEST, Number, Text
+from assetflow.core.freshness.state.backfills import StepState
+from assetflow.core.words import count
+from assetflow.errors import Conflict, LedgerForeign, UnknownAsset
+from assetflow.ledger.read.backfills import BackfillRecord, TargetRecord
+from assetflow.ledger.read.reader import Reader
+from assetflow.operations import asset_backfills
+from assetflow.operations.asset_backfills import find_backfill
+from assetflow.operations.lookup import find_uri, near_assets
+from assetflow.web.forms import TheForm, in_words
+from assetflow.web.pages import Pages, ThePages, url
+
+router = APIRouter()
+
+ROWS = 50
+STATES: tuple[tuple[StepState, str], ...] = (
+    ("asked", "running"),
+    ("failed", "failed"),
+    ("todo", "waiting"),
+    ("done", "done"),
+    ("removed", "taken off"),
+)
+Before = Annotated[int | None, Query(ge=0, le=LARGEST)]
+After = Annotated[int, Query(ge=-1, le=LARGEST)]
+
+
+@dataclass(frozen=True)
+class Targets:
+    """A part of the targets of a backfill.
+
+    Attributes:
+        state: the state of all of them; `None` for the targets of every state.
+        more: the address of those that follow; "" for none.
+    """
+
+    state: StepState | None
+    shown: list[TargetRecord]
+    more: str
+
+
+@router.get("/backfills")
+def list_backfills(
+    request: Request, pages: ThePages, reader: TheReader, asset: Text = "", before: Before = None
+) -> Response:
+    """Show the backfills, newest first, or those of one asset."""
+    try:
+        uri = find_uri(reader, asset) if asset else None
+    except UnknownAsset:
+        return pages.show(request, "asset_unknown.html", status=404, asked=asset, near=near_assets(reader, asset))
+    found = reader.backfills.all(uri=uri, before=before, limit=ROWS + 1)
+    shown = found[:ROWS]
+    return pages.show(
+        request,
+        "backfills.html",
+        fragment="list",
+        found=shown,
+        words=words_of,
+        uri=uri,
+        again="every 5s" if any(each.state in ("preparing", "running") for each in shown) else "",
+        here=url("/backfills", asset=asset, before=before),
+        newest=url("/backfills", asset=asset) if before is not None else "",
+        older=url("/backfills", asset=asset, before=shown[-1].number) if len(found) > ROWS else "",
+    )
+
+
+@router.get("/backfills/{number}")
+def show_backfill(
+    request: Request,
+    pages: ThePages,
+    reader: TheReader,
+    number: Number,
+    state: StepState | None = None,
+    after: After = -1,
+) -> Response:
+    """Show how far a backfill has come, wave by wave, and its runs.
+
+    Parameters:
+        state: only targets in this state. By default those that run or failed are shown, or all if there are none.
+        after: only targets after this place.
+    """
+    return _page(request, pages, reader, number, state, after)
+
+
+@router.get("/backfills/{number}/stop")
+@router.get("/backfills/{number}/resume")
+def leave_switch(number: Number) -> Response:
+    """Redirect to the backfill: a browser asks for this address when a user reloads a refused switch."""
+    return RedirectResponse(url("/backfills", number), 303)
+
+
+@router.post("/backfills/{number}/stop")
+def stop_backfill(request: Request, pages: ThePages, backend: TheBackend, number: Number, _: TheForm) -> Response:
+    """Stop a backfill: its runs go on, and no further one starts."""
+    return _switch(request, pages, backend, number, asset_backfills.stop)
+
+
+@router.post("/backfills/{number}/resume")
+def resume_backfill(request: Request, pages: ThePages, backend: TheBackend, number: Number, _: TheForm) -> Response:
+    """Resume a backfill: what failed runs again, with what that took off."""
+    return _switch(request, pages, backend, number, asset_backfills.resume)
+
+
+def words_of(record: BackfillRecord) -> str:
+    """Return how far a backfill has come: `12 of 31 runs done, 4 running, 1 failed`."""
+    each = record.backfill
+    parts = ((each.asked, "running"), (each.failed, "failed"), (each.removed, "taken off"))
+    told = [f"{each.done:,} of {count(record.total, 'run')} done", *(f"{n:,} {word}" for n, word in parts if n)]
+    return ", ".join(told)
+
+
+def _switch(
+    request: Request, pages: Pages, backend: Backend, number: int, change: Callable[[Backend, int], BackfillRecord]
+) -> Response:
+    try:
+        change(backend, number)
+    except (Conflict, LedgerForeign) as error:
+        refused = f"Nothing was changed. {in_words(error)}"
+        return _page(request, pages, backend.ledger.reader, number, None, -1, status=409, refused=refused)
+    return RedirectResponse(url("/backfills", number), 303)
+
+
+def _page(
+    request: Request,
+    pages: Pages,
+    reader: Reader,
+    number: int,
+    state: StepState | None,
+    after: int,
+    *,
+    status: int = 200,
+    refused: str = "",
+) -> Response:
+    record = find_backfill(reader, number)
+    states: list[StepState | None] = [state] if state is not None or after >= 0 else _states_of_interest(record)
+    return pages.show(
+        request,
+        "backfill.html",
+        fragment="live_part",
+        status=status,
+        record=record,
+        words=words_of(record),
+        columns=reader.backfills.progress(number),
+        states=STATES,
+        wanted=state,
+        targets=[_targets(reader, number, each, after) for each in states],
+        refused=refused,
+        again="every 2s" if record.state in ("preparing", "running") else "",
+        here=url("/backfills", number, state=state, after=after if after >= 0 else None),
+    )
+
+
+def _states_of_interest(record: BackfillRecord) -> list[StepState | None]:
+    """Return the states to show at first: what runs and what failed, else everything."""
+    counts: dict[StepState | None, int] = {"asked": record.backfill.asked, "failed": record.backfill.failed}
+    return [state for state, number in counts.items() if number] or [None]
+
+
+def _targets(reader: Reader, number: int, state: StepState | None, after: int) -> Targets:
+    found = reader.backfills.targets(number, state=state, after=after, limit=ROWS + 1)
+    last = found[ROWS - 1].step.place if len(found) > ROWS else None
+    more = "" if last is None else url("/backfills", number, state=state, after=last)
+    return Targets(state, found[:ROWS], more)
