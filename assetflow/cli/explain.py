@@ -8,11 +8,13 @@ from uuid import UUID
 
 from assetflow.cli.explanation_output import Explanation, show_explanation
 from assetflow.cli.status_output import show_asset
+from assetflow.cli.times import since_option
 from assetflow.cli.values import DecisionName, EventName
 from assetflow.core.explanation import (
     ConsumerExplanation,
     DecisionExplanation,
     PartitionExplanation,
+    PastExplanation,
 )
 from assetflow.core.lineage import loops_through
 from assetflow.errors import InvalidCall
@@ -23,6 +25,7 @@ from assetflow.ledger.read.explanations import (
     partition_explanation,
     run_explanation,
 )
+from assetflow.ledger.read.past_explanations import past_explanation
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.lookup import find_consumer, find_decision, find_event, find_uri
 
@@ -32,6 +35,7 @@ def explain(
     /,
     *,
     partition: str | None = None,
+    at: str | None = None,
     run: DecisionName | None = None,
     event: EventName | None = None,
     asset: str | None = None,
@@ -46,6 +50,9 @@ def explain(
         flow/deployment, its id, or a flow with one consumer.
     partition
         A pending partition of the consumer.
+    at
+        Explain why the consumer ran, or did not, at this time: 02:00 for the last time it was that, UTC, 2h for two
+        hours ago, or 2026-11-20T02:00:00Z.
     run
         A flow run, by its id or that of its decision: show the decision that started it, and the update that completed
         its condition.
@@ -58,11 +65,12 @@ def explain(
     json
         Print one JSON document.
     """
+    moment = since_option(at, "--at")
     given = sum(each is not None for each in (consumer, run, event, asset))
-    if given != 1 or (partition is not None and consumer is None) or (key is not None and asset is None):
+    if given != 1 or ((partition or at) is not None and consumer is None) or (key is not None and asset is None):
         raise InvalidCall(
-            "exactly one of a consumer, --run, --event and --asset is needed, --partition needs a consumer, and --key "
-            "an asset",
+            "exactly one of a consumer, --run, --event and --asset is needed, --partition needs a consumer, --at too, "
+            "and --key an asset",
             fix="Write `assetflow explain flow/deployment`",
         )
     with Reader.open() as reader:
@@ -74,7 +82,7 @@ def explain(
         elif run is not None:
             explanation = _with_run_now(_of_run(reader, run))
         else:
-            explanation = _of_consumer(reader, consumer or "", partition)
+            explanation = _of_consumer(reader, consumer or "", partition, moment)
     show_explanation(explanation, json=json)
 
 
@@ -84,14 +92,18 @@ def _of_run(reader: Reader, run: DecisionName) -> DecisionExplanation:
     return decision_explanation(reader, find_decision(reader, run))
 
 
-def _of_consumer(reader: Reader, name: str, partition: str | None) -> ConsumerExplanation | PartitionExplanation:
+def _of_consumer(
+    reader: Reader, name: str, partition: str | None, moment: datetime | None
+) -> ConsumerExplanation | PartitionExplanation | PastExplanation:
     record = find_consumer(reader, name)
+    if partition is not None and not record.consumer.schedule.is_partitioned:
+        raise InvalidCall(f"{record.consumer.name} is not partitioned", fix="Leave --partition out")
+    if moment is not None:
+        return past_explanation(reader, record, moment, partition)
     if partition is None:
         loops = loops_through(reader.lineage.edges_of, record.consumer.name)
         explanation = consumer_explanation(reader, record, datetime.now(UTC), loops=loops)
         return explanation if explanation.last is None else replace(explanation, last=_with_run_now(explanation.last))
-    if not record.consumer.schedule.is_partitioned:
-        raise InvalidCall(f"{record.consumer.name} is not partitioned", fix="Leave --partition out")
     return partition_explanation(reader, record, partition)
 
 

@@ -19,6 +19,7 @@ from assetflow.core.explanation import (
     EventExplanation,
     EventSummary,
     PartitionExplanation,
+    PastExplanation,
     ReceiptExplanation,
     summary_of,
 )
@@ -47,7 +48,7 @@ _STATES = {
 _RECEIPTS = {"consumed": ("✔", "green"), "queued": ("○", "yellow"), "not_mapped": ("✗", "red")}
 
 
-Explanation = ConsumerExplanation | PartitionExplanation | DecisionExplanation | EventExplanation
+Explanation = ConsumerExplanation | PastExplanation | PartitionExplanation | DecisionExplanation | EventExplanation
 
 
 def show_explanation(explanation: Explanation, *, json: bool) -> None:
@@ -58,6 +59,8 @@ def show_explanation(explanation: Explanation, *, json: bool) -> None:
     match explanation:
         case ConsumerExplanation():
             show(*consumer_parts(explanation))
+        case PastExplanation():
+            show(*past_parts(explanation))
         case PartitionExplanation():
             show(*partition_parts(explanation))
         case DecisionExplanation():
@@ -86,6 +89,11 @@ def consumer_parts(explanation: ConsumerExplanation) -> list[RenderableType]:
     if explanation.last is not None:
         parts += [Text(), Text("Last decision", "bold"), text(explanation.last.words), text(explanation.last.run_words)]
     return parts
+
+
+def past_parts(explanation: PastExplanation) -> list[RenderableType]:
+    """Lay out a consumer as it was, and what came afterwards."""
+    return [*consumer_parts(explanation.told), Text(), Text("Afterwards", "bold"), text(explanation.next_words)]
 
 
 def partition_parts(explanation: PartitionExplanation, *, events: bool = True) -> list[RenderableType]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, TypedDict
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from assetflow.core.redaction import redacted
 from assetflow.core.run_names import run_name
 from assetflow.errors import AssetflowError, InvalidCall, PrefectUnreachable
 from assetflow.ledger.read.explanations import consumer_explanation, partition_explanation
+from assetflow.ledger.read.past_explanations import past_explanation
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.operations import queue
 from assetflow.operations.consumers import consumer_at, switch
@@ -61,10 +63,12 @@ def show_consumer(
     started: UUID | None = None,
     asked: Annotated[str, Query(max_length=10)] = "",
     removed: Annotated[int | None, Query(ge=0, le=LARGEST)] = None,
+    at: Annotated[str, Query(max_length=40)] = "",
 ) -> Response:
     """Show a consumer or, with a key, one of its partitions.
 
     Parameters:
+        at: explain why it ran, or did not, at this time, UTC, too.
         started: the run that an operator has just started here.
         removed: the number of events that an operator has just removed here.
         asked: `pause` or `resume`, if an operator has just asked Prefect for it.
@@ -77,7 +81,7 @@ def show_consumer(
     plain = _place(record, key=key, before=before, **notice)
     if answered and not wants_fragment(request):
         return RedirectResponse(plain, 303)
-    page = _page(request, pages, backend, record, key=key, before=before, notice=notice)
+    page = _page(request, pages, backend, record, key=key, before=before, notice=notice, at=at)
     if answered:
         page.headers["hx-replace-url"] = plain
     return page
@@ -205,6 +209,7 @@ def _page(
     remove: UUID | None = None,
     form: str = "",
     notice: Notice | None = None,
+    at: str = "",
     run_form: Form | None = None,
     remove_form: Form | None = None,
 ) -> Response:
@@ -212,6 +217,7 @@ def _page(
     loops = loops_through(reader.lineage.edges_of, consumer.name)
     explained = consumer_explanation(reader, record, backend.now(), loops=loops, partitions=PARTITIONS)
     partitioned = consumer.schedule.is_partitioned
+    moment = _moment(at)
     keeps = consumer.schedule.keeping is not None
     planned = reader.freshness.plan(backend.now(), consumer.id) if keeps else []
     part = partition_explanation(reader, record, key) if partitioned and key else None
@@ -241,6 +247,10 @@ def _page(
             each.number: run_name(each.id, each.target_key, consumed.get(each.number, ()))
             for each in decisions[:DECISIONS]
         },
+        at=at,
+        past=None
+        if moment is None
+        else past_explanation(reader, record, moment, (key or None) if partitioned else None),
         missed=reader.deadlines.missed(consumer=consumer.id, limit=MISSED),
         older=_place(record, key=key, before=decisions[DECISIONS - 1].number) if len(decisions) > DECISIONS else "",
         newest=_place(record, key=key) if before is not None else "",
@@ -253,6 +263,15 @@ def _page(
         remove_form=remove_form or Form(),
         **({"started": None, "asked": "", "removed": None, "refused": ""} | dict(notice or {})),
     )
+
+
+def _moment(text: str) -> datetime | None:
+    """Return the time that a field names, taken as UTC if it has no zone, or `None` if it names none."""
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _verb(consumer: Consumer) -> str:

@@ -322,3 +322,18 @@ def test_text_of_users_stays_text(site: Site, ledger: Ledger, path: str) -> None
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert "{{7*7}}" in page.text
+
+
+def test_a_page_says_why_it_did_not_run_at_another_time(site: Site, ledger: Ledger) -> None:
+    deploy(ledger, "report/nightly", ORDERS & CUSTOMERS)
+    update(ledger, ORDERS, 1)
+    update(ledger, CUSTOMERS, 60)
+
+    page = site.page(f"{REPORT}?at=2026-01-01T12:30")
+    assert "At 2026-01-01 12:30:00 UTC: report/nightly has been waiting since 2026-01-01 12:00:00 UTC" in page.text
+    assert "Its next decision came at 2026-01-01 13:00:00 UTC." in page.text
+    (field,) = [each for each in page.named("input") if each.get("name") == "at"]
+    assert field["value"] == "2026-01-01T12:30"
+    told = site.get("/api/v1" + REPORT, params={"at": "2026-01-01T12:30:00Z"}).json()
+    assert (told["at"], told["condition"][0]["state"]) == ("2026-01-01T12:30:00Z", "waiting")
+    assert "“noon” is not a time" in site.page(f"{REPORT}?at=noon").text

@@ -28,6 +28,7 @@ from assetflow.core.lineage import loops_through
 from assetflow.core.redaction import redacted
 from assetflow.errors import InvalidCall, places
 from assetflow.ledger.read.explanations import consumer_explanation, partition_explanation
+from assetflow.ledger.read.past_explanations import past_explanation
 from assetflow.ledger.records import ConsumerFilter
 from assetflow.operations import queue
 from assetflow.operations.consumers import consumer_at, list_by_id, switch
@@ -56,10 +57,17 @@ def list_consumers(
 
 
 @router.get("/consumers/{flow}/{deployment}", response_model=ConsumerTold, responses=answers(404))
-def explain_consumer(flow: Flow, deployment: Deployment, backend: TheBackend) -> Json:
+def explain_consumer(
+    flow: Flow,
+    deployment: Deployment,
+    backend: TheBackend,
+    at: Annotated[Moment | None, Query(description="Explain why it ran, or did not, at this time.")] = None,
+) -> Json:
     """Explain why a consumer runs or does not run: its condition, with the facts about each asset."""
     reader = backend.ledger.reader
     record = consumer_at(reader, flow, deployment)
+    if at is not None:
+        return Json(past_explanation(reader, record, at).as_json())
     loops = loops_through(reader.lineage.edges_of, record.consumer.name)
     return Json(consumer_explanation(reader, record, backend.now(), loops=loops).as_json())
 

@@ -25,6 +25,7 @@ from assetflow.core.explanation.events import (
 )
 from assetflow.core.explanation.facts import ConsumerFacts, DecisionFacts, Names, NotStarted, QueuedEvents, RunFacts
 from assetflow.core.explanation.partitions import PartitionExplanation, explain_partition
+from assetflow.core.explanation.past import PastExplanation, explain_then
 
 __all__ = [
     "MOST_EVENTS",
@@ -38,6 +39,7 @@ __all__ = [
     "Names",
     "NotStarted",
     "PartitionExplanation",
+    "PastExplanation",
     "QueuedEvents",
     "ReceiptExplanation",
     "RunFacts",
@@ -47,6 +49,7 @@ __all__ = [
     "explain_decision",
     "explain_event",
     "explain_partition",
+    "explain_then",
     "next_time",
     "not_started_words",
     "run_status",

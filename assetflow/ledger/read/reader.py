@@ -29,6 +29,7 @@ from assetflow.ledger.read.freshness import FreshnessReader
 from assetflow.ledger.read.graph import GraphReader
 from assetflow.ledger.read.lineage import LineageReader
 from assetflow.ledger.read.partitions import PartitionReader
+from assetflow.ledger.read.past import PastReader
 from assetflow.ledger.read.policies import PolicyReader
 from assetflow.ledger.read.pruning import PruningReader
 from assetflow.ledger.read.queues import QueueReader
@@ -54,6 +55,7 @@ class Reader:
         feed: new assets, events, decisions and missed deadlines from a position on.
         pruning: what is old and no longer needed.
         waiting: which queues wait longest.
+        past: what was queued at a moment of the past.
         what_if: what would happen, if an update came or a consumer were resumed.
     """
 
@@ -78,6 +80,7 @@ class Reader:
         self.pruning = PruningReader(self._connect)
         self.what_if = WhatIfReader(self._connect)
         self.waiting = WaitingReader(self._connect)
+        self.past = PastReader(self._connect)
 
     @classmethod
     def open(cls, url_or_path: str | Path | None = None) -> Reader:

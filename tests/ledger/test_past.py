@@ -1,0 +1,116 @@
+"""Why a consumer ran, or did not, at a moment: what was queued then, however the queue is now."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from assetflow.core.assets import Asset
+from assetflow.core.explanation import PastExplanation
+from assetflow.core.partitions import DayWindow, RollupMapper, StartOfDayMapper
+from assetflow.core.schedule_values import PartitionedAssetTimetable
+from assetflow.core.schedules import Schedule
+from assetflow.core.time.timetables import CronTriggerTimetable
+from assetflow.core.timing import Intake, Opening
+from assetflow.ledger import Ledger
+from assetflow.ledger.read.past_explanations import past_explanation
+from tests.ledger.making import NOW, A, B, deploy, event, recording
+
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+
+
+def record(ledger: Ledger, minute: int, asset: Asset, key: str | None = None) -> Any:
+    """Record an update so many minutes after the deployment; return its event and the decisions."""
+    moment = NOW + minute * MINUTE
+    made = event(asset, occurred=moment, partition_key=key)
+    ledger.writer.events.record([recording(made)], moment)
+    return made
+
+
+def then(ledger: Ledger, minutes: float, key: str | None = None) -> PastExplanation:
+    (found,) = ledger.reader.consumers.all()
+    return past_explanation(ledger.reader, found, NOW + minutes * MINUTE, key)
+
+
+def states(explanation: PastExplanation) -> list[str]:
+    return [row.state for row in explanation.told.condition]
+
+
+def test_the_queue_is_that_of_the_moment(ledger: Ledger) -> None:
+    deploy(ledger, A & B)
+    first = record(ledger, 1, A)
+    record(ledger, 5, B)
+    record(ledger, 9, A)
+
+    assert states(then(ledger, 0.5)) == ["waiting", "waiting", "waiting"]
+    between = then(ledger, 3)
+    assert states(between) == ["waiting", "satisfied", "waiting"]
+    assert between.told.condition[1].satisfied_by == first.in_ledger(1, NOW + MINUTE)
+    assert between.told.words.startswith("At 2026-01-01 12:03:00 UTC: flow/one has been waiting since 2026-01-01 12:00")
+    assert between.next is not None
+    assert between.next.decision.made == NOW + 5 * MINUTE
+    assert "Its next decision came at 2026-01-01 12:05:00 UTC." in between.next_words
+    after = then(ledger, 6)
+    assert states(after) == ["waiting", "waiting", "waiting"]
+    assert after.told.last is not None
+    assert after.next_words == "It has made no decision since then."
+    assert states(then(ledger, 10)) == ["waiting", "satisfied", "waiting"]
+
+
+def test_what_was_removed_later_was_still_queued(ledger: Ledger) -> None:
+    consumer = deploy(ledger, A & B)
+    record(ledger, 1, A)
+    ledger.writer.queues.remove(consumer.id, by="me", why="wrong", now=NOW + 5 * MINUTE)
+
+    assert states(then(ledger, 3))[1] == "satisfied"
+    assert states(then(ledger, 6))[1] == "waiting"
+
+
+def test_before_its_deployment_it_did_not_exist(ledger: Ledger) -> None:
+    deploy(ledger, A)
+    assert "was not deployed yet at 2026-01-01 11:00:00 UTC" in then(ledger, -60).told.words
+
+
+def test_what_a_pause_refused_is_told(ledger: Ledger) -> None:
+    consumer = deploy(ledger, A & B)
+    ledger.writer.consumers.switch(consumer.id, paused=True, now=NOW)
+    record(ledger, 1, A)
+    record(ledger, 2, A)
+    assert "2 updates did not count before that, because it was paused." in then(ledger, 3).told.notes
+    assert "1 update did not count before that, because it was paused." in then(ledger, 1.5).told.notes
+
+
+def test_partitions_are_told_as_they_were(ledger: Ledger) -> None:
+    daily = RollupMapper(upstream_mapper=StartOfDayMapper(), window=DayWindow())
+    deploy(ledger, PartitionedAssetTimetable(assets=A, default_partition_mapper=daily))
+    for hour in range(24):
+        record(ledger, hour, A, f"2026-01-01T{hour:02d}:00:00")
+    record(ledger, 30, A, "2026-01-02T00:00:00")
+
+    (day,) = then(ledger, 10.5).told.partitions
+    assert (day.target_key, len(day.received), len(day.missing)) == ("2026-01-01", 11, 13)
+    assert [each.target_key for each in then(ledger, 31).told.partitions] == ["2026-01-02"]
+    assert [each.target_key for each in then(ledger, 31, "2026-01-01").told.partitions] == ["2026-01-01"]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "options", "minute", "words"),
+    [
+        (A, {"intake": Intake(debounce=HOUR)}, 30, "It waits until 2026-01-01 13:01:00 UTC (debounce"),
+        (
+            Schedule(A, opening=Opening(CronTriggerTimetable("0 18 * * *"))),
+            {},
+            30,
+            "It waits until 2026-01-01 18:00:00 UTC (its schedule opens then).",
+        ),
+    ],
+)
+def test_what_the_clock_held_back_is_told(ledger: Ledger, schedule: Any, options: Any, minute: int, words: str) -> None:
+    deploy(ledger, schedule, **options)
+    record(ledger, 1, A)
+    later = datetime(2026, 1, 3, tzinfo=UTC)
+    ledger.writer.clock.run(later, later)
+    assert words in then(ledger, minute).told.words
