@@ -28,6 +28,7 @@ from assetflow.operations.starting_runs import RunWanted, maker_of, start_run
 from assetflow.operations.what_if import Preview, if_run, if_updated
 from assetflow.web.forms import Form, TheForm, in_words
 from assetflow.web.pages import Pages, ThePages, address, url
+from assetflow.web.plots import metrics_words, plots_of
 from assetflow.web.previews import show_preview
 
 router = APIRouter()
@@ -190,6 +191,10 @@ def _page(
         now=backend.now(),
         events=shown,
         receipts=reader.receipts.counts([event.sequence for event in shown if event.sequence is not None]),
+        plots=plots_of(shown) if before is None else [],
+        has_metrics=any(event.metrics for event in shown),
+        has_extra=any(event.extra for event in shown),
+        metrics_words=metrics_words,
         has_keys=any(event.partition_key is not None for event in events),
         key=key,
         here=url("/asset", asset=found.uri, key=key, before=before),

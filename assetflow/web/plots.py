@@ -1,0 +1,105 @@
+"""Small plots of an asset's last updates: rows, bytes, seconds, and the gap between one update and the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from assetflow.core.events import AssetEvent
+
+WIDTH, HEIGHT = 120, 28
+_MARGIN = 3
+_BYTES = ("B", "kB", "MB", "GB", "TB", "PB")
+_FIRST = ("rows", "bytes", "seconds")
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One plot.
+
+    Attributes:
+        newest: the newest value, in words.
+        label: what a screen reader says instead of the line.
+        points: the line, as the `points` of an SVG polyline.
+        end: the place of the newest value.
+    """
+
+    title: str
+    newest: str
+    label: str
+    points: str
+    end: tuple[float, float]
+
+
+def plots_of(newest_first: Sequence[AssetEvent]) -> list[Plot]:
+    """Return the plots of updates: one for each metric that at least two of them have, and one of the gaps."""
+    events = newest_first[::-1]
+    names = {name for event in events for name in event.metrics}
+    found = [
+        _plot(name.capitalize(), [event.metrics[name] for event in events if name in event.metrics], _words(name))
+        for name in (*(each for each in _FIRST if each in names), *sorted(names.difference(_FIRST)))
+    ]
+    gaps = [(after.occurred - before.occurred).total_seconds() for before, after in pairwise(events)]
+    return [each for each in (*found, _plot("Gap", gaps, span_words)) if each is not None]
+
+
+def metrics_words(metrics: Mapping[str, float]) -> str:
+    """Return the metrics of an update in words: `336,776 rows · 5.6 MB · 42 s`."""
+    names = (*(name for name in _FIRST if name in metrics), *sorted(metrics.keys() - set(_FIRST)))
+    return " · ".join(_with_unit(name, metrics[name]) for name in names)
+
+
+def span_words(seconds: float) -> str:
+    """Return a number of seconds in words: `42 s`, `3.2 min`, `5 h`, `2.1 d`."""
+    for size, unit, divisor in ((90, "s", 1), (5_400, "min", 60), (172_800, "h", 3_600)):
+        if abs(seconds) < size:
+            return f"{_short(seconds / divisor)} {unit}"
+    return f"{_short(seconds / 86_400)} d"
+
+
+def _plot(title: str, values: Sequence[float], words: Callable[[float], str]) -> Plot | None:
+    if len(values) < 2:
+        return None
+    places = list(_places(values))
+    label = (
+        f"{title} of {len(values)} updates: {words(min(values))} to {words(max(values))}, newest {words(values[-1])}"
+    )
+    if title == "Gap":
+        label = f"Gaps between {len(values) + 1} updates: {words(min(values))} to {words(max(values))}"
+    return Plot(title, words(values[-1]), label, " ".join(f"{x:g},{y:g}" for x, y in places), places[-1])
+
+
+def _places(values: Sequence[float]) -> Iterable[tuple[float, float]]:
+    low, high = min(values), max(values)
+    step = (WIDTH - 2 * _MARGIN) / (len(values) - 1)
+    for number, value in enumerate(values):
+        share = (value - low) / (high - low) if high > low else 0.5
+        yield round(_MARGIN + number * step, 1), round(HEIGHT - _MARGIN - share * (HEIGHT - 2 * _MARGIN), 1)
+
+
+def _words(name: str) -> Callable[[float], str]:
+    return {"bytes": _bytes, "seconds": span_words}.get(name, _number)
+
+
+def _with_unit(name: str, value: float) -> str:
+    words = _words(name)(value)
+    if name in ("bytes", "seconds"):
+        return words
+    return f"{words} {name.removesuffix('s') if value == 1 else name}"
+
+
+def _bytes(value: float) -> str:
+    power = 0
+    while abs(value) >= 999.5 and power < len(_BYTES) - 1:
+        value, power = value / 1_000, power + 1
+    return f"{_short(value)} {_BYTES[power]}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.6g}" if abs(value) < 1 else f"{value:,.0f}"
+
+
+def _short(value: float) -> str:
+    """Return a number with a decimal only if it is small and has one."""
+    return f"{value:.0f}" if abs(value) >= 99.95 or value == int(value) else f"{value:.1f}".removesuffix(".0")

@@ -1,0 +1,54 @@
+"""The history of an asset: metrics of its updates in words and as small plots."""
+
+from __future__ import annotations
+
+import pytest
+
+from assetflow.ledger import Ledger
+from assetflow.web.plots import metrics_words, span_words
+from tests.cli.shop import ORDERS, update
+from tests.web.conftest import Site
+
+PAGE = f"/asset?asset={ORDERS.uri}"
+
+
+def test_metrics_and_gaps_are_plotted_with_words_for_those_who_hear_them(site: Site, ledger: Ledger) -> None:
+    for minute, rows in ((-30, 10), (-20, 1_200), (-5, 600)):
+        update(ledger, ORDERS, minute, metrics={"rows": rows, "bytes": rows * 5_000, "seconds": 42.129})
+
+    page = site.page(PAGE)
+    labels = [each["aria-label"] for each in page.named("svg") if each.get("role") == "img"]
+    assert labels == [
+        "Rows of 3 updates: 10 to 1,200, newest 600",
+        "Bytes of 3 updates: 50 kB to 6 MB, newest 3 MB",
+        "Seconds of 3 updates: 42.1 s to 42.1 s, newest 42.1 s",
+        "Gaps between 3 updates: 10 min to 15 min",
+    ]
+    lines = [each["points"] for each in page.named("polyline")]
+    assert lines[0] == "3,25 60,3 117,14.1"
+    assert lines[2] == "3,14 60,14 117,14"
+    assert "600 rows · 3 MB · 42.1 s" in page.text
+
+
+def test_columns_without_a_value_are_left_out(site: Site, ledger: Ledger) -> None:
+    update(ledger, ORDERS, -5)
+    assert site.page(PAGE).rows[0] == "Updated Source Receipts"
+    update(ledger, ORDERS, -4, extra={"rows": 1})
+    assert site.page(PAGE).rows[0] == "Updated Source Extra Receipts"
+
+
+@pytest.mark.parametrize(
+    ("metrics", "words"),
+    [
+        ({"rows": 336_776, "bytes": 5_637_067, "seconds": 42.0}, "336,776 rows · 5.6 MB · 42 s"),
+        ({"rows": 1, "skew": 0.25}, "1 row · 0.25 skew"),
+        ({"bytes": 999.7}, "1 kB"),
+        ({}, ""),
+    ],
+)
+def test_metrics_are_told_in_words(metrics: dict[str, float], words: str) -> None:
+    assert metrics_words(metrics) == words
+
+
+def test_spans_have_the_unit_that_one_reads() -> None:
+    assert [span_words(each) for each in (0, 42, 190, 7_200, 200_000)] == ["0 s", "42 s", "3.2 min", "2 h", "2.3 d"]
