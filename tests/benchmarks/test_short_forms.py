@@ -77,3 +77,11 @@ def test_growth() -> None:
     found = run("growth", *sizes)
     assert found["ledger_events"] == 1000
     assert found["start_seconds"] > 0
+
+
+def test_freshness() -> None:
+    sizes = ("--flows=60", "--hourly=10", "--keys=20", "--readers=4", "--updates=8", "--items=40", "--owed=40")
+    found = run("freshness", *sizes)
+    figures = ("judge_ms_median", "judge_ms_worst", "judge_ms_per_reader", "status_ms_100k", "owed_ms_longest")
+    assert all(found[name] > 0 for name in figures)
+    assert found["statements_ratio"] > 0
