@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from assetflow.core.events import Recording
 from assetflow.core.watchers.intake import RefusedChange, WatcherIntake
 from assetflow.evaluator.unrecordable import Doubt, content_of, log_set_aside, reason_of
+
+logger = logging.getLogger("assetflow.watching")
+
+CANNOT_BE_KEPT = "it is refused, and what was sent and why cannot be kept; the log of `assetflow watcher` has more"
 
 
 class IntakeLedger(Protocol):
@@ -65,7 +71,20 @@ class Recorder:
                     continue
                 log_set_aside(recording, error)
                 refused.append(_refused(recording, intake, error))
-        return new + await self._ledger.record(replace(intake, recordings=[], refused=refused, notes=[]))
+        await self._keep(intake.source, refused)
+        return new + await self._ledger.record(replace(intake, recordings=[], refused=[], notes=[]))
+
+    async def _keep(self, source: str, refused: Sequence[RefusedChange]) -> None:
+        """Keep what is refused. What cannot be kept is kept without its content; if that fails too, the log has it."""
+        for each in refused:
+            for kept in (each, replace(each, payload=None, reason=CANNOT_BE_KEPT)):
+                try:
+                    await self._ledger.record(WatcherIntake(source, refused=[kept]))
+                    break
+                except Exception as error:
+                    if not self._doubt.is_fault_of_a_value(error):
+                        raise
+                    logger.error("%s: the refused %s cannot be kept", source, each.id, exc_info=error)
 
 
 def _refused(recording: Recording, intake: WatcherIntake, error: Exception) -> RefusedChange:

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
 from assetflow.core.watchers.intake import Note, WatcherIntake
 from assetflow.errors import LeaseLost, LedgerForeign, WatchingFailed
-from assetflow.evaluator.health import logger
+from assetflow.evaluator.health import Health, keep_going, logger
 from assetflow.evaluator.process.ledger_thread import LedgerThread
 from assetflow.ledger.lease.lease import LEASE_SECONDS, Role
 from assetflow.ledger.records import WatcherRecord
@@ -68,31 +69,33 @@ async def _work(place: str | Path | None, ready: Callable[[], None]) -> None:
 
 
 async def _run(thread: LedgerThread, ready: Callable[[], None]) -> None:
-    folders = Folders()
+    folders, health = Folders(), Health()
     sources = Sources(folders, _read_block, lambda: datetime.now(UTC))
     watching = Watching(ThreadedLedger(thread), sources.open, ready)
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(_keep_lease(thread))
-            group.create_task(_check_decider(thread))
-            group.create_task(folders.run())
+            group.create_task(keep_going("lease", partial(_keep_lease, thread, health), health))
+            group.create_task(keep_going("binding", partial(_check_decider, thread, health), health))
+            group.create_task(keep_going("folders", folders.run, health))
             group.create_task(watching.run())
     except* (LeaseLost, LedgerForeign) as errors:
         raise errors.exceptions[0] from None
 
 
-async def _keep_lease(thread: LedgerThread) -> None:
+async def _keep_lease(thread: LedgerThread, health: Health) -> None:
     while True:
         await asyncio.sleep(LEASE_SECONDS / 4)
         await thread.renew_lease()
+        health.up("lease")
 
 
-async def _check_decider(thread: LedgerThread) -> None:
+async def _check_decider(thread: LedgerThread, health: Health) -> None:
     """Stop when another ledger decides for this Prefect: updates would start nothing here."""
     # Without an address, Prefect's client would start a server of its own to be asked.
     decider = Decider(thread.ledger.reader, lambda: deciding_ledger() if read_connection().url else None)
     while True:
         other = await asyncio.to_thread(decider.other)
+        health.up("binding")
         if other is not None:
             raise LedgerForeign(
                 f"this Prefect belongs to the ledger {other}, which has its own watchers",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from assetflow.core.visible import shown
@@ -23,6 +24,8 @@ SECONDS_BETWEEN_LAGS = 15.0
 SECONDS_TO_FINISH = 5.0
 # A source that works for that long starts again with the shortest pause.
 SECONDS_OF_HEALTH = 30.0
+
+Done = TypeVar("Done")
 
 
 class WatcherLedger(IntakeLedger, Protocol):
@@ -55,6 +58,7 @@ class Watching:
         self._running: dict[str, tuple[Plan, asyncio.Task[None]]] = {}
         self._seen: object = None
         self._lags: dict[str, int | None] = {}
+        self._health = Health()
 
     async def run(self) -> None:
         """Run the watchers that the ledger has, until cancelled.
@@ -62,17 +66,16 @@ class Watching:
         Raises:
             LeaseLost, LedgerForeign: another process has taken over.
         """
-        health = Health()
         try:
             while True:
                 try:
                     await self._look()
                     self._ready()
-                    health.up("ledger")
+                    self._health.up("ledger")
                 except ENDS_ALL:
                     raise
                 except LedgerError as error:
-                    health.down("ledger", error)
+                    self._health.down("ledger", error)
                 self._check_tasks()
                 await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
         finally:
@@ -133,13 +136,29 @@ class Watching:
     async def _record(self, plan: Plan, source: Source, recorder: Recorder, intake: WatcherIntake) -> None:
         """Record what was found, and only then tell the source. Contract 10.2."""
         reach("between-message-and-ledger")
-        new = await recorder.record(intake)
+        new = await self._write(partial(recorder.record, intake))
         reach("between-ledger-and-acknowledgement")
         if tokens := await source.recorded():
             reach("between-acknowledgement-and-note")
-            await self._ledger.acknowledged(tokens)
+            await self._write(partial(self._ledger.acknowledged, tokens))
         if new or intake.refused:
             logger.info("%s: %d updates, %d refused", ", ".join(plan.names), new, len(intake.refused))
+
+    async def _write(self, write: Callable[[], Awaitable[Done]]) -> Done:
+        """Write to the ledger, again and again while it is in trouble.
+
+        The source stays open meanwhile: a broker counts each delivery, and SQS moves a message that was delivered too
+        often to the dead letters.
+        """
+        backoff = Backoff()
+        while True:
+            try:
+                return await write()
+            except ENDS_ALL:
+                raise
+            except LedgerError as error:
+                self._health.down("ledger", error)
+            await asyncio.sleep(backoff.next())
 
     async def _measure(self, plan: Plan, source: Source, over: asyncio.Event) -> None:
         """Store how much waits, now and then, whenever that has changed."""
@@ -164,17 +183,18 @@ class Watching:
 
 async def _to_its_end(step: Coroutine[Any, Any, None]) -> None:
     """Run a step to its end even if the task is cancelled meanwhile: else the source would deliver again."""
-    running = asyncio.ensure_future(step)
+    running = asyncio.create_task(step)
     try:
         await asyncio.shield(running)
     except asyncio.CancelledError:
         await asyncio.wait({running}, timeout=SECONDS_TO_FINISH)
+        await _cancelled([running])
         raise
 
 
 async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:
     """Cancel tasks and wait until they have ended. A client may swallow a cancellation, so it may need another one."""
-    waiting = set(tasks)
+    waiting = {task for task in tasks if not task.done()}
     while waiting:
         for task in waiting:
             task.cancel()

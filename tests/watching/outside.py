@@ -16,6 +16,7 @@ from assetflow.core.schedule_values import to_schedule
 from assetflow.core.schedules import ConsumerOptions
 from assetflow.core.watchers.intake import Note, WatcherIntake
 from assetflow.core.watchers.triggers import Trigger
+from assetflow.errors import LedgerLocked
 from assetflow.ledger import Ledger
 from assetflow.ledger.records import EventFilter, WatcherRecord
 from assetflow.watching.folders import Folders
@@ -54,11 +55,13 @@ class Direct:
 
     Attributes:
         fails: the steps that fail once, as if the process ended there: "record", "recorded", "acknowledged".
+        away: how many times the database is away when something is to be recorded.
     """
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
         self.fails: set[str] = set()
+        self.away = 0
 
     async def latest_change(self) -> object:
         return self.ledger.reader.watchers.latest_change()
@@ -77,6 +80,9 @@ class Direct:
 
     async def record(self, intake: WatcherIntake) -> int:
         self._check("record")
+        if self.away:
+            self.away -= 1
+            raise LedgerLocked("the database is away")
         done = self.ledger.writer.watchers.record(intake, now())
         self._check("recorded")
         return sum(len(recorded.events) for recorded, _ in done)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -104,3 +105,11 @@ async def test_all_files_of_a_look_can_be_one_update(direct: Direct, tmp_path: P
         await until_async(lambda: len(updates(direct.ledger)) == 1)
     extra = updates(direct.ledger)[0].extra
     assert extra == {"files": [f"{tmp_path}/a.json", f"{tmp_path}/b.json"], "count": 2}
+
+
+async def test_a_name_that_is_no_text_holds_nothing_up(direct: Direct, tmp_path: Path) -> None:
+    watch(direct.ledger, trigger(tmp_path, start="existing"))
+    for name in (b"bad\xff.json", b"good.json"):
+        (tmp_path / os.fsdecode(name)).write_text("{}")
+    async with watching(direct):
+        await until_async(lambda: sorted(paths(direct)) == ["bad\ufffd.json", "good.json"])

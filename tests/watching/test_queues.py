@@ -260,6 +260,21 @@ async def test_messages_of_sqs_stay_hidden_until_they_are_recorded(
         assert await queue.depth() == 0
 
 
+async def test_a_ledger_in_trouble_does_not_let_sqs_count_deliveries(direct: Direct, sqs: SqsServer, name: str) -> None:
+    sqs.create(f"{name}-dead")
+    dead = sqs.client.get_queue_attributes(QueueUrl=sqs.url(f"{name}-dead"), AttributeNames=["QueueArn"])["Attributes"]
+    policy = json.dumps({"deadLetterTargetArn": dead["QueueArn"], "maxReceiveCount": "1"})
+    sqs.client.set_queue_attributes(QueueUrl=sqs.url(name), Attributes={"RedrivePolicy": policy})
+    watch(direct.ledger, MessageQueueTrigger(SQS, queue=name))
+    direct.away = 4
+    sqs.send(name, b"{}")
+    async with watching(direct):
+        await until_async(lambda: len(updates(direct.ledger)) == 1, seconds=30)
+    assert direct.away == 0
+    assert direct.ledger.reader.watchers.all()[0].state == "watching"
+    sqs.delete(f"{name}-dead")
+
+
 @RABBITMQ
 async def test_a_paused_watcher_leaves_its_messages_in_the_queue(
     direct: Direct, rabbit: AbstractChannel, name: str

@@ -10,7 +10,7 @@ import pytest
 
 from assetflow.core.assets import Asset
 from assetflow.core.events import AssetEvent, Origin, Recording
-from assetflow.core.watchers.intake import CursorStep, Note, WatcherIntake
+from assetflow.core.watchers.intake import CursorStep, Note, RefusedChange, WatcherIntake
 from assetflow.errors import LedgerLocked, StatementRefused
 from assetflow.evaluator import unrecordable
 from assetflow.watching.recorder import Recorder
@@ -58,10 +58,10 @@ async def test_a_value_that_cannot_be_recorded_is_refused_alone() -> None:
 
     assert ledger.uris == ["a", "b"]
     assert ledger.taken[0].notes == given.notes
-    (refused,) = ledger.taken[-1].refused
+    (refused,) = ledger.taken[-2].refused
     assert (refused.id, refused.watchers) == (given.recordings[1].id, ("orders",))
     assert "a surrogate" in refused.reason
-    assert [each.cursor for each in ledger.taken] == [None, None, None, given.cursor]
+    assert [each.cursor for each in ledger.taken] == [None, None, None, None, given.cursor]
 
 
 async def test_one_bad_value_of_a_batch_is_refused_alone() -> None:
@@ -73,8 +73,29 @@ async def test_one_bad_value_of_a_batch_is_refused_alone() -> None:
     assert await Recorder(ledger).record(given) == 2
 
     assert ledger.uris == ["a", "b"]
-    (refused,) = ledger.taken[-1].refused
+    (refused,) = ledger.taken[-2].refused
     assert (refused.id, refused.watchers) == (events[1].id, ("orders",))
+
+
+@pytest.mark.parametrize("cannot", ["content", "anything"])
+async def test_a_refusal_that_cannot_be_kept_holds_nothing_up(cannot: str) -> None:
+    bad = RefusedChange(uuid4(), {"a": "bad"}, "bad reason", ("orders",))
+    good = RefusedChange(uuid4(), {}, "good reason", ("orders",))
+
+    def fail(given: WatcherIntake) -> None:
+        for each in given.refused:
+            if each.id == bad.id and (cannot == "anything" or "bad" in f"{each.payload}{each.reason}"):
+                raise ValueError("a surrogate")
+
+    ledger, given = Ledger(fail), intake("a")
+    given.refused += [bad, good]
+
+    assert await Recorder(ledger).record(given) == 1
+
+    kept = [each for taken in ledger.taken for each in taken.refused]
+    assert [each.id for each in kept] == ([bad.id, good.id] if cannot == "content" else [good.id])
+    assert cannot == "anything" or "cannot be kept" in kept[0].reason
+    assert ledger.taken[-1].cursor == given.cursor
 
 
 async def test_trouble_of_the_ledger_refuses_nothing() -> None:
@@ -96,4 +117,4 @@ async def test_an_unknown_error_of_the_database_counts_as_a_value_s_after_a_whil
     monkeypatch.setattr(unrecordable, "DOUBT", 0.0)
 
     assert await recorder.record(given) == 1
-    assert "parser stack overflow" in ledger.taken[-1].refused[0].reason
+    assert "parser stack overflow" in ledger.taken[-2].refused[0].reason

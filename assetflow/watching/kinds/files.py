@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
+from assetflow.core.json_data import fit_text
 from assetflow.core.watchers.files import SeenFile
 from assetflow.core.watchers.triggers import FileTrigger
 from assetflow.errors import WatchingFailed
@@ -69,8 +70,11 @@ class FsspecFiles:
             root = self._pattern[: wild.start()].rpartition("/")[0]
             depth = None if "**" in self._pattern else self._pattern[len(root) + 1 :].count("/")
             found = self._below(root or "/", depth)
+        # A name may be bytes that are no text.
         return {
-            facts["name"]: _seen(facts) for facts in found if facts["type"] == "file" and self._matches(facts["name"])
+            fit_text(facts["name"]): _seen(facts)
+            for facts in found
+            if facts["type"] == "file" and self._matches(facts["name"])
         }
 
     def _file(self) -> list[Facts]:
