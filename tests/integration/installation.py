@@ -33,7 +33,7 @@ class PatientClient(httpx.Client):
     """Asks a Prefect that is busy again; what is posted twice has an id, or is found again."""
 
     def send(self, request: httpx.Request, **given: Any) -> httpx.Response:
-        for _ in range(20):
+        for _ in range(120):
             answer = super().send(request, **given)
             if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
                 return answer
