@@ -14,6 +14,7 @@ from assetflow.operations.lookup import find_consumer, find_uri
 from assetflow.web.happened import ROWS, Happened, decisions_happened, happened, updates_happened
 from assetflow.web.pages import ThePages, url
 from assetflow.web.refresh import look_again
+from assetflow.web.run_states import states_address
 
 router = APIRouter()
 
@@ -68,6 +69,7 @@ def show_activity(
         newest=url("/activity", **kept) if events is not None or decisions is not None else "",
         older=url("/activity", **kept, **older) if older else "",
         again=look_again(made),
+        states=states_address(made),
     )
 
 

@@ -31,6 +31,7 @@ from assetflow.web.forms import Form, TheForm, in_words
 from assetflow.web.pages import Pages, ThePages, url, wants_fragment
 from assetflow.web.previews import show_preview
 from assetflow.web.refresh import look_again
+from assetflow.web.run_states import states_address
 
 router = APIRouter()
 
@@ -242,6 +243,7 @@ def _page(
         queued=explained.queued if part is None else part.queued,
         decisions=decisions[:DECISIONS],
         again=look_again(decisions),
+        states=states_address(decisions[:DECISIONS]),
         consumed=consumed,
         run_names={
             each.number: run_name(each.id, each.target_key, consumed.get(each.number, ()))

@@ -18,6 +18,7 @@ from assetflow.ledger.records import ConsumerFilter
 from assetflow.operations.consumers import consumer_at, list_by_name
 from assetflow.web.pages import PagePlaces, ThePages, url
 from assetflow.web.refresh import look_again
+from assetflow.web.run_states import states_address
 
 router = APIRouter()
 
@@ -65,6 +66,7 @@ def list_consumers(
         fragment="list",
         found=[ConsumerRow(each, next_time(each.record.consumer, now)) for each in listed],
         again=look_again(each.last for each in listed),
+        states=states_address(each.last for each in listed),
         search=search,
         show=show,
         here=at(offset),

@@ -20,6 +20,7 @@ from assetflow.prefect_io.not_started import not_started
 from assetflow.web.happened import decisions_happened, happened, updates_happened
 from assetflow.web.pages import ThePages, address, url
 from assetflow.web.refresh import look_again
+from assetflow.web.run_states import states_address
 
 router = APIRouter()
 
@@ -81,6 +82,7 @@ def show_overview(request: Request, pages: ThePages, backend: TheBackend) -> Res
             [each.event.sequence for each in entries if each.event is not None and each.event.sequence is not None]
         ),
         again=look_again(decisions),
+        states=states_address(decisions),
     )
 
 

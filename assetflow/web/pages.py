@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 from urllib.parse import quote, urlencode
+from uuid import UUID
 
 from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse
@@ -64,14 +65,17 @@ class Pages:
 
     Templates extend `base.html`, and can use `ui` (the macros of `ui.html`) without importing it.
 
+    Parameters:
+        run_state: returns the state of a flow run in Prefect, or "" if it is not known.
+
     Attributes:
         sessions: the logins, and the tokens of forms.
     """
 
-    def __init__(self, backend: Backend, sessions: Sessions) -> None:
+    def __init__(self, backend: Backend, sessions: Sessions, run_state: Callable[[UUID | None], str]) -> None:
         self.sessions = sessions
         self._backend = backend
-        self._templates = _environment(backend)
+        self._templates = _environment(backend, run_state)
 
     def show(
         self, request: Request, template: str, *, fragment: str = "", status: int = 200, **content: object
@@ -129,7 +133,7 @@ def pages_of(request: Request) -> Pages:
 ThePages = Annotated[Pages, Depends(pages_of)]
 
 
-def _environment(backend: Backend) -> Environment:
+def _environment(backend: Backend, run_state: Callable[[UUID | None], str]) -> Environment:
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -155,7 +159,7 @@ def _environment(backend: Backend) -> Environment:
         "source": source_of,
         "version": _version,
     }
-    names.globals |= {"static": address_of, "count": count, "url": url}
+    names.globals |= {"static": address_of, "count": count, "url": url, "run_state": run_state}
     names.globals["ui"] = made.get_template("ui.html").module
     return made
 

@@ -17,6 +17,7 @@ from assetflow.prefect_io.not_started import with_run_now
 from assetflow.web.forms import TheForm
 from assetflow.web.pages import Pages, ThePages, url
 from assetflow.web.refresh import look_again
+from assetflow.web.run_states import states_address
 
 router = APIRouter()
 
@@ -73,6 +74,7 @@ def _page(
         flow_run=flow_run,
         source=source,
         again=look_again([record]),
+        states=states_address([record]),
         consumed=[redacted(event) for event in consumed],
         more_consumed=0 if told is None else told.consumed - len(consumed),
         produced=[redacted(event) for event in produced[:PRODUCED]],

@@ -24,6 +24,7 @@ from assetflow.web import (
     overview,
     partitions,
     run,
+    run_states,
     search,
     trouble_banner,
 )
@@ -31,6 +32,7 @@ from assetflow.web.live import Live
 from assetflow.web.login import Sessions, with_login
 from assetflow.web.middleware import PageMiddleware
 from assetflow.web.pages import Pages
+from assetflow.web.run_states import RunStates
 from assetflow.web.static_files import MarkedFiles
 
 ROUTERS = tuple(
@@ -51,6 +53,7 @@ ROUTERS = tuple(
         consumers,
         consumer,
         run,
+        run_states,
         activity,
         search,
     )
@@ -70,7 +73,8 @@ def create_site(backend: Backend, access: Access | None = None) -> FastAPI:
     sessions = Sessions(access.keys, backend.ledger)
     app = create_app(backend, with_login(access, sessions))
     app.state.live = Live(backend)
-    app.state.pages = pages = Pages(backend, sessions)
+    app.state.run_states = states = RunStates(backend)
+    app.state.pages = pages = Pages(backend, sessions, states.shown)
     app.add_middleware(PageMiddleware, pages=pages)
     # Outermost, so that it also compresses the pages that show problems; it does not compress streams.
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=6)
