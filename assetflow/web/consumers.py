@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import RedirectResponse
 
-from assetflow.api.backend import TheBackend
+from assetflow.api.backend import Backend, TheBackend
 from assetflow.api.paging import LARGEST, Text
 from assetflow.api.params import Deployment, Flow
 from assetflow.core.explanation import next_time
+from assetflow.errors import AssetflowError, PrefectUnreachable
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.explanations import consumer_explanation
 from assetflow.ledger.records import ConsumerFilter
-from assetflow.operations.consumers import consumer_at, list_by_name
-from assetflow.web.pages import PagePlaces, ThePages, url
+from assetflow.operations.consumers import consumer_at, list_by_name, switch
+from assetflow.web.forms import Form, TheForm, in_words
+from assetflow.web.pages import PagePlaces, Pages, ThePages, url
 from assetflow.web.refresh import look_again
 from assetflow.web.run_states import states_address
 
@@ -43,34 +48,104 @@ class ConsumerRow:
     next_time: datetime | None
 
 
+@dataclass(frozen=True)
+class Asked:
+    """Which consumers the list shows.
+
+    Attributes:
+        offset: how many come before the page.
+        switched: how many consumers an operator has just asked Prefect to pause or resume.
+    """
+
+    search: Text = ""
+    show: Show = ""
+    offset: Annotated[int, Query(ge=0, le=LARGEST)] = 0
+    switched: Annotated[int, Query(ge=0, le=LARGEST)] = 0
+
+    def address(self, offset: int, path: str = "/consumers", **more: object) -> str:
+        return url(path, search=self.search, show=self.show, offset=offset or None, **more)
+
+
+TheList = Annotated[Asked, Depends()]
+
+
 @router.get("/consumers")
-def list_consumers(
-    request: Request,
-    pages: ThePages,
-    backend: TheBackend,
-    search: Text = "",
-    show: Show = "",
-    offset: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
-) -> Response:
+def list_consumers(request: Request, pages: ThePages, backend: TheBackend, asked: TheList) -> Response:
     """Show a page of consumers."""
+    return _page(request, pages, backend, asked)
+
+
+@router.get("/consumers/switch")
+def ask_to_switch(
+    request: Request, pages: ThePages, backend: TheBackend, asked: TheList, paused: Literal["yes", "no"] = "yes"
+) -> Response:
+    """Show the list with the form that pauses or resumes all consumers of the page."""
+    return _page(request, pages, backend, asked, ask=paused)
+
+
+@router.post("/consumers/switch")
+async def switch_consumers(
+    request: Request, pages: ThePages, backend: TheBackend, asked: TheList, form: TheForm
+) -> Response:
+    """Pause or resume consumers, as the switches of their automations in Prefect do."""
+    paused, refused = form.text("paused") == "yes", dict[str, str]()
+    names = form.text("names").split("\n")
+    for name in names:
+        try:
+            record = await run_in_threadpool(consumer_at, backend.ledger.reader, *name.partition("/")[::2])
+            await switch(backend.prefect, record, paused=paused)
+        except PrefectUnreachable as error:
+            # The others would wait as long, for the same answer.
+            refused[name] = in_words(error)
+            break
+        except AssetflowError as error:
+            refused[name] = in_words(error)
+    if refused:
+        return await run_in_threadpool(_page, request, pages, backend, asked, refused=refused)
+    return RedirectResponse(asked.address(asked.offset, switched=len(names)), 303)
+
+
+def _page(
+    request: Request,
+    pages: Pages,
+    backend: Backend,
+    asked: Asked,
+    *,
+    ask: str = "",
+    refused: Mapping[str, str] | None = None,
+) -> Response:
+    """Show a page of consumers.
+
+    Parameters:
+        ask: "yes" or "no" for the form that pauses, or resumes, those that are not yet.
+        refused: consumers that could not be switched, with the reasons.
+    """
     reader, now = backend.ledger.reader, backend.now()
-    wanted = replace(_FILTERS[show], search=search.strip())
-    listed, total = list_by_name(reader, wanted, limit=ROWS, offset=offset)
-
-    def at(place: int) -> str:
-        return url("/consumers", search=search, show=show, offset=place or None)
-
+    wanted = replace(_FILTERS[asked.show], search=asked.search.strip())
+    listed, total = list_by_name(reader, wanted, limit=ROWS, offset=asked.offset)
+    rows = [ConsumerRow(each, next_time(each.record.consumer, now)) for each in listed]
     return pages.show(
         request,
         "consumers.html",
         fragment="list",
-        found=[ConsumerRow(each, next_time(each.record.consumer, now)) for each in listed],
-        again=look_again(each.last for each in listed),
+        status=409 if refused else 200,
+        found=rows,
+        has_state=any(each.paused for each in listed),
+        has_times=any(each.next_time for each in rows),
+        to_pause=[each.name for each in listed if not each.record.consumer.paused],
+        to_resume=[each.name for each in listed if each.record.consumer.paused],
+        ask=ask,
+        form=Form(),
+        refused=refused or {},
+        switched=asked.switched,
+        switch_address=asked.address(asked.offset, "/consumers/switch"),
+        again="every 2s" if asked.switched else look_again(each.last for each in listed),
         states=states_address(each.last for each in listed),
-        search=search,
-        show=show,
-        here=at(offset),
-        places=PagePlaces.of(at, offset, ROWS, total),
+        search=asked.search,
+        show=asked.show,
+        here=asked.address(asked.offset, switched=asked.switched or None),
+        below=asked.address(asked.offset),
+        places=PagePlaces.of(asked.address, asked.offset, ROWS, total),
     )
 
 

@@ -19,6 +19,7 @@ from assetflow.ledger import Ledger
 from assetflow.operations import starting_runs
 from assetflow.patience import AskAgain
 from assetflow.prefect_io import rest
+from assetflow.web import consumers
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
 from tests.web.conftest import MakeSite, Site
 from tests.web.html import Page, read
@@ -337,3 +338,30 @@ def test_a_page_says_why_it_did_not_run_at_another_time(site: Site, ledger: Ledg
     told = site.get("/api/v1" + REPORT, params={"at": "2026-01-01T12:30:00Z"}).json()
     assert (told["at"], told["condition"][0]["state"]) == ("2026-01-01T12:30:00Z", "waiting")
     assert "“noon” is not a time" in site.page(f"{REPORT}?at=noon").text
+
+
+def test_all_consumers_of_a_page_are_paused_and_resumed_at_once(
+    make_site: MakeSite, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("report/a", "report/b", "audit/all"):
+        deploy(ledger, name, ORDERS)
+    switched: list[tuple[str, bool]] = []
+
+    async def switch(_: object, record: Any, *, paused: bool) -> None:
+        if record.consumer.name == "audit/all":
+            raise PrefectUnreachable("away", fix="Start it")
+        switched.append((record.consumer.name, paused))
+
+    monkeypatch.setattr(consumers, "switch", switch)
+    site = make_site()
+    asks = [each for each in site.page("/consumers?search=report").links if each.startswith("/consumers/switch")]
+    assert asks == ["/consumers/switch?search=report&paused=yes"]
+    assert "Pause 2 consumers" in site.page(asks[0]).text
+    done = site.submit("/consumers/switch?search=report", asks[0], "/consumers/switch")
+    assert (done.status_code, done.headers["location"]) == (303, "/consumers?search=report&switched=2")
+    assert switched == [("report/a", True), ("report/b", True)]
+    assert "asked to switch 2 consumers" in site.page(done.headers["location"]).text
+
+    refused = site.submit("/consumers/switch", "/consumers/switch?paused=yes", "/consumers/switch")
+    assert refused.status_code == 409
+    assert "audit/all was not changed. Away. Start it" in read(refused.text).text
