@@ -27,6 +27,7 @@ from assetflow.core.words import ago, at, count, iso
 from assetflow.errors import LedgerError
 from assetflow.ledger.read.feed import Position
 from assetflow.web.prefect_links import PrefectLinks
+from assetflow.web.sentences import told
 from assetflow.web.static_files import address_of
 from assetflow.web.troubles import troubles_of
 
@@ -157,6 +158,7 @@ def _environment(backend: Backend, run_state: Callable[[UUID | None], str]) -> E
         "code": _code,
         "address": address,
         "source": source_of,
+        "told": told,
         "version": _version,
     }
     names.globals |= {"static": address_of, "count": count, "url": url, "run_state": run_state}

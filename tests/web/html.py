@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
@@ -38,7 +39,8 @@ def read(text: str) -> Page:
     parser.close()
     assert not parser.open, f"not closed: {parser.open}"
     page = parser.page
-    page.text = " ".join(page.text.split())
+    # An element in a sentence ends before the sign that follows it.
+    page.text = re.sub(r" (?=[,.;:)](?: |$))", "", " ".join(page.text.split()))
     page.rows = [" ".join(row.split()) for row in page.rows]
     return page
 

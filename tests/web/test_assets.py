@@ -41,7 +41,7 @@ def test_an_asset_shows_its_watchers_and_whence_an_update_came(site: Site, ledge
 
     page = site.page(f"/asset?asset={quote(ORDERS.uri, safe='')}")
     assert "orders-queue failing" in page.text
-    assert "queue orders of amqp://mq.internal there is no queue orders . 1 update, the last" in page.text
+    assert "queue orders of amqp://mq.internal there is no queue orders. 1 update, the last" in page.text
     assert "5 waiting" in page.text
     assert "landing" not in page.text
     assert "RabbitMQ orders, message 17" in page.text

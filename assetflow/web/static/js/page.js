@@ -68,13 +68,55 @@
     const days = Math.floor(seconds / 86400);
     return days < 30 ? `${days} d ago` : null;
   };
+  // In local time, or in UTC, as the reader chose.
+  const ZONE = "assetflow-zone";
+  const isUtc = () => {
+    try {
+      return localStorage.getItem(ZONE) === "UTC";
+    } catch {
+      return false;
+    }
+  };
+  const clock = (then, utc) => {
+    const local = new Date(then - new Date(then).getTimezoneOffset() * 60000);
+    const text = (utc ? new Date(then) : local).toISOString().slice(0, 19).replace("T", " ");
+    return utc ? `${text} UTC` : text;
+  };
   const grow = () => {
+    const utc = isUtc();
+    document.getElementById("zone-name").textContent = utc ? "UTC" : "local";
+    document.querySelectorAll("time[data-at], time[data-ago]").forEach((time) => {
+      const then = Date.parse(time.dateTime);
+      if (Number.isNaN(then)) return;
+      time.title = `${clock(then, utc)}, ${clock(then, !utc)}`;
+      if (!("at" in time.dataset)) return;
+      const age = ago(then);
+      const text = clock(then, utc) + (age ? ` (${age})` : "");
+      if (text !== time.textContent) time.textContent = text;
+    });
     document.querySelectorAll("time[data-ago]").forEach((time) => {
       const text = ago(Date.parse(time.dateTime));
       if (text && text !== time.textContent) time.textContent = text;
     });
   };
   setInterval(grow, 10000);
+  grow();
+  document.getElementById("zone").addEventListener("click", () => {
+    try {
+      localStorage.setItem(ZONE, isUtc() ? "local" : "UTC");
+    } catch {
+      // Not kept, as this browser wants it.
+    }
+    grow();
+  });
+
+  // A row is pressed as its first link is, unless something in it was selected or has an action of its own.
+  document.addEventListener("click", (event) => {
+    const row = event.target.closest("table.rows tbody tr, .happened > li");
+    if (!row || event.target.closest("a, button, input, select, label, summary") || String(getSelection())) return;
+    const link = row.querySelector('a[href]:not([role="button"])');
+    if (link) link.click();
+  });
 
   // <a data-opens="id"> opens the dialog with this id; one that says data-open is open from the start, because the
   // address is its own, or its form was refused. The focus is where autofocus says: on the first wrong field.
