@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Collection, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any, cast
@@ -40,13 +40,15 @@ class KafkaTopic:
     Parameters:
         consumer: an `AIOConsumer`.
         library: the module `confluent_kafka`.
+        errors: the codes of the errors that librdkafka has told.
     """
 
-    def __init__(self, consumer: Any, library: Any, trigger: MessageQueueTrigger) -> None:
+    def __init__(self, consumer: Any, library: Any, trigger: MessageQueueTrigger, errors: set[int]) -> None:
         self.source = ""
         self.label = f"Kafka {trigger.topic}"
         self._consumer = consumer
         self._library = library
+        self._errors = errors
         self._topic, self._batch = trigger.topic or "", trigger.batch
         self._partitions = 0
         self._next: dict[int, int] = {}
@@ -71,6 +73,9 @@ class KafkaTopic:
         first = None
         while first is None:
             first = await self._consumer.poll(SECONDS_TO_POLL)
+            if first is None:
+                self._check_connected()
+        self._errors.clear()
         rest: list[Any] = await self._consumer.consume(self._batch - 1, seconds) if self._batch > 1 else []
         found = [self._checked(each) for each in (first, *rest)]
         self._next = {each.partition(): each.offset() + 1 for each in found}
@@ -107,6 +112,13 @@ class KafkaTopic:
         await self._consumer.assign([self._library.TopicPartition(self._topic, each) for each in range(count)])
         self._partitions = count
 
+    def _check_connected(self) -> None:
+        """Raise what keeps us from the cluster: librdkafka itself would wait for ever."""
+        if refused := _refusal(self._errors, self._library):
+            raise WatchingFailed(refused, where=self.label, fix="Correct the address")
+        if self._library.KafkaError._ALL_BROKERS_DOWN in self._errors:
+            raise WatchingFailed("no server of Kafka can be reached", where=self.label)
+
     def _checked(self, message: Any) -> Any:
         if message.error() is not None:
             raise WatchingFailed(f"Kafka fails: {message.error().str()}", where=self.label)
@@ -119,6 +131,11 @@ def _message(received: Any) -> Message:
     # Offsets begin again in a topic that was deleted and created again: the time tells such messages apart.
     number = f"{received.partition()}:{received.offset()}@{milliseconds}"
     return Message(received.value() or b"", number, sent=sent)
+
+
+def _refusal(errors: Collection[int], library: Any) -> str | None:
+    """Return what to say if Kafka refuses the password."""
+    return "Kafka refuses the user or the password" if library.KafkaError._AUTHENTICATION in errors else None
 
 
 @asynccontextmanager
@@ -136,10 +153,10 @@ async def open_kafka(trigger: MessageQueueTrigger, url: str) -> AsyncGenerator[K
         raise WatchingFailed(
             "confluent-kafka is not installed", where=where, fix='pip install "assetflow[kafka]"'
         ) from error
-    errors: list[Any] = []
+    errors: set[int] = set()
 
     async def note(error: Any) -> None:
-        errors[:] = [*errors[-2:], error]
+        errors.add(error.code())
         logger.debug("%s: %s", where, error)
 
     options = {**OPTIONS, **kafka_options(url), "group.id": trigger.group, "error_cb": note}
@@ -148,14 +165,15 @@ async def open_kafka(trigger: MessageQueueTrigger, url: str) -> AsyncGenerator[K
     except library.KafkaException as error:
         raise WatchingFailed(f"Kafka cannot be used: {error.args[0].str()}", where=where) from error
     try:
-        topic = KafkaTopic(consumer, library, trigger)
+        topic = KafkaTopic(consumer, library, trigger, errors)
         await topic.begin()
         yield topic
     except library.KafkaException as error:
-        if any(each.code() == library.KafkaError._AUTHENTICATION for each in errors):
-            raise WatchingFailed(
-                "Kafka refuses the user or the password", where=where, fix="Correct the address"
-            ) from error
+        # Only this calls `error_cb`.
+        with suppress(library.KafkaException):
+            await consumer.poll(0)
+        if refused := _refusal(errors, library):
+            raise WatchingFailed(refused, where=where, fix="Correct the address") from error
         raise WatchingFailed(f"Kafka fails: {error.args[0].str()}", where=where) from error
     finally:
         await consumer.close()
