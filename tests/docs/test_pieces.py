@@ -30,6 +30,8 @@ from tests.ledger.making import deploy_maker
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.long
+
 Piece = Callable[..., Any]
 
 

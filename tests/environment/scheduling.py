@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xdist.scheduler import LoadScopeScheduling
 
-# One process has a session of Spark, one the template of workers, one the client of Airflow: the others need not.
-TOGETHER = ("tests/spark/", "tests/worker/test_seam.py", "tests/api/test_airflow_client.py")
+# One process has a session of Spark, one the client of Airflow: the others need not.
+TOGETHER = ("tests/spark/", "tests/api/test_airflow_client.py")
 
 
 class Groups(LoadScopeScheduling):

@@ -22,6 +22,7 @@ from tests.environment.waiting import until_async
 from tests.watching.brokers import SECONDS_HIDDEN, SQS, KafkaCluster, SqsServer
 from tests.watching.outside import NO_ID, ORDERS, RABBIT, REDIS, Direct, no_block, now, updates, watch, watching
 
+pytestmark = pytest.mark.long
 RABBITMQ, ON_REDIS = pytest.mark.rabbitmq, pytest.mark.redis
 Send = Callable[..., Awaitable[None]]
 

@@ -12,6 +12,8 @@ from assetflow.worker import keeper
 from assetflow.worker.keeper import MOST_TEMPLATES, TemplateKeeper
 from tests.worker.conftest import Seam, a_template
 
+pytestmark = pytest.mark.long
+
 COUNTS = """
 with open("imported", "a") as file:
     file.write("once ")

@@ -16,6 +16,8 @@ from tests.environment.waiting import until
 from tests.worker.conftest import SECONDS, Seam
 
 # Only a child of the template has the template as its parent.
+pytestmark = pytest.mark.long
+
 FORKED = "import os, sys; print('forked' if 'prefect' in sys.modules else 'ordinary')\n"
 
 
