@@ -72,7 +72,8 @@ def check_size(extra: Mapping[str, object], *, where: str = "extra") -> None:
     Raises:
         TooLarge: the extra is larger.
     """
-    size = len(json.dumps(extra, ensure_ascii=False, separators=(",", ":")).encode())
+    # Whether it is text is checked with the event.
+    size = len(json.dumps(extra, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass"))
     if size > EXTRA_BYTES:
         raise TooLarge(
             f"the extra has {size} bytes, the limit is {EXTRA_BYTES}",

@@ -21,6 +21,7 @@ from assetflow.core.watchers.other_kinds import Schemes, other_kinds
 from assetflow.core.watchers.sql_trigger import SQLTrigger
 from assetflow.core.watchers.table_triggers import DeltaTableTrigger, IcebergTableTrigger
 from assetflow.core.watchers.triggers import FileTrigger, MessageQueueTrigger
+from assetflow.core.watchers.unreadable import UnreadableTrigger
 from assetflow.errors import InvalidWatcher, WatchingFailed
 from assetflow.watching.class_source import class_source
 from assetflow.watching.file_source import FileSource, wait_for
@@ -102,6 +103,8 @@ class Sources:
         elif isinstance(trigger, ClassTrigger):
             async with class_source(plan.watched[0], cursors, self._now) as source:
                 yield source
+        elif isinstance(trigger, UnreadableTrigger):
+            raise trigger.error
         else:
             raise InvalidWatcher(f"a trigger of the kind {trigger.kind!r} cannot be watched", fix="Update assetflow")
 

@@ -100,4 +100,4 @@ def _by(change: Change, label: str) -> str:
 
 
 def _id(*parts: str) -> UUID:
-    return uuid5(_NAMESPACE, "|".join(parts))
+    return uuid5(_NAMESPACE, fit_text("|".join(parts)))

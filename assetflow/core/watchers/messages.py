@@ -174,7 +174,7 @@ def _equal(value: object, wanted: object) -> bool:
 
 
 def _id(*parts: str) -> UUID:
-    return uuid5(_NAMESPACE, "|".join(parts))
+    return uuid5(_NAMESPACE, fit_text("|".join(parts)))
 
 
 def _refused(

@@ -11,6 +11,7 @@ from assetflow.core.watchers.class_trigger import ClassTrigger
 from assetflow.core.watchers.sql_trigger import SQLTrigger
 from assetflow.core.watchers.table_triggers import DeltaTableTrigger, IcebergTableTrigger
 from assetflow.core.watchers.triggers import FileTrigger, MessageQueueTrigger, Trigger
+from assetflow.core.watchers.unreadable import UnreadableTrigger
 from assetflow.core.watchers.webhook_trigger import WebhookTrigger
 from assetflow.errors import InvalidWatcher
 
@@ -55,3 +56,11 @@ def trigger_from_json(data: Mapping[str, object]) -> Trigger:
         return _KINDS[kind](**_read(cast(Fields, given)))
     except (TypeError, KeyError) as error:
         raise InvalidWatcher(f"a stored watcher cannot be read: {error}", fix="Update assetflow") from error
+
+
+def stored_trigger(data: Mapping[str, object]) -> Trigger:
+    """Return the trigger that `as_json` wrote, or an `UnreadableTrigger` that says why it cannot be read."""
+    try:
+        return trigger_from_json(data)
+    except InvalidWatcher as error:
+        return UnreadableTrigger(data, error)

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Select, func, select
 from assetflow.core.assets import Asset
 from assetflow.core.codec.nodes import node_from_json
 from assetflow.core.watchers.intake import Note
-from assetflow.core.watchers.stored import trigger_from_json
+from assetflow.core.watchers.stored import stored_trigger
 from assetflow.core.watchers.webhook_trigger import WebhookTrigger
 from assetflow.ledger.lease.lease import Role, clock, is_held, read_lease
 from assetflow.ledger.records import NO_WATCHERS, WatcherRecord, WatchingStatus
@@ -93,7 +93,7 @@ def _records(connection: Connection, watchers: Select[Any], watched: Select[Any]
 def _record(row: Mapping[Any, Any], assets: tuple[Asset, ...]) -> WatcherRecord:
     return WatcherRecord(
         name=row["name"],
-        trigger=trigger_from_json(row["trigger"]),
+        trigger=stored_trigger(row["trigger"]),
         assets=assets,
         begun=row["begun"],
         paused=row["paused"],

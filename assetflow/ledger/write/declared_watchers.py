@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from assetflow.core.assets import Asset
 from assetflow.core.codec.nodes import node_to_json
 from assetflow.core.watchers.declaration import AssetWatcher
-from assetflow.core.watchers.stored import trigger_from_json
+from assetflow.core.watchers.stored import stored_trigger
 from assetflow.ledger.sql.tables import WATCHED_ASSET, WATCHER, WATCHER_ITEM
 
 
@@ -55,7 +55,7 @@ def _declare(connection: Connection, watcher: AssetWatcher, now: datetime) -> No
         connection.execute(insert(WATCHER), [row | counts | {"state": "new", "error": "", "since": now}])
         return
     changed: dict[str, object] = {"trigger": trigger, "changed": now}
-    if known != trigger and trigger_from_json(known).place != watcher.trigger.place:
+    if known != trigger and stored_trigger(known).place != watcher.trigger.place:
         connection.execute(delete(WATCHER_ITEM).where(WATCHER_ITEM.c.watcher == watcher.name))
         changed |= {"begun": False, "lag": None}
     connection.execute(update(WATCHER).where(WATCHER.c.name == watcher.name).values(changed))

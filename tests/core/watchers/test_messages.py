@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
 
 from assetflow import Asset
 from assetflow.core.watchers.intake import Watched, WatcherIntake
 from assetflow.core.watchers.messages import Message, intake_of
 from assetflow.watchers import MessageQueueTrigger
 
+LONE = b"\\ud800"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -38,3 +42,13 @@ def test_rule_10_2_the_ids_of_updates_do_not_depend_on_the_batch() -> None:
     bodies = (b'{"day": "1"}', b'{"day": "2"}')
     alone, batch = (intake(watched("a", within), bodies=bodies) for within in (None, timedelta(seconds=5)))
     assert [each.id for r in alone.recordings for each in r.events] == [each.id for each in batch.recordings[0].events]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"extra": "ok", "partition_key": "bad"}, {"extra": "ok", "alias": "bad"}, {"extra": "ok", "asset": "bad"}],
+)
+def test_a_message_with_half_a_character_is_refused(options: dict[str, Any]) -> None:
+    each = Watched("w", MessageQueueTrigger("amqp://mq", queue="q", **options), (Asset("a"),))
+    given = intake(each, bodies=(b'{"ok": 1, "bad": "' + LONE + b'"}',))
+    assert (len(given.recordings), len(given.refused), given.poison) == (0, 1, [0])
