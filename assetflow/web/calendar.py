@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 from zoneinfo import ZoneInfo
 
 from assetflow.core.partitions.ranges import KeySeries
+from assetflow.errors import MappingError
 
-CellState = Literal["done", "gap", "due", "soon"]
+CellState = Literal["done", "running", "failed", "missing", "absent", "due", "soon"]
+KeyState = Literal["running", "failed", "missing"]
 SliceState = Literal["all", "some", "none"]
 
 # The length of the section for each kind of key: about what fits on a screen.
@@ -24,25 +27,50 @@ _SECTIONS = {
 }
 SLICES = 48
 _TITLES = {"hour": "%Y-%m-%d", "day": "%B %Y", "week": "%G", "month": "%Y", "quarter": "%Y", "year": ""}
+# How the form of a backfill is told a period: of one key, and of a block.
+_DAY, _MONTH = "%Y-%m-%d", "%Y-%m"
+_PERIODS = {"hour": "%Y-%m-%dT%H", "day": _DAY, "week": _DAY, "month": _MONTH, "quarter": _MONTH, "year": "%Y"}
+_BLOCKS = {"hour": _DAY, "day": _MONTH, "week": "%Y", "month": "%Y", "quarter": "%Y", "year": ""}
 _LABELS = {"hour": "%H", "day": "%-d", "week": "%V", "month": "%b", "quarter": "", "year": "%Y"}
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One key. Its state is `due` while its period has not ended, and `soon` if its period has not begun."""
+    """One key.
+
+    Attributes:
+        period: its period, as the form of a backfill reads it.
+        state: `missing` if something expects it; else `absent`, `due` while its period has not ended, and `soon`
+            if it has not begun.
+    """
 
     key: str
     label: str
+    period: str
     state: CellState
+
+    @property
+    def is_open(self) -> bool:
+        """True if there is something to see about it."""
+        return self.state in ("done", "running", "failed", "missing")
 
 
 @dataclass(frozen=True)
 class Block:
-    """A day of hourly keys, a month of daily keys, or a year: the calendar's cells, after `blank` empty ones."""
+    """A day of hourly keys, a month of daily keys, or a year: the calendar's cells, after `blank` empty ones.
+
+    Attributes:
+        period: the day, month or year, as the form of a backfill reads it; "" for a block of years.
+    """
 
     title: str
+    period: str
     blank: int
     cells: list[Cell]
+
+    @property
+    def size(self) -> int:
+        return len(self.cells)
 
 
 @dataclass(frozen=True)
@@ -75,7 +103,9 @@ class Calendar:
         kind: hour, day, week, month, quarter or year.
         at: the time. The map fills about one screen, and does not go beyond the first and the last key.
         first, last: the days of the first and the last of all keys.
-        missing: the keys of the map without an update. No key before the first or after the last one is missing.
+        updated: how many keys of the map were updated.
+        running, failed, missing: the keys of the map that a run makes now, whose latest run failed, and that
+            something expects.
         earlier, later: the times of the previous and the next map, or `None` if there are no keys.
         bar: the whole range, if the map does not show all of it.
     """
@@ -84,13 +114,33 @@ class Calendar:
     words: str
     blocks: list[Block]
     updated: int
+    running: list[str]
+    failed: list[str]
     missing: list[str]
+    absent: int
     at: datetime
     first: datetime
     last: datetime
     earlier: datetime | None
     later: datetime | None
     bar: list[Slice]
+
+    @property
+    def first_period(self) -> str:
+        return self.blocks[0].cells[0].period
+
+    @property
+    def last_period(self) -> str:
+        return self.blocks[-1].cells[-1].period
+
+    @property
+    def entry(self) -> str:
+        """The newest key of the map that was updated or is expected: where the keyboard enters it."""
+        return next((cell.key for block in reversed(self.blocks) for cell in reversed(block.cells) if cell.is_open), "")
+
+    def has(self, key: str) -> bool:
+        """Return True if the keyboard can enter the map at this key."""
+        return any(cell.key == key and cell.is_open for block in self.blocks for cell in block.cells)
 
 
 @dataclass(frozen=True)
@@ -99,12 +149,14 @@ class KnownKeys:
 
     Attributes:
         ask: returns the keys between two keys (`since`, `until`).
+        states: returns the states of those keys that are not just updated: made now, failed, or expected and missing.
         count: takes a list of keys, and returns how many keys lie from each one to the next, and after the last one.
     """
 
     first: str
     last: str
     ask: Callable[..., Collection[str]]
+    states: Callable[[Collection[str], Collection[str]], Mapping[str, KeyState]]
     count: Callable[[Sequence[str]], Sequence[int]]
 
     def updated_among(self, wanted: Collection[str]) -> set[str]:
@@ -119,23 +171,38 @@ def calendar_of(series: KeySeries, known: KnownKeys, now: datetime, at: datetime
         at: a wall time in the time zone of the series; `None` for the newest key.
     """
     kind, start_of = series.writer.kind, series.writer.start_of
+    known = _widened(series, known, now)
     first, last = _read(series, known.first), _read(series, known.last)
     at = last if at is None else min(max(at, first), last)
     start, end = _section(_SECTIONS[kind], start_of(first), last + timedelta(microseconds=1), at)
     wanted = series.between(start_of(start), end)
     there = known.updated_among(wanted)
     current = start_of(now.astimezone(ZoneInfo(series.writer.timezone)).replace(tzinfo=None))
+    states = known.states(wanted.keys(), wanted.keys() - there)
     cells = {
-        begin: Cell(key, _label(kind, begin), _state(key in there, begin, current)) for key, begin in wanted.items()
+        begin: Cell(
+            key,
+            _label(kind, begin),
+            begin.strftime(_PERIODS[kind]),
+            states.get(key) or _state(key in there, begin, current),
+        )
+        for key, begin in wanted.items()
     }
+
+    def keys_in(state: CellState) -> list[str]:
+        return [cell.key for cell in cells.values() if cell.state == state]
+
     earlier = at - _SECTIONS[kind] if start > start_of(first) else None
     later = at + _SECTIONS[kind] if end <= last else None
     return Calendar(
         kind=kind,
         words=series.describe(),
         blocks=_blocks(kind, cells),
-        updated=sum(cell.state == "done" for cell in cells.values()),
-        missing=[cell.key for cell in cells.values() if cell.state == "gap"],
+        updated=len(there),
+        running=keys_in("running"),
+        failed=keys_in("failed"),
+        missing=keys_in("missing"),
+        absent=len(keys_in("absent")),
         at=at,
         first=first,
         last=last,
@@ -147,6 +214,20 @@ def calendar_of(series: KeySeries, known: KnownKeys, now: datetime, at: datetime
 
 def _read(series: KeySeries, key: str) -> datetime:
     return datetime.strptime(key, series.writer.output_format)  # noqa: DTZ007 (a wall time)
+
+
+def _widened(series: KeySeries, known: KnownKeys, now: datetime) -> KnownKeys:
+    """Return the same keys with a range that reaches to what is expected around them, but no further than a section."""
+    size, start_of = _SECTIONS[series.writer.kind], series.writer.start_of
+    first, last = start_of(_read(series, known.first)), start_of(_read(series, known.last))
+    with suppress(OverflowError, MappingError):
+        today = now.astimezone(ZoneInfo(series.writer.timezone)).replace(tzinfo=None)
+        before = series.between(first - size, first)
+        behind = series.between(last + timedelta(microseconds=1), min(last + size, max(today, last)))
+        expected = known.states([], [*before, *behind])
+        here = [known.first, known.last, *(key for key in (*before, *behind) if key in expected)]
+        return replace(known, first=min(here), last=max(here))
+    return known
 
 
 def _section(size: timedelta, first: datetime, end: datetime, at: datetime) -> tuple[datetime, datetime]:
@@ -181,14 +262,15 @@ def _periods(kind: str, start: datetime, end: datetime) -> int:
 def _state(there: bool, start: datetime, current: datetime) -> CellState:
     if there:
         return "done"
-    return "gap" if start < current else "due" if start == current else "soon"
+    return "absent" if start < current else "due" if start == current else "soon"
 
 
 def _blocks(kind: str, cells: Mapping[datetime, Cell]) -> list[Block]:
     blocks: dict[str, Block] = {}
     for start, cell in cells.items():
         title = start.strftime(_TITLES[kind])
-        blocks.setdefault(title, Block(title, _blank(kind, start), [])).cells.append(cell)
+        period = start.strftime(_BLOCKS[kind])
+        blocks.setdefault(title, Block(title, period, _blank(kind, start), [])).cells.append(cell)
     return list(blocks.values())
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from functools import partial
 from typing import Annotated
 from urllib.parse import parse_qsl, urlsplit
+from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
 
 from assetflow.api.backend import TheBackend
 from assetflow.api.params import NamedAsset
 from assetflow.core.partitions.ranges import series_of_keys
+from assetflow.ledger.read.reader import Reader
+from assetflow.ledger.records import AssetRecord
 from assetflow.operations.lookup import find_uri
-from assetflow.web.calendar import KnownKeys, calendar_of
+from assetflow.web.calendar import KeyState, KnownKeys, calendar_of
 from assetflow.web.pages import ThePages, url
 
 router = APIRouter()
@@ -46,7 +50,13 @@ def show_partitions(
     first, last = keys_of(limit=SAMPLE), keys_of(newest_first=True, limit=SAMPLE)
     series = series_of_keys([*first, *last])
     listed = keys_of(after=after, limit=KEYS + 1) if series is None else []
-    known = KnownKeys(first[0], last[0], keys_of, partial(reader.partitions.counts_from, uri)) if series else None
+    found = reader.assets.get(uri=uri)
+    producers = {} if found is None else reader.assets.users_of([found.record])[uri].producers
+    known = None
+    if series is not None and found is not None:
+        states = _states_of(reader, found.record, set(producers.values()))
+        counts = partial(reader.partitions.counts_from, uri)
+        known = KnownKeys(first[0], last[0], keys_of, states, counts)
     around = _wall(at) or (None if series is None else series.time_of(key))
     page = pages.show(
         request,
@@ -56,6 +66,7 @@ def show_partitions(
         total=reader.partitions.count(uri),
         calendar=None if series is None or known is None else calendar_of(series, known, now, around),
         key=key,
+        has_maker=bool(producers),
         keys=listed[:KEYS],
         more=url("/asset/partitions", asset=uri, after=listed[KEYS - 1]) if len(listed) > KEYS else "",
         first=url("/asset/partitions", asset=uri) if after else "",
@@ -63,6 +74,25 @@ def show_partitions(
     if at is not None:
         page.headers["hx-replace-url"] = _kept(request, uri, at)
     return page
+
+
+def _states_of(
+    reader: Reader, asset: AssetRecord, deployments: set[UUID]
+) -> Callable[[Collection[str], Collection[str]], Mapping[str, KeyState]]:
+    """Return the function that returns the states of the keys of an asset.
+
+    Parameters:
+        deployments: the flows that make it.
+    """
+    needed = reader.freshness.keys_needed(asset.uri) if reader.freshness.compares() else set[str]()
+
+    def states(keys: Collection[str], absent: Collection[str]) -> Mapping[str, KeyState]:
+        expected = needed.intersection(absent) | reader.partition_states.awaited(asset, absent)
+        runs = reader.partition_states.runs(asset.uri, deployments, keys) if keys else {}
+        missing: dict[str, KeyState] = dict.fromkeys(expected, "missing")
+        return missing | runs
+
+    return states
 
 
 def _kept(request: Request, uri: str, at: datetime) -> str:

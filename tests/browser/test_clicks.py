@@ -9,6 +9,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from assetflow.core.assets import Asset
+from assetflow.core.partitions import StartOfDayMapper
+from assetflow.core.schedule_values import PartitionedAssetTimetable
 from tests.browser.shown import Shown, violations
 from tests.browser.site import START, update
 from tests.cli.shop import ORDERS, deploy
@@ -65,6 +67,23 @@ def test_flows_three_levels_down_are_two_clicks(shown: Shown) -> None:
     assert clicks.count == 2
 
 
+def test_a_month_is_backfilled_in_three_clicks(shown: Shown) -> None:
+    days = Asset("s3://lake/by-day", name="by-day")
+    by_day = StartOfDayMapper(input_format="%Y-%m-%d", output_format="%Y-%m-%d")
+    schedule = PartitionedAssetTimetable(assets=ORDERS, default_partition_mapper=by_day)
+    deploy(shown.ledger, "again/shop", schedule, produces=(days,))
+    for number, key in enumerate(("2026-10-30", "2026-11-01", "2026-11-20")):
+        update(shown.ledger, days, timedelta(seconds=-number), key)
+    clicks = Clicks(shown.drawn("/"))
+    clicks.on("by-day")
+    clicks.on("November 2026")
+    expect(clicks.page.locator("#plan")).to_contain_text("30 runs: 2 partitions updated before, 28 never.")
+    clicks.on("Start 30 runs", "button")
+    expect(clicks.page.locator("main")).to_contain_text("0 of 30 runs done, 4 running.")
+    assert violations(clicks.page) == []
+    assert clicks.count == 3
+
+
 def test_what_a_resume_would_start_is_one_click(shown: Shown) -> None:
     consumer = deploy(shown.ledger, "halted/one", ORDERS, while_paused="keep")
     shown.ledger.writer.consumers.switch(consumer.id, paused=True, now=START)
@@ -85,7 +104,10 @@ def test_the_palette_needs_no_click(shown: Shown) -> None:
     expect(page.get_by_role("heading", name="customers")).to_be_visible()
 
 
-@pytest.mark.parametrize("path", ["/", "/graph", "/graph?focus=orders", "/search?q=orders"])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/graph", "/graph?focus=orders", "/search?q=orders", "/backfills", "/backfills/new?asset=orders&start=2026"],
+)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_new_pages_are_accessible_and_fit(shown: Shown, path: str, theme: str) -> None:
     page = shown.drawn(path, theme)  # pyright: ignore[reportArgumentType]

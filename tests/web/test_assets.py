@@ -15,11 +15,14 @@ from assetflow.core.by_hand import event_by_hand
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.events import Origin, Recording, SourceFlowRun, SourceTaskRun
 from assetflow.core.freshness.policy import FreshnessPolicy
+from assetflow.core.partitions import DayWindow, IdentityMapper, RollupMapper, StartOfDayMapper
+from assetflow.core.schedule_values import PartitionedAssetTimetable
 from assetflow.core.watchers.intake import WatcherIntake
 from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Ledger
 from assetflow.watchers import FileTrigger, MessageQueueTrigger
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, event_id, update
+from tests.ledger.test_kept import BOARD, CORE, RAW, Place, kept
 from tests.web.conftest import MakeSite, Site
 from tests.web.html import Page, read
 
@@ -175,7 +178,7 @@ def test_partitions_are_a_map_with_gaps(site: Site, ledger: Ledger) -> None:
         update(ledger, HOURLY, (hour - 12) * 60, key)
     page = site.page("/asset/partitions?asset=hourly")
     assert "3 of 4 keys of this range updated" in page.text
-    assert "Missing: 2026-01-01T10." in page.text
+    assert "Nothing is missing. Nothing expects the 1 key that was never updated." in page.text
     cells = {given["title"] for _, given in page.tags if "cell" in given.get("class", "").split()}
     assert cells == {f"{key}: updated" for key in noon.values()} | {
         "2026-01-01T10: never updated",
@@ -183,6 +186,60 @@ def test_partitions_are_a_map_with_gaps(site: Site, ledger: Ledger) -> None:
     of_key = site.page("/asset?asset=hourly&key=2026-01-01T09")
     assert len(of_key.rows) == 2
     assert "Events of 2026-01-01T09" in of_key.text
+
+
+DAILY = RollupMapper(upstream_mapper=StartOfDayMapper(input_format="%Y-%m-%dT%H"), window=DayWindow())
+
+
+def states_of(page: Page) -> dict[str, str]:
+    """The keys of a map with what the map says about them."""
+    cells = (given["title"] for _, given in page.tags if "cell" in given.get("class", "").split())
+    return {key: words for key, _, words in (title.partition(": ") for title in cells)}
+
+
+def test_a_key_is_missing_if_a_flow_waits_for_it(site: Site, ledger: Ledger) -> None:
+    daily = deploy(ledger, "daily/shop", PartitionedAssetTimetable(assets=HOURLY, default_partition_mapper=DAILY))
+    for number, key in enumerate(("2025-12-20T05", "2026-01-01T08", "2026-01-01T10")):
+        update(ledger, HOURLY, number - 100, key)
+    # The first day was removed from the queue, so that nothing waits for its other hours.
+    ledger.writer.queues.remove(daily.id, target_key="2025-12-20", now=NOON)
+    states = states_of(site.page("/asset/partitions?asset=hourly"))
+    missing = [f"2026-01-01T{hour:02}" for hour in (*range(8), 9, 11)]
+    assert [key for key, words in states.items() if words == "expected, and never updated"] == missing
+    assert states["2025-12-31T23"] == "never updated"
+
+
+def test_a_key_is_missing_if_it_is_known_to_an_eager_flow(site: Site, ledger: Ledger) -> None:
+    place = Place(ledger, NOON - timedelta(days=1))
+    place.deploy("core/shop", kept([RAW], [CORE], mapper=IdentityMapper()))
+    place.deploy("board/shop", kept([CORE], [BOARD], mapper=IdentityMapper()))
+    made = [decision for day in (1, 2, 3, 4) for decision in place.update(RAW, f"2025-12-{day:02}")]
+    place.run("core/shop", made[0], CORE)
+    place.end(made[1], "failed")
+    page = site.page("/asset/partitions?asset=s3://lake/core")
+    words = ["updated", "its run failed", "a run makes it", "a run makes it"]
+    assert [*states_of(page).values()] == words
+    assert "Running: 2025-12-03, 2025-12-04. Failed: 2025-12-02." in page.text
+    for decision in made[2:]:
+        place.run("core/shop", decision)
+    assert [*states_of(site.page("/asset/partitions?asset=s3://lake/core")).values()] == [
+        *words[:2],
+        *["expected, and never updated"] * 2,
+    ]
+
+
+def test_a_range_of_the_map_leads_to_a_backfill(site: Site, ledger: Ledger) -> None:
+    report = Asset("s3://lake/report")
+    for number, key in enumerate(("2025-11-03", "2025-12-24")):
+        update(ledger, report, number, key)
+    address = f"/asset/partitions?asset={report.uri}"
+    assert not [given for given in site.page(address).named("form") if given.get("id") == "range"]
+    deploy(ledger, "report/shop", HOURLY, produces=(report,))
+    page = site.page(address)
+    assert "/backfills/new?asset=s3%3A%2F%2Flake%2Freport&start=2025-12&end=2025-12" in page.links
+    assert page.form("/backfills/new") == {"asset": report.uri}
+    fields = {given["name"]: given.get("value", "") for given in page.named("input")}
+    assert (fields["start"], fields["end"]) == ("2025-11-03", "2025-12-24")
 
 
 def hours(*keys: str) -> list[str]:

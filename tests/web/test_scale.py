@@ -16,7 +16,7 @@ PAGES = {
     "/assets": 16,
     "/assets?search=lake&sort=updated": 16,
     "/asset?asset=hub": 20,
-    "/asset/partitions?asset=hub": 12,
+    "/asset/partitions?asset=hub": 26,
     f"/events/{event_id(0)}": 12,
 }
 

@@ -15,6 +15,8 @@ from sqlalchemy import bindparam, exists, select
 from assetflow.core.codec.origins import origin_from_json
 from assetflow.core.explanation.plan import PlannedConsumer, explain_plan
 from assetflow.core.explanation.status import ReadVersion, Status, StatusExplainer
+from assetflow.core.freshness.reads import missing_items
+from assetflow.core.freshness.touching import all_keys
 from assetflow.core.rules.state import State
 from assetflow.core.words import iso
 from assetflow.ledger.fold.freshness_rows import VERSION_COLUMNS, update_from_row
@@ -26,6 +28,7 @@ from assetflow.ledger.sql.rows import key_to_column
 from assetflow.ledger.sql.tables import CONSUMER, EVENT
 
 MOST_READERS = 20
+MOST_MISSED = 500
 
 _V = ITEM_VERSION.c
 _COMPARES = select(exists(select(DATA_FLOW.c.consumer)))
@@ -129,6 +132,18 @@ class FreshnessReader:
         with self._state() as state:
             readers = (node.id for node in state.freshness.graph.readers(uri) if node.keeping is not None)
             return explain_plan(state.freshness, _names_of(state), now, list(islice(readers, MOST_READERS)))
+
+    def keys_needed(self, uri: str) -> set[str]:
+        """Return the keys that Eager flows make of an asset, and those of it that they wait for."""
+        with self._state() as state:
+            book = state.freshness
+            maker = book.graph.maker(uri)
+            is_kept = maker is not None and maker.keeping is not None and maker.is_partitioned
+            found = set(all_keys(book, maker)) if maker is not None and is_kept else set[str | None]()
+            for node in islice(book.graph.readers(uri), MOST_READERS):
+                for target in islice(book.targets.with_verdict("missing_input", node.id, MOST_MISSED), MOST_MISSED):
+                    found.update(item.key for item in missing_items(book, node, target.key, uri))
+        return {key for key in found if key is not None}
 
     def versions(
         self, uri: str, key: str | None = None, *, before: int | None = None, limit: int = 20

@@ -28,6 +28,7 @@ from assetflow.ledger.read.feed import FeedReader
 from assetflow.ledger.read.freshness import FreshnessReader
 from assetflow.ledger.read.graph import GraphReader
 from assetflow.ledger.read.lineage import LineageReader
+from assetflow.ledger.read.partition_states import PartitionStateReader
 from assetflow.ledger.read.partitions import PartitionReader
 from assetflow.ledger.read.past import PastReader
 from assetflow.ledger.read.policies import PolicyReader
@@ -56,6 +57,7 @@ class Reader:
         pruning: what is old and no longer needed.
         waiting: which queues wait longest.
         past: what was queued at a moment of the past.
+        partition_states: which keys of an asset are awaited, made now, or failed.
         what_if: what would happen, if an update came or a consumer were resumed.
     """
 
@@ -66,6 +68,7 @@ class Reader:
         self.receipts = ReceiptReader(self._connect)
         self.assets = AssetReader(self._connect)
         self.partitions = PartitionReader(self._connect)
+        self.partition_states = PartitionStateReader(self._connect)
         self.consumers = ConsumerReader(self._connect)
         self.queues = QueueReader(self._connect)
         self.decisions = DecisionReader(self._connect)
