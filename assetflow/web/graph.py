@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
+from markupsafe import Markup
 
 from assetflow.api.backend import TheReader
 from assetflow.api.paging import Text
@@ -45,6 +47,7 @@ def show_graph(
         request,
         "graph.html",
         graph=graph,
+        data=_inside_page(graph),
         focus=focus,
         middle=next((each for each in graph.boxes if each.id == graph.focus), None),
         up=up,
@@ -57,6 +60,11 @@ def show_graph(
         page_of=page_of,
         source=url("/api/v1/graph", focus=focus, up=up, down=down, fold=fold),
     )
+
+
+def _inside_page(graph: Graph) -> Markup:
+    """Return the graph as JSON inside of a page, so that the browser need not ask for it."""
+    return Markup(json.dumps(graph.as_json(), ensure_ascii=False).replace("<", "\\u003c"))
 
 
 def page_of(box: Placed) -> str:

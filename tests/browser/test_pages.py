@@ -44,6 +44,14 @@ def test_text_of_users_does_nothing(shown: Shown) -> None:
     expect(page.locator("main")).to_contain_text("<img src=x onerror=document.title='hacked'>{{7*7}}\\x1b[31m\\u202e")
 
 
+def test_text_of_users_does_nothing_in_the_data_of_the_graph(shown: Shown) -> None:
+    deploy(shown.ledger, "evil/shop", Asset("s3://lake/evil", name=EVIL))
+    page = shown.drawn("/graph?focus=s3://lake/evil")
+    assert page.title().endswith("· Graph · assetflow")
+    assert page.locator("main img, main script").count() == 1
+    expect(page.locator("#graph")).to_have_attribute("data-nodes", re.compile("[1-9]"))
+
+
 def test_searching_as_one_types(shown: Shown) -> None:
     page = shown.drawn("/assets")
     page.get_by_role("searchbox", name="Search assets").press_sequentially("custom")
@@ -143,6 +151,17 @@ def test_the_graph_shows_names_folds_hubs_and_opens_them(shown: Shown) -> None:
     expect(page.get_by_text("Downstream 22 flows")).to_be_visible()
 
 
+def test_whoever_goes_through_the_list_sees_the_way_in_the_picture(shown: Shown) -> None:
+    page = shown.drawn("/graph?focus=orders")
+    picture = page.locator("#graph")
+    two_frames = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    page.evaluate(two_frames)
+    before = picture.screenshot()
+    page.get_by_role("navigation", name="The same as a list").get_by_role("link").first.focus()
+    page.evaluate(two_frames)
+    assert picture.screenshot() != before
+
+
 def test_what_follows_from_an_asset_is_two_clicks_away(shown: Shown) -> None:
     page = shown.drawn(ORDERS_PAGE)
     page.get_by_role("link", name="Up and down, as a list too").click()
@@ -175,6 +194,10 @@ def test_a_graph_of_2000_nodes_can_be_panned(shown: Shown) -> None:
     make_big(shown.ledger)
     page = shown.drawn("/graph?fold=false")
     expect(page.locator("#graph")).to_have_attribute("data-nodes", re.compile(r"\d{4}"), timeout=20_000)
+    # Something is seen soon after the page is there, and Cytoscape's picture replaces it.
+    page_came = "performance.getEntriesByType('navigation')[0].responseEnd"
+    assert page.evaluate(f"performance.getEntriesByName('graph-sketch')[0].startTime - {page_came}") < 1000
+    expect(page.locator(".graph-sketch")).to_have_count(0)
     box = page.locator("#graph").bounding_box()
     assert box is not None
     page.evaluate(

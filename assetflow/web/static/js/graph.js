@@ -124,7 +124,6 @@
       }
       graph.add(added);
     });
-    if (!from) fit(answer.focus);
     const size = answer.nodes.length;
     words.textContent = size > 1 ? "" : size ? "Nothing deployed makes this asset, reads it or runs on it." : "No flow is deployed yet.";
     words.classList.add("below");
@@ -132,26 +131,72 @@
     place.dataset.nodes = String(size);
   };
 
-  const fit = (focus) => {
-    graph.fit(undefined, 24);
-    if (graph.zoom() > 1.1) {
-      graph.zoom(1.1);
-      graph.center();
-    }
+  // Cytoscape would measure every label to find the extent; the boxes are all of one size.
+  const viewOf = (spots, middle) => {
+    const [left, right] = [Math.min(...spots.map((spot) => spot.x)), Math.max(...spots.map((spot) => spot.x))];
+    const [top, bottom] = [Math.min(...spots.map((spot) => spot.y)), Math.max(...spots.map((spot) => spot.y))];
+    const width = right - left + WIDTH + 48;
+    const height = bottom - top + HEIGHT + 48;
+    const whole = Math.max(0.03, Math.min(1.1, place.clientWidth / width, place.clientHeight / height));
     // Of a large neighbourhood the middle is shown, so that it can be read.
-    if (focus && graph.zoom() < 0.75) {
-      graph.zoom(0.75);
-      graph.center(graph.getElementById(focus));
-    }
+    const zoom = middle ? Math.max(whole, 0.75) : whole;
+    const centre = middle && zoom > whole ? middle : { x: (left + right) / 2, y: (top + bottom) / 2 };
+    return { zoom, pan: { x: place.clientWidth / 2 - zoom * centre.x, y: place.clientHeight / 2 - zoom * centre.y } };
+  };
+  const fitAll = () => {
+    const spots = graph.nodes().map((node) => node.position());
+    if (spots.length) graph.viewport(viewOf(spots));
   };
 
-  const load = async (from) => {
+  // A large graph is sketched at once, without labels. Then Cytoscape builds its own picture of it, which takes longer.
+  const sketch = (answer, view) => {
+    const canvas = document.createElement("canvas");
+    canvas.className = "graph-sketch";
+    canvas.width = place.clientWidth;
+    canvas.height = place.clientHeight;
+    place.append(canvas);
+    const pen = canvas.getContext("2d");
+    pen.setTransform(view.zoom, 0, 0, view.zoom, view.pan.x, view.pan.y);
+    pen.lineWidth = 1 / view.zoom;
+    pen.strokeStyle = getComputedStyle(place).color;
+    pen.fillStyle = getComputedStyle(place.parentElement).backgroundColor;
+    const spots = new Map(answer.nodes.map((node) => [node.id, node]));
+    pen.beginPath();
+    for (const edge of answer.edges) {
+      const [source, target] = [spots.get(edge.source), spots.get(edge.target)];
+      pen.moveTo(source.x, source.y);
+      pen.lineTo(target.x, target.y);
+    }
+    pen.stroke();
+    pen.beginPath();
+    for (const node of answer.nodes) pen.rect(node.x - WIDTH / 2, node.y - HEIGHT / 2, WIDTH, HEIGHT);
+    pen.fill();
+    pen.stroke();
+    performance.mark("graph-sketch");
+    graph.one("render", () => canvas.remove());
+    return new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  };
+
+  const answerOf = async (from) => {
+    // The graph page has the answer in itself.
+    const inside = document.getElementById("graph-data");
+    if (inside && !from) return JSON.parse(inside.textContent);
     const address = new URL(place.dataset.source, location.href);
     opened.forEach((id) => address.searchParams.append("opened", id));
+    const response = await fetch(address, { headers: { accept: "application/json" } });
+    if (!response.ok) throw new Error(String(response.status));
+    return response.json();
+  };
+  const load = async (from) => {
     try {
-      const response = await fetch(address, { headers: { accept: "application/json" } });
-      if (!response.ok) throw new Error(String(response.status));
-      draw(await response.json(), from);
+      const answer = await answerOf(from);
+      if (!from && answer.nodes.length) {
+        const view = viewOf(answer.nodes, answer.nodes.find((node) => node.id === answer.focus));
+        words.textContent = "";
+        if (answer.nodes.length > MANY) await sketch(answer, view);
+        graph.viewport(view);
+      }
+      draw(answer, from);
     } catch {
       words.textContent = "The graph cannot be loaded now.";
     }
@@ -174,16 +219,29 @@
     if (address && !target.hasClass("focus")) window.location.assign(address);
     else if (kind !== "asset") window.location.assign(`/graph?focus=${encodeURIComponent(target.id())}`);
   });
+  const showPath = (node) => graph.batch(() => {
+    graph.elements(".path").removeClass("path");
+    if (node.nonempty()) node.union(node.predecessors()).union(node.successors()).addClass("path");
+  });
   graph.on("mouseover", "node", ({ target }) => {
     place.title = visible(target.data("value"));
     place.classList.add("pointing");
-    if (graph.edges().length <= MANY) target.union(target.predecessors()).union(target.successors()).addClass("path");
+    showPath(target);
   });
   graph.on("mouseout", "node", () => {
     place.removeAttribute("title");
     place.classList.remove("pointing");
-    graph.elements(".path").removeClass("path");
+    showPath(graph.collection());
   });
+  // Whoever goes through the list by keyboard sees in the picture where that leads.
+  const list = document.querySelector(".graph-list");
+  list?.addEventListener("focusin", ({ target }) => {
+    const node = graph.getElementById(target.closest("li")?.dataset.node || "");
+    showPath(node);
+    const at = node.nonempty() && node.renderedPosition();
+    if (at && (at.x < 0 || at.y < 0 || at.x > place.clientWidth || at.y > place.clientHeight)) graph.center(node);
+  });
+  list?.addEventListener("focusout", () => showPath(graph.collection()));
 
   const zoom = (factor) => {
     const level = graph.zoom() * factor;
@@ -191,7 +249,7 @@
   };
   document.getElementById("graph-in").addEventListener("click", () => zoom(1.4));
   document.getElementById("graph-out").addEventListener("click", () => zoom(1 / 1.4));
-  document.getElementById("graph-fit").addEventListener("click", () => graph.fit(undefined, 24));
+  document.getElementById("graph-fit").addEventListener("click", fitAll);
   const recolour = () => graph.style(style());
   document.addEventListener("theme", recolour);
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
