@@ -73,6 +73,39 @@ def test_new_rows_wait_while_somebody_reads(shown: Shown) -> None:
     expect(page.locator("#list")).to_be_focused()
 
 
+def test_new_events_of_an_asset_wait_while_somebody_reads(shown: Shown) -> None:
+    asset = Asset("s3://lake/read-on", name="read-on")
+    for number in range(20):
+        update(shown.ledger, asset, timedelta(minutes=number + 1))
+    page = shown.drawn("/asset?asset=read-on")
+    rows, unread = page.locator("#events tbody tr"), page.locator("#unread button")
+    rows.nth(15).get_by_role("link").first.focus()
+    page.evaluate("document.querySelectorAll('#events tbody tr')[12].scrollIntoView()")
+    first = rows.first.get_attribute("id")
+    event = update(shown.ledger, asset, timedelta())
+    expect(unread).to_have_text("1 new")
+    assert rows.first.get_attribute("id") == first
+    assert violations(page) == []
+    unread.click()
+    expect(rows.first).to_have_attribute("id", f"event-{event.id}")
+    expect(unread).to_be_hidden()
+
+
+def test_new_decisions_of_a_consumer_wait_while_somebody_reads(shown: Shown) -> None:
+    deploy(shown.ledger, "read-on/shop", CUSTOMERS)
+    for number in range(3):
+        update(shown.ledger, CUSTOMERS, timedelta(minutes=number + 1))
+    page = shown.drawn("/consumers/read-on/shop")
+    rows, unread = page.locator("tr[id^='decision-']"), page.locator("#unread button")
+    page.evaluate("getSelection().selectAllChildren(document.querySelector(`tr[id^='decision-']`))")
+    update(shown.ledger, CUSTOMERS, timedelta())
+    expect(unread).to_have_text("1 new")
+    expect(rows).to_have_count(3)
+    page.evaluate("getSelection().removeAllRanges()")
+    expect(rows).to_have_count(4)
+    expect(unread).to_be_hidden()
+
+
 def test_new_rows_come_when_the_reader_lets_go(shown: Shown) -> None:
     page = shown.drawn("/activity")
     rows, unread = page.locator("#list li"), page.locator("#unread button")

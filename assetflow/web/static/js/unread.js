@@ -2,14 +2,18 @@
 "use strict";
 
 (() => {
-  const list = document.getElementById("list");
+  // The part that reloads; its attribute selects the rows of the list in it.
+  const part = document.querySelector("[data-unread]");
+  const rows = part.dataset.unread;
+  const listOf = () => part.querySelector(rows)?.parentElement;
   const button = document.querySelector("#unread button");
   let wanted = false;
 
   const reads = () => {
     const selection = getSelection();
-    const selects = !selection.isCollapsed && list.contains(selection.anchorNode);
-    return selects || list.getBoundingClientRect().top < 0;
+    const list = listOf();
+    const selects = !selection.isCollapsed && list?.contains(selection.anchorNode);
+    return selects || list?.getBoundingClientRect().top < 0;
   };
   const isNew = (row) => !document.getElementById(row.id);
   const refresh = () => {
@@ -17,21 +21,22 @@
     document.body.dispatchEvent(new CustomEvent("live-events"));
   };
 
-  list.addEventListener("htmx:beforeSwap", (event) => {
+  part.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.detail.target !== part) return;
     const { requestConfig, serverResponse } = event.detail;
     // What the reader asked for, as with the filters, comes at once.
-    const isAsked = wanted || !list.contains(requestConfig.elt);
+    const isAsked = wanted || !part.contains(requestConfig.elt);
     const page = new DOMParser().parseFromString(serverResponse, "text/html");
-    const number = [...page.querySelectorAll("li[id]")].filter(isNew).length;
+    const number = [...page.querySelectorAll(rows)].filter(isNew).length;
     event.detail.shouldSwap &&= isAsked || number === 0 || !reads();
     button.hidden = event.detail.shouldSwap;
     if (!button.hidden) button.textContent = `${number} new`;
     wanted = false;
   });
   button.addEventListener("click", () => {
-    list.scrollIntoView();
-    // The button goes; the keyboard goes on at the newest row.
-    list.focus({ preventScroll: true });
+    listOf()?.scrollIntoView();
+    // The button goes; the keyboard goes on where the new rows are.
+    part.focus({ preventScroll: true });
     refresh();
   });
   const goOn = () => button.hidden || reads() || refresh();
