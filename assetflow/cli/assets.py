@@ -12,6 +12,7 @@ from rich.text import Text
 
 from assetflow.cli.empty_lists import empty_message
 from assetflow.cli.output import lines, print_json, rows, show, table, text, time_cell
+from assetflow.cli.watch import watchable
 from assetflow.core.condition_tree import Token
 from assetflow.core.redaction import redact
 from assetflow.core.words import iso
@@ -60,6 +61,7 @@ class ListedAsset:
 
 
 @app.command
+@watchable
 def ls(*, group: str | None = None, wide: bool = False, json: bool = False) -> None:
     """List the assets: when each was last updated, which flows update it, and which flows run on it.
 

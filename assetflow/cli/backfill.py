@@ -21,6 +21,7 @@ from assetflow.cli.asset_backfill import (
 from assetflow.cli.output import print_json, show, text
 from assetflow.cli.ranges import From, To, read_range
 from assetflow.cli.values import AtLeastOne
+from assetflow.cli.watch import watchable
 from assetflow.core.consumers import Decision
 from assetflow.core.visible import shown
 from assetflow.core.words import count, some
@@ -124,6 +125,7 @@ def backfill(
 
 
 @app.command
+@watchable
 def ls(*, json: bool = False) -> None:
     """List the backfills of assets, newest first.
 

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from assetflow.cli.empty_lists import empty_message
 from assetflow.cli.output import print_json, rows, show, table, text, time_cell
+from assetflow.cli.watch import watchable
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerFilter
 from assetflow.operations.consumers import list_by_id, switch_named
@@ -23,6 +24,7 @@ app = cyclopts.App(name="consumers", help="Consumers: deployments that are sched
 
 
 @app.command
+@watchable
 def ls(
     *,
     paused: Annotated[bool | None, Parameter(negative="--no-paused")] = None,

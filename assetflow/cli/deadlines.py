@@ -10,6 +10,7 @@ from rich.text import Text
 from assetflow.cli.empty_lists import empty_message
 from assetflow.cli.output import print_json, rows, show, table, text, time_cell
 from assetflow.cli.values import AtLeastOne
+from assetflow.cli.watch import watchable
 from assetflow.core.words import some
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import MissedDeadlineRecord
@@ -21,6 +22,7 @@ _COLUMNS = ("#", "consumer", "key", "due", "looked at", "then", "queued", "not u
 
 
 @app.command
+@watchable
 def ls(*, consumer: str | None = None, limit: AtLeastOne = 50, json: bool = False) -> None:
     """List the deadlines that passed without a decision, newest first.
 

@@ -12,6 +12,7 @@ from assetflow.cli.explanation_output import show_explanation
 from assetflow.cli.output import id_cell, print_json, rows, show, table, text, time_cell
 from assetflow.cli.user import this_user
 from assetflow.cli.values import AtLeastOne, DecisionName
+from assetflow.cli.watch import watchable
 from assetflow.errors import InvalidCall, places
 from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.explanations import decision_explanation
@@ -27,6 +28,7 @@ _STYLES: dict[DecisionStatus, str] = {"waiting": "yellow", "launched": "cyan", "
 
 
 @app.command
+@watchable
 def ls(
     *,
     consumer: str | None = None,

@@ -15,6 +15,7 @@ from assetflow.cli.explanation_output import show_explanation
 from assetflow.cli.output import id_cell, print_json, rows, show, table, text, time_cell
 from assetflow.cli.times import since_option
 from assetflow.cli.values import AtLeastOne, EventName
+from assetflow.cli.watch import watchable
 from assetflow.core.codec.events import event_to_json
 from assetflow.core.events import AssetEvent
 from assetflow.core.explanation import source_of
@@ -31,6 +32,7 @@ _SHOWN = 60
 
 
 @app.command
+@watchable
 def ls(
     *,
     asset: str | None = None,

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from assetflow.cli.empty_lists import empty_message
 from assetflow.cli.output import print_json, rows, show, table, text, time_cell
+from assetflow.cli.watch import watchable
 from assetflow.core.freshness.telling import AssetFreshness
 from assetflow.core.spans import span_in_words
 from assetflow.ledger.read.reader import Reader
@@ -16,6 +17,7 @@ _COLUMNS = ("asset", "state", "since", "lag", "policy", "data time", "made by", 
 _STYLES = {"fail": "red", "warn": "yellow", "pass": "green"}
 
 
+@watchable
 def freshness(*, json: bool = False) -> int:
     """Show how fresh the assets with a freshness policy are. Exits with 1 if one of them fails.
 

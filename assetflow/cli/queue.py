@@ -14,6 +14,7 @@ from assetflow.cli.output import id_cell, print_json, rows, show, table, text, t
 from assetflow.cli.times import in_utc
 from assetflow.cli.user import this_user
 from assetflow.cli.values import DecisionName, EventName
+from assetflow.cli.watch import watchable
 from assetflow.core.explanation import source_of
 from assetflow.core.words import count, iso
 from assetflow.errors import InvalidCall, places
@@ -31,6 +32,7 @@ app = cyclopts.App(name="queue", help="Queues: updates that consumers have not c
 
 
 @app.command
+@watchable
 def ls(
     consumer: str | None = None,
     /,

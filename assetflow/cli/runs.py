@@ -11,6 +11,7 @@ from rich.text import Text
 from assetflow.cli.empty_lists import empty_message
 from assetflow.cli.output import id_cell, print_json, rows, show, table, text, time_cell
 from assetflow.cli.values import AtLeastOne
+from assetflow.cli.watch import watchable
 from assetflow.core.run_names import run_name
 from assetflow.core.spans import rounded_in_words
 from assetflow.core.words import some
@@ -25,6 +26,7 @@ _SPARE = ("run id", "decision", "key", "because of", "took")
 
 
 @app.command
+@watchable
 def ls(
     *,
     consumer: str | None = None,

@@ -8,12 +8,14 @@ from datetime import UTC, datetime
 from rich.text import Text
 
 from assetflow.cli.output import print_json, show, table, text
+from assetflow.cli.watch import watchable
 from assetflow.core.visible import shown
 from assetflow.core.words import ago, count, iso
 from assetflow.evaluator.process.status import InstallationStatus, installation_status
 from assetflow.ledger.read.reader import Reader
 
 
+@watchable
 def status(*, json: bool = False) -> int:
     """Show whether an evaluator is running, how far it is behind Prefect, and what is waiting for a run.
 

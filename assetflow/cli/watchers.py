@@ -8,6 +8,7 @@ import cyclopts
 from rich.text import Text
 
 from assetflow.cli.output import print_json, rows, show, table, text, time_cell
+from assetflow.cli.watch import watchable
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import WatcherRecord
@@ -18,6 +19,7 @@ app = cyclopts.App(name="watchers", help="Watchers: queues and files that update
 
 
 @app.command
+@watchable
 def ls(*, json: bool = False) -> None:
     """List the watchers: what each watches and updates, whether it works, its last update, and what waits.
 
