@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import anyio.to_thread
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 
 from assetflow.api import hooks, metrics, v1, v2
 from assetflow.api.backend import Backend
@@ -46,6 +47,8 @@ def create_app(backend: Backend, access: Access | None = None) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         default_response_class=Json,
+        servers=[{"url": "/", "description": "This server"}],
+        generate_unique_id_function=_operation_id,
         lifespan=_lifespan,
     )
     app.state.backend = backend
@@ -67,6 +70,19 @@ def create_app(backend: Backend, access: Access | None = None) -> FastAPI:
 async def _lifespan(_app: FastAPI) -> AsyncGenerator[None]:
     anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
     yield
+
+
+def _operation_id(route: APIRoute) -> str:
+    """Return the name of a route's function, with a prefix for Airflow's operations.
+
+    Those of Airflow 2 begin with `airflow2_`. They are served at two places.
+    """
+    module = route.endpoint.__module__
+    if not module.startswith(v2.__name__):
+        return route.name
+    if module != v2.queued_events_by_uri.__name__:
+        return f"airflow_{route.name}"
+    return f"airflow2_{route.name}" + ("_in_v2" if route.path_format.startswith("/api/v2") else "")
 
 
 def _document(app: FastAPI) -> None:

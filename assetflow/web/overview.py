@@ -9,6 +9,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import RedirectResponse
 
 from assetflow.api.backend import Backend, TheBackend
 from assetflow.core.explanation import NotStarted, not_started_words
@@ -18,7 +19,7 @@ from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerFilter, ConsumerRecord, DecisionRecord, Status
 from assetflow.prefect_io.not_started import not_started
 from assetflow.web.happened import decisions_happened, happened, updates_happened
-from assetflow.web.pages import ThePages, address, url
+from assetflow.web.pages import ThePages, address, url, wants_fragment
 from assetflow.web.refresh import look_again
 from assetflow.web.run_states import states_address
 
@@ -89,6 +90,8 @@ def show_overview(request: Request, pages: ThePages, backend: TheBackend) -> Res
 @router.get("/overview/late-runs")
 async def show_late_runs(request: Request, pages: ThePages, backend: TheBackend) -> Response:
     """Show the runs that wait in a work pool, as a part of the overview. Prefect is asked in one request."""
+    if not wants_fragment(request):
+        return RedirectResponse("/", 303)
     running = await run_in_threadpool(backend.ledger.reader.decisions.running, limit=LATE_RUNS)
     found = await _late(backend, running)
     by_run = {each.flow_run_id: each for each in running if each.flow_run_id is not None}

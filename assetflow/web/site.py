@@ -17,6 +17,7 @@ from assetflow.web import (
     backfills,
     consumer,
     consumers,
+    docs,
     event,
     graph,
     live,
@@ -54,6 +55,7 @@ ROUTERS = tuple(
         consumer,
         run,
         run_states,
+        docs,
         activity,
         search,
     )

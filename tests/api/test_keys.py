@@ -58,6 +58,7 @@ WRITES = {
         "POST /api/v1/watchers/{watcher}/resume",
         "POST /api/v2/assets/{asset_id}/materialize",
         "POST /asset/materialize",
+        "POST /consumers/switch",
         "POST /consumers/{flow}/{deployment}/remove",
         "POST /consumers/{flow}/{deployment}/run",
         "POST /consumers/{flow}/{deployment}/switch",

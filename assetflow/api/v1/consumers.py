@@ -125,7 +125,7 @@ def explain_partition(
 
 
 @router.post("/consumers/{flow}/{deployment}/pause", response_model=SwitchedOut, responses=answers(404, 409, 415))
-async def pause(flow: Flow, deployment: Deployment, backend: TheBackend) -> Json:
+async def pause_consumer(flow: Flow, deployment: Deployment, backend: TheBackend) -> Json:
     """Pause a consumer, as the switch of its automation in Prefect does."""
     return await _switched(backend, flow, deployment, paused=True)
 
@@ -135,7 +135,7 @@ async def pause(flow: Flow, deployment: Deployment, backend: TheBackend) -> Json
     response_model=SwitchedOut | PreviewOut,
     responses=answers(404, 409, 415),
 )
-async def resume(flow: Flow, deployment: Deployment, backend: TheBackend, preview: Preview = False) -> Json:
+async def resume_consumer(flow: Flow, deployment: Deployment, backend: TheBackend, preview: Preview = False) -> Json:
     """Resume a paused consumer. With `preview=true`, only say what that would lead to."""
     if preview:
         record = await run_in_threadpool(consumer_at, backend.ledger.reader, flow, deployment)

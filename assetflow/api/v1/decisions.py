@@ -49,14 +49,14 @@ def explain_decision(decision_id: UUID, reader: TheReader) -> Json:
 
 
 @router.post("/decisions/{decision_id}/replay", response_model=ReplayedOut, responses=answers(404, 415))
-def replay(decision_id: UUID, backend: TheBackend) -> Json:
+def replay_decision(decision_id: UUID, backend: TheBackend) -> Json:
     """Make an undeliverable decision wait for its run again (4.6)."""
     decisions.replay(backend, [decision_id])
     return Json({"decision": str(decision_id), "status": "waiting"})
 
 
 @router.post("/decisions/{decision_id}/give-up", response_model=GivenUpOut, responses=answers(404, 415))
-def give_up(decision_id: UUID, wanted: GiveUpIn, backend: TheBackend) -> Json:
+def give_up_decision(decision_id: UUID, wanted: GiveUpIn, backend: TheBackend) -> Json:
     """Give up a decision that waits for its run, so that later decisions of its consumer can go ahead (4.6)."""
     with places(why="body.why"):
         decisions.give_up(backend, decision_id, by=wanted.by, why=wanted.why)
