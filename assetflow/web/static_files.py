@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mimetypes
 import os
 from functools import cache
 from hashlib import blake2b
@@ -11,6 +12,9 @@ from urllib.parse import parse_qs
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
+
+# Python does not know it.
+mimetypes.add_type("font/woff2", ".woff2")
 
 FOLDER = Path(__file__).parent / "static"
 _FOREVER = "public, max-age=31536000, immutable"

@@ -24,7 +24,8 @@ def test_what_a_page_names_is_kept_for_good_and_compressed(site: Site, ledger: L
         answer = site.get(address)
         assert answer.status_code == 200
         assert answer.headers["cache-control"] == "public, max-age=31536000, immutable", address
-        if len(answer.content) > 1000:
+        # A font is compressed in itself.
+        if len(answer.content) > 1000 and ".woff2" not in address:
             assert answer.headers["content-encoding"] == "gzip", address
         plain = site.get(address, headers={"accept-encoding": "identity"})
         assert (plain.content, plain.headers.get("content-encoding")) == (answer.content, None)
@@ -46,7 +47,16 @@ def test_pages_are_compressed_and_streams_are_not(site: Site, ledger: Ledger) ->
 
 def test_vendored_files_are_what_the_readme_says() -> None:
     rows = re.findall(r"^\| `(\S+)` \|.* `([0-9a-f]{64})` \|$", (VENDOR / "README.md").read_text(), re.MULTILINE)
-    assert {name for name, _ in rows} == {file.name for file in VENDOR.glob("*.js")}
+    assert {name for name, _ in rows} == {file.name for file in VENDOR.iterdir() if file.suffix in (".js", ".woff2")}
     for name, digest in rows:
         assert sha256((VENDOR / name).read_bytes()).hexdigest() == digest, name
-        assert (VENDOR / f"{name.partition('.')[0].removesuffix('-ext')}.LICENSE.txt").exists()
+        assert (VENDOR / f"{re.split('-latin|-ext|[.]', name)[0]}.LICENSE.txt").exists()
+
+
+def test_fonts_are_served_with_their_marks(site: Site) -> None:
+    named = re.findall(r'url\("\.\./(\S+)"\)', (FOLDER / "css" / "fonts.css").read_text())
+    assert len(named) == 3
+    for address in named:
+        answer = site.get(f"/static/{address}")
+        assert answer.headers["content-type"] == "font/woff2"
+        assert answer.headers["cache-control"] == "public, max-age=31536000, immutable", address
