@@ -1,4 +1,4 @@
-"""Search over everything: assets, consumers, runs, decisions and events. The palette (Ctrl+K) shows the same."""
+"""Search over assets, consumers, runs, decisions, events and partition keys. The palette (Ctrl+K) shows the same."""
 
 from __future__ import annotations
 
@@ -49,6 +49,14 @@ def _hits(reader: Reader, wanted: str) -> Iterator[Hit]:
     for record in consumers:
         name = record.consumer.name
         yield Hit("flow", name, url("/consumers", *name.split("/", 1)), record.consumer.schedule.describe())
+    yield from _with_key(reader, wanted)
+
+
+def _with_key(reader: Reader, wanted: str) -> Iterator[Hit]:
+    uris = reader.partitions.having(wanted, limit=MOST)
+    found, _ = reader.assets.page(AssetFilter(uris=uris), (("name", False),), limit=MOST) if uris else ([], 0)
+    for each in found:
+        yield Hit("partition", each.name, url("/asset", asset=each.record.uri, key=wanted), wanted)
 
 
 def _with_id(reader: Reader, wanted: str) -> Iterator[Hit]:

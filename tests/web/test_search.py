@@ -24,6 +24,14 @@ def test_names_uris_groups_flows_and_ids_are_found(site: Site, ledger: Ledger) -
     assert f"/events/{event_id(2)}" in site.page(f"/search?q={event_id(2)}").links
 
 
+def test_a_partition_key_finds_the_assets_that_have_it(site: Site, ledger: Ledger) -> None:
+    update(ledger, ORDERS, 1, "2026-01-01")
+    update(ledger, ORDERS, 2, "2026-01-01")
+    update(ledger, CUSTOMERS, 3, "2026-01-02")
+    found = [each for each in site.page("/search?q=2026-01-01").links if "key=" in each]
+    assert found == ["/asset?asset=s3%3A%2F%2Flake%2Forders&key=2026-01-01"]
+
+
 def test_nothing_found_says_so(site: Site) -> None:
     assert "Nothing is called “zzz”" in site.page("/search?q=zzz").text
     assert "by the beginning of their id" in site.page("/search").text

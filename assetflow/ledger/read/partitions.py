@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import case, func, select
+from sqlalchemy import bindparam, case, exists, func, select
 
 from assetflow.ledger.sql.engine import Connect
-from assetflow.ledger.sql.tables import EVENT
+from assetflow.ledger.sql.tables import ASSET, EVENT
 
 _KEY = EVENT.c.partition_key
 
@@ -46,6 +46,16 @@ class PartitionReader:
         query = select(totals, EVENT.c.occurred).join(EVENT, EVENT.c.sequence == totals.c.newest)
         with self._connect() as connection:
             return [PartitionRecord(*row) for row in connection.execute(query.order_by(totals.c.partition_key))]
+
+    def having(self, key: str, *, limit: int) -> list[str]:
+        """Return the URIs of assets with an event of this partition key, in the order of the URIs."""
+        # The index begins with the URI, so it is asked for each asset.
+        has_key = exists(
+            select(EVENT.c.sequence).where(EVENT.c.uri == ASSET.c.uri, EVENT.c.partition_key == bindparam("key"))
+        )
+        query = select(ASSET.c.uri).where(has_key).order_by(ASSET.c.uri).limit(limit)
+        with self._connect() as connection:
+            return list(connection.scalars(query, {"key": key}))
 
     def keys(
         self,
