@@ -112,7 +112,8 @@ class Watching:
             try:
                 async with self._open_source(plan, self._ledger) as source:
                     await self._ledger.set_state(plan.names, "watching", "")
-                    logger.info("watching %s: %s", plan.watched[0].trigger.describe(), ", ".join(plan.names))
+                    logger.info("watching %s: %s", plan.watched[0].trigger.describe(), _names(plan))
+                    self._health.up(_names(plan))
                     await self._read(plan, source, recorder)
             except ENDS_ALL:
                 raise
@@ -142,7 +143,7 @@ class Watching:
             reach("between-acknowledgement-and-note")
             await self._write(partial(self._ledger.acknowledged, tokens))
         if new or intake.refused:
-            logger.info("%s: %d updates, %d refused", ", ".join(plan.names), new, len(intake.refused))
+            logger.info("%s: %d updates, %d refused", _names(plan), new, len(intake.refused))
 
     async def _write(self, write: Callable[[], Awaitable[Done]]) -> Done:
         """Write to the ledger, again and again while it is in trouble.
@@ -172,11 +173,8 @@ class Watching:
             await heard(over, SECONDS_BETWEEN_LAGS)
 
     async def _failed(self, plan: Plan, error: Exception) -> None:
-        expected = isinstance(error, AssetflowError)
-        reason = shown(error) if expected else f"{type(error).__name__}: {shown(error)}"
-        logger.warning(
-            "%s fails, trying again: %s", ", ".join(plan.names), reason, exc_info=None if expected else error
-        )
+        reason = shown(error) if isinstance(error, AssetflowError) else f"{type(error).__name__}: {shown(error)}"
+        self._health.down(_names(plan), error)
         with suppress(LedgerError):
             await self._ledger.set_state(plan.names, "failing", reason)
 
@@ -199,6 +197,10 @@ async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:
         for task in waiting:
             task.cancel()
         _, waiting = await asyncio.wait(waiting, timeout=2 * SECONDS_TO_FINISH)
+
+
+def _names(plan: Plan) -> str:
+    return ", ".join(plan.names)
 
 
 def _same(running: Plan, wanted: Plan | None) -> bool:

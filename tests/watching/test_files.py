@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -113,3 +113,18 @@ async def test_a_name_that_is_no_text_holds_nothing_up(direct: Direct, tmp_path:
         (tmp_path / os.fsdecode(name)).write_text("{}")
     async with watching(direct):
         await until_async(lambda: sorted(paths(direct)) == ["bad\ufffd.json", "good.json"])
+
+
+async def test_a_failing_watcher_is_logged_once(
+    direct: Direct, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored: list[str] = []
+
+    async def set_state(names: Sequence[str], state: str, error: str) -> None:  # noqa: ARG001
+        stored.append(state)
+
+    monkeypatch.setattr(direct, "set_state", set_state)
+    watch(direct.ledger, FileTrigger(f"{tmp_path}/${{MISSING_FOLDER}}/*.json"))
+    async with watching(direct):
+        await until_async(lambda: stored.count("failing") >= 3)
+    assert [each.message[:3] for each in caplog.records if "MISSING_FOLDER is not set" in each.message] == ["w: "]

@@ -58,7 +58,9 @@ class FsspecFiles:
             raise
         except Exception as error:
             raise WatchingFailed(
-                f"the files cannot be listed: {str(error) or type(error).__name__}", where=self._label
+                f"the files cannot be listed: {str(error) or type(error).__name__}",
+                where=self._label,
+                fix="Check that the folder or bucket is there, and that the process that watches may list it",
             ) from error
         return found
 
