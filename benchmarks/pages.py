@@ -29,6 +29,9 @@ from assetflow.core.schedule_values import PartitionedAssetTimetable, to_schedul
 from assetflow.core.schedules import ConsumerOptions
 from assetflow.ledger import Ledger
 from assetflow.ledger.records import EventFilter
+from assetflow.operations import asset_backfills
+from assetflow.operations.asset_backfills import BackfillWanted
+from assetflow.operations.installation import Installation
 from benchmarks import ring
 from benchmarks.growth import fill
 from benchmarks.report import Figures, median, parser, quantile, tell
@@ -41,10 +44,10 @@ FANNED_OUT = 500
 AT_ONCE = 5_000
 SECONDS = 60.0
 _DECISIONS = """
-INSERT INTO decision (number, id, consumer, deployment_id, target_key, made, kind, status, flow_run_id, launched, ended,
-    attempts, error, run_state, noted)
-SELECT event.sequence, lower(hex(randomblob(16))), consumer.id, consumer.deployment_id, '', recorded, 'asset', 'ended',
-    lower(hex(randomblob(16))), recorded, recorded, 1, '', 'Completed', recorded
+INSERT INTO decision (number, id, consumer, deployment_id, target_key, made, decided, kind, status, flow_run_id,
+    launched, ended, attempts, error, run_state, noted, by_deadline, because)
+SELECT event.sequence, lower(hex(randomblob(16))), consumer.id, consumer.deployment_id, '', recorded, recorded, 'asset',
+    'ended', lower(hex(randomblob(16))), recorded, recorded, 1, '', 'Completed', recorded, 0, '[]'
 FROM event JOIN consumer ON consumer.id = 1 + event.sequence % :consumers
 """
 
@@ -77,12 +80,15 @@ def prepare(place: Path, size: int, events: int, queued: int) -> None:
         for first in range(0, queued, AT_ONCE):
             keys = (f"k{number:06}" for number in range(first, min(first + AT_ONCE, queued)))
             _record(ledger, *(AssetEvent(uuid4(), KEYED, now, ring.BY, partition_key=key) for key in keys))
+        _deploy(ledger, "days/shop", PartitionedAssetTimetable(assets=Asset("s3://lake/never")), produces=(HUB,))
+        whole = BackfillWanted(HUB.uri)
+        asset_backfills.begin(Installation(ledger), whole, asset_backfills.plan(ledger.reader, whole))
         for decision in ledger.reader.decisions.find(status="waiting", limit=size):
             ledger.writer.decisions.launched(decision.id, uuid4(), now)
 
 
-def _deploy(ledger: Ledger, name: str, schedule: object) -> None:
-    text = declaration_to_text(FlowDeclaration(ConsumerOptions(to_schedule(schedule))))
+def _deploy(ledger: Ledger, name: str, schedule: object, produces: tuple[Asset, ...] = ()) -> None:
+    text = declaration_to_text(FlowDeclaration(ConsumerOptions(to_schedule(schedule)), produces))
     ledger.writer.consumers.deploy(name, uuid4(), uuid4(), text, False, False, datetime.now(UTC))
 
 
@@ -129,6 +135,9 @@ def pages(ledger: Ledger, size: int, events: int, queued: int) -> dict[str, Page
         f"run that consumed {queued:,}": lambda _: f"/runs/{long.flow_run_id}",
         "API: that run": lambda _: f"/api/v1/runs/{long.flow_run_id}",
         "API: that consumer": lambda _: "/api/v1/consumers/ran/once",
+        "backfills": lambda _: "/backfills",
+        f"backfill of {DAYS:,} keys": lambda _: "/backfills/1",
+        "dry run of a backfill": lambda random: f"/backfills/new?asset=hub&start=2026-{1 + random.randrange(9):02}",
         "overview": lambda _: "/",
         "graph, the whole": lambda _: "/graph",
         "graph of an asset": lambda random: f"/graph?focus={uri(random)}",

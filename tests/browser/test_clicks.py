@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from assetflow.core.assets import Asset
+from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.partitions import StartOfDayMapper
 from assetflow.core.schedule_values import PartitionedAssetTimetable
 from tests.browser.shown import Shown, violations
@@ -44,7 +45,21 @@ def test_why_something_ran_is_one_click(shown: Shown) -> None:
     assert clicks.count == 1
 
 
+def test_all_late_assets_are_one_click(shown: Shown) -> None:
+    policy = FreshnessPolicy(timedelta(hours=1))
+    late = tuple(Asset(f"s3://late/{number}", name=f"late-{number}", freshness=policy) for number in range(6))
+    deploy(shown.ledger, "make/late", ORDERS, produces=late)
+    for asset in late:
+        update(shown.ledger, asset, timedelta(hours=20))
+    shown.ledger.writer.clock.run(START, START)
+    clicks = Clicks(shown.drawn("/"))
+    clicks.on("2 more")
+    expect(clicks.page.locator("tbody tr")).to_have_count(6)
+    assert clicks.count == 1
+
+
 def test_what_if_is_two_clicks_from_the_start_and_one_on_the_asset(shown: Shown) -> None:
+    update(shown.ledger, ORDERS, timedelta())
     clicks = Clicks(shown.drawn("/"))
     clicks.on("orders")
     clicks.on("Create event", "button")
