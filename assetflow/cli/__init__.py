@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import NoReturn
 
+# Importing makes many objects and hardly any garbage: Python's 700 cost a short command a tenth of its time.
+_OBJECTS_BEFORE_COLLECTION = 50_000
+
 
 def main() -> NoReturn:
     """Run the command that the process was started with, and exit."""
+    gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # Print the number of a character that the terminal cannot show, instead of failing.

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from assetflow.core.assets import Asset
-from assetflow.core.events import AssetEvent
 from assetflow.core.secret_names import looks_secret
+
+# Each command imports this module.
+if TYPE_CHECKING:
+    from assetflow.core.assets import Asset
+    from assetflow.core.events import AssetEvent
 
 REDACTED = "[redacted]"
 
@@ -67,7 +70,7 @@ def redacted_mapping(data: Mapping[str, object]) -> dict[str, object]:
 def _described(asset: Asset) -> Asset:
     if not asset.extra:
         return asset
-    return Asset.known(asset.uri, asset.name, asset.group, redacted_mapping(asset.extra))
+    return type(asset).known(asset.uri, asset.name, asset.group, redacted_mapping(asset.extra))
 
 
 def _without_user(found: re.Match[str]) -> str:

@@ -18,7 +18,7 @@ RUN = """
 import json, sys
 from assetflow.cli import run
 status = run(sys.argv[1:])
-print(json.dumps([status, [name for name in sys.modules if "." not in name]]), file=sys.stderr)
+print(json.dumps([status, list(sys.modules)]), file=sys.stderr)
 """
 # Nobody listens there: a command that asks Prefect gets its answer at once.
 NOWHERE = "http://127.0.0.1:9/api"
@@ -35,7 +35,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def imported(home: Path, *arguments: str) -> set[str]:
-    """The packages that a command has imported at its end."""
+    """The packages and modules that a command has imported at its end."""
     env = os.environ | {"ASSETFLOW_HOME": str(home), "PREFECT_API_URL": NOWHERE}
     command = [sys.executable, "-c", RUN, *arguments]
     done = subprocess.run(command, env=env, cwd=home, capture_output=True, text=True, check=True)
@@ -46,7 +46,7 @@ def imported(home: Path, *arguments: str) -> set[str]:
 
 @pytest.mark.parametrize("arguments", [("--help",), ("version",)], ids=" ".join)
 def test_a_command_that_reads_nothing_imports_no_database(home: Path, arguments: tuple[str, ...]) -> None:
-    assert not imported(home, *arguments) & {"prefect", *DATABASE}
+    assert not imported(home, *arguments) & {"prefect", "assetflow.core.assets", *DATABASE}
 
 
 @pytest.mark.parametrize(
@@ -64,3 +64,9 @@ def test_a_command_that_reads_nothing_imports_no_database(home: Path, arguments:
 )
 def test_a_command_on_the_ledger_imports_neither_prefect_nor_alembic(home: Path, arguments: tuple[str, ...]) -> None:
     assert not imported(home, *arguments) & {"prefect", "alembic", "fastapi", "opentelemetry", "pyspark", "pandas"}
+
+
+def test_a_command_imports_the_readers_of_its_own_topics(home: Path) -> None:
+    read = imported(home, "assets", "ls")
+    assert "assetflow.ledger.read.assets" in read
+    assert not read & {f"assetflow.ledger.read.{topic}" for topic in ("pruning", "backfills", "freshness", "watchers")}

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 from assetflow.core.watchers.brokers import BROKERS
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "assetflow.watchers"
 
@@ -14,6 +17,8 @@ GROUP = "assetflow.watchers"
 @cache
 def other_kinds() -> Mapping[str, EntryPoint]:
     """Return what opens each kind of queue that an installed package brings, by the scheme of its addresses."""
+    from importlib.metadata import entry_points
+
     return {each.name: each for each in entry_points(group=GROUP) if each.name not in BROKERS}
 
 

@@ -6,8 +6,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sqlalchemy import Connection, Engine, func, literal_column, select
@@ -18,30 +20,56 @@ from assetflow.ledger import schema
 from assetflow.ledger.lease import standby
 from assetflow.ledger.lease.lease import Lease, read_lease
 from assetflow.ledger.lease.standby import Evaluators
-from assetflow.ledger.read.assets import AssetReader
-from assetflow.ledger.read.backfills import BackfillReader
-from assetflow.ledger.read.consumers import ConsumerReader
-from assetflow.ledger.read.deadlines import DeadlineReader
-from assetflow.ledger.read.decisions import DecisionReader
-from assetflow.ledger.read.events import EventReader
-from assetflow.ledger.read.feed import FeedReader
-from assetflow.ledger.read.freshness import FreshnessReader
-from assetflow.ledger.read.graph import GraphReader
-from assetflow.ledger.read.lineage import LineageReader
-from assetflow.ledger.read.partition_states import PartitionStateReader
-from assetflow.ledger.read.partitions import PartitionReader
-from assetflow.ledger.read.past import PastReader
-from assetflow.ledger.read.policies import PolicyReader
-from assetflow.ledger.read.pruning import PruningReader
-from assetflow.ledger.read.queues import QueueReader
-from assetflow.ledger.read.receipts import ReceiptReader
-from assetflow.ledger.read.waiting import WaitingReader
-from assetflow.ledger.read.watchers import WatcherReader
-from assetflow.ledger.read.what_if import WhatIfReader
 from assetflow.ledger.records import Status
 from assetflow.ledger.sql.engine import default_place, ledger_url, open_engine, place_of
 from assetflow.ledger.sql.failures import explained
 from assetflow.ledger.sql.tables import ASSET, CONSUMER, CURSOR, DECISION, ENDED_SESSION, LEDGER, REFUSED
+
+if TYPE_CHECKING:
+    from assetflow.ledger.read.assets import AssetReader
+    from assetflow.ledger.read.backfills import BackfillReader
+    from assetflow.ledger.read.consumers import ConsumerReader
+    from assetflow.ledger.read.deadlines import DeadlineReader
+    from assetflow.ledger.read.decisions import DecisionReader
+    from assetflow.ledger.read.events import EventReader
+    from assetflow.ledger.read.feed import FeedReader
+    from assetflow.ledger.read.freshness import FreshnessReader
+    from assetflow.ledger.read.graph import GraphReader
+    from assetflow.ledger.read.lineage import LineageReader
+    from assetflow.ledger.read.partition_states import PartitionStateReader
+    from assetflow.ledger.read.partitions import PartitionReader
+    from assetflow.ledger.read.past import PastReader
+    from assetflow.ledger.read.policies import PolicyReader
+    from assetflow.ledger.read.pruning import PruningReader
+    from assetflow.ledger.read.queues import QueueReader
+    from assetflow.ledger.read.receipts import ReceiptReader
+    from assetflow.ledger.read.waiting import WaitingReader
+    from assetflow.ledger.read.watchers import WatcherReader
+    from assetflow.ledger.read.what_if import WhatIfReader
+
+# The module and the class of each topic. A command imports those of the topics that it reads.
+_TOPICS = {
+    "events": ("events", "EventReader"),
+    "receipts": ("receipts", "ReceiptReader"),
+    "assets": ("assets", "AssetReader"),
+    "partitions": ("partitions", "PartitionReader"),
+    "consumers": ("consumers", "ConsumerReader"),
+    "queues": ("queues", "QueueReader"),
+    "decisions": ("decisions", "DecisionReader"),
+    "deadlines": ("deadlines", "DeadlineReader"),
+    "policies": ("policies", "PolicyReader"),
+    "backfills": ("backfills", "BackfillReader"),
+    "lineage": ("lineage", "LineageReader"),
+    "graph": ("graph", "GraphReader"),
+    "freshness": ("freshness", "FreshnessReader"),
+    "feed": ("feed", "FeedReader"),
+    "watchers": ("watchers", "WatcherReader"),
+    "pruning": ("pruning", "PruningReader"),
+    "what_if": ("what_if", "WhatIfReader"),
+    "partition_states": ("partition_states", "PartitionStateReader"),
+    "waiting": ("waiting", "WaitingReader"),
+    "past": ("past", "PastReader"),
+}
 
 
 class Reader:
@@ -61,29 +89,38 @@ class Reader:
         what_if: what would happen, if an update came or a consumer were resumed.
     """
 
+    events: EventReader
+    receipts: ReceiptReader
+    assets: AssetReader
+    partitions: PartitionReader
+    consumers: ConsumerReader
+    queues: QueueReader
+    decisions: DecisionReader
+    deadlines: DeadlineReader
+    policies: PolicyReader
+    backfills: BackfillReader
+    lineage: LineageReader
+    graph: GraphReader
+    freshness: FreshnessReader
+    feed: FeedReader
+    watchers: WatcherReader
+    pruning: PruningReader
+    what_if: WhatIfReader
+    partition_states: PartitionStateReader
+    waiting: WaitingReader
+    past: PastReader
+
     def __init__(self, engine: Engine, place: str) -> None:
         self.place = place
         self._engine = engine
-        self.events = EventReader(self._connect)
-        self.receipts = ReceiptReader(self._connect)
-        self.assets = AssetReader(self._connect)
-        self.partitions = PartitionReader(self._connect)
-        self.partition_states = PartitionStateReader(self._connect)
-        self.consumers = ConsumerReader(self._connect)
-        self.queues = QueueReader(self._connect)
-        self.decisions = DecisionReader(self._connect)
-        self.deadlines = DeadlineReader(self._connect)
-        self.policies = PolicyReader(self._connect)
-        self.backfills = BackfillReader(self._connect)
-        self.lineage = LineageReader(self._connect)
-        self.graph = GraphReader(self._connect)
-        self.freshness = FreshnessReader(self._connect)
-        self.feed = FeedReader(self._connect)
-        self.watchers = WatcherReader(self._connect)
-        self.pruning = PruningReader(self._connect)
-        self.what_if = WhatIfReader(self._connect)
-        self.waiting = WaitingReader(self._connect)
-        self.past = PastReader(self._connect)
+
+    def __getattr__(self, name: str) -> object:
+        if name not in _TOPICS:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        module, topic = _TOPICS[name]
+        found: object = getattr(import_module(f"assetflow.ledger.read.{module}"), topic)(self._connect)
+        setattr(self, name, found)
+        return found
 
     @classmethod
     def open(cls, url_or_path: str | Path | None = None) -> Reader:
