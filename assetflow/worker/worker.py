@@ -66,6 +66,7 @@ class WarmWorker(ProcessWorker):
         self._heard = anyio.Event()
         # The resource ids of runs that were heard of and not seen in the pool yet, with the number of looks for each.
         self._due: dict[str, int] = {}
+        self._hearing = anyio.CancelScope()
 
     async def start(
         self, run_once: bool = False, with_healthcheck: bool = False, printer: Callable[..., None] = print
@@ -74,10 +75,21 @@ class WarmWorker(ProcessWorker):
             WarmJobConfiguration.keeper = keeper
             async with anyio.create_task_group() as tasks:
                 if not run_once:
-                    tasks.start_soon(self._listen)
-                    tasks.start_soon(self._ask_when_heard)
+                    tasks.start_soon(self._hear_runs)
                 await super().start(run_once, with_healthcheck, printer)
                 tasks.cancel_scope.cancel()
+
+    async def teardown(self, *exc_info: Any) -> None:
+        # What is heard from now on would be submitted to a worker that has closed its connections.
+        self._hearing.cancel()
+        await super().teardown(*exc_info)
+
+    async def _hear_runs(self) -> None:
+        """Submit runs as soon as they are heard of, until the worker stops."""
+        with self._hearing:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._listen)
+                tasks.start_soon(self._ask_when_heard)
 
     async def _listen(self) -> None:
         """Note when a run may be due, as Prefect's event stream says. Without it, the worker asks as usual."""
