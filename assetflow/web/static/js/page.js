@@ -131,7 +131,10 @@
       event.preventDefault();
       const dialog = document.getElementById(opener.dataset.opens);
       dialog.showModal();
-      dialog.dispatchEvent(new CustomEvent("opened"));
+      // htmx listens only when the whole page is there; a dialog may be opened before.
+      const tellOpened = () => dialog.dispatchEvent(new CustomEvent("opened"));
+      if (document.readyState === "complete") tellOpened();
+      else window.addEventListener("load", tellOpened, { once: true });
     }
     const closer = event.target.closest("[data-closes]");
     if (closer) {
