@@ -30,6 +30,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 LAYERS = 10
 INPUTS = 3
 AT_ONCE = 500
+FIRST = "1"
 BY = Origin("api", by="benchmarks")
 BY_KEY = IdentityMapper()
 
@@ -56,6 +57,11 @@ class Layers:
     def sources(self) -> list[Asset]:
         """The sources of the first layer."""
         return self.layers[0]
+
+    @property
+    def tables_and_sources(self) -> list[Asset]:
+        """Everything that the flows of the layers read."""
+        return [asset for layer in self.layers[:-1] for asset in layer]
 
     def deploy(self, ledger: Ledger, keys: int) -> None:
         """Deploy all flows after everything was made, so that nothing is owed.
@@ -84,12 +90,12 @@ class Layers:
                 )
                 _copy(unit.connection, TARGET_KEY, {"consumer": numbers})
 
-    def run(self, ledger: Ledger, decision: Decision) -> Recording:
+    def run(self, ledger: Ledger, decision: Decision, version: str | None) -> Recording:
         """Start the run of a decision, and return what it brings when it has made its table."""
         run = uuid4()
         ledger.writer.decisions.launched(decision.id, run, START)
         origin = Origin("task", flow_run=SourceFlowRun(run, deployment_id=decision.deployment_id))
-        return recording(self._made_by[decision.deployment_id], decision.target_key, origin)
+        return recording(self._made_by[decision.deployment_id], decision.target_key, origin, data_version=version)
 
     def _flows(self) -> Iterator[tuple[Asset, list[Asset]]]:
         for above, layer in pairwise(self.layers):
@@ -119,12 +125,12 @@ def deploy(ledger: Ledger, schedule: Eager, made: Asset, reads: list[Asset]) -> 
 
 def record(ledger: Ledger, assets: list[Asset]) -> None:
     """Record an update of each of these assets, without a key."""
-    ledger.writer.events.record([recording(each) for each in assets], START)
+    ledger.writer.events.record([recording(each, data_version=FIRST) for each in assets], START)
 
 
 def record_keys(ledger: Ledger, assets: list[Asset], number: int) -> None:
     """Record an update of so many keys of each of these assets."""
-    made = [recording(asset, key) for asset in assets for key in hours(number)]
+    made = [recording(asset, key, data_version=FIRST) for asset in assets for key in hours(number)]
     for first in range(0, len(made), AT_ONCE):
         ledger.writer.events.record(made[first : first + AT_ONCE], START)
 
@@ -134,10 +140,13 @@ def hours(number: int) -> list[str]:
     return [(START + timedelta(hours=place)).strftime("%Y-%m-%dT%H:%M:%S") for place in range(number)]
 
 
-def recording(asset: Asset, key: str | None = None, origin: Origin = BY) -> Recording:
+def recording(
+    asset: Asset, key: str | None = None, origin: Origin = BY, *, data_version: str | None = None
+) -> Recording:
     """Return a recording of one update."""
     number = uuid4()
-    return Recording(number, (AssetEvent(number, asset, START, origin, partition_key=key),))
+    event = AssetEvent(number, asset, START, origin, partition_key=key, data_version=data_version)
+    return Recording(number, (event,))
 
 
 def _copy(connection: Connection, table: Table, changes: dict[str, tuple[str | int, str | int]]) -> None:
