@@ -12,24 +12,28 @@ from assetflow.cli.output import print_json, rows, show, table, text
 from assetflow.cli.times import in_utc
 from assetflow.core.explanation.plan import PlannedConsumer
 from assetflow.ledger.read.reader import Reader
-from assetflow.operations.lookup import find_consumer
+from assetflow.operations.planning import planned
 
 
-def plan(consumer: str | None = None, /, *, at: datetime | None = None, json: bool = False) -> None:
+def plan(
+    consumer: str | None = None, /, *, key: str | None = None, at: datetime | None = None, json: bool = False
+) -> None:
     """Show what each Eager consumer would run now, what holds it back, and when it is looked at next.
 
     Parameters
     ----------
     consumer
         Only this one: flow/deployment, its id, or a flow with one consumer.
+    key
+        Only this key.
     at
-        As of this time, if nothing happens until then.
+        As of this later time, if nothing happens until then.
     json
         Print one JSON document.
     """
     with Reader.open() as reader:
-        number = None if consumer is None else find_consumer(reader, consumer).consumer.id
-        found = reader.freshness.plan(datetime.now(UTC) if at is None else in_utc(at), number)
+        then = None if at is None else in_utc(at)
+        found = planned(reader, datetime.now(UTC), consumer=consumer, key=key, at=then)
         empty = empty_message(reader, "No flow keeps assets up to date: none has the schedule Eager.")
     if json:
         print_json([each.as_json() for each in found])
@@ -38,14 +42,14 @@ def plan(consumer: str | None = None, /, *, at: datetime | None = None, json: bo
     show(rows(table("consumer", "key", "verdict", "why", "looked at next"), cells, empty=empty))
 
 
-def _rows(planned: PlannedConsumer) -> Iterator[list[Text]]:
-    name = text(planned.consumer)
-    if not planned.targets:
-        yield [name, Text(), Text("–", "dim"), text(planned.words), Text()]
-    for each in planned.targets:
+def _rows(of: PlannedConsumer) -> Iterator[list[Text]]:
+    name = text(of.consumer)
+    if not of.targets:
+        yield [name, Text(), Text("–", "dim"), text(of.words), Text()]
+    for each in of.targets:
         style = "green" if each.verdict in ("run", "in_progress") else "yellow"
         verdict = Text(each.verdict.replace("_", " "), style)
         yield [name, text(each.partition_key or ""), verdict, text(each.words), text(each.looked_at)]
-    more = sum(planned.counts.values()) - len(planned.targets)
+    more = sum(of.counts.values()) - len(of.targets)
     if more > 0:
-        yield [name, Text(f"and {more:,} more", "dim"), Text(), text(planned.words), Text()]
+        yield [name, Text(f"and {more:,} more", "dim"), Text(), text(of.words), Text()]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from assetflow.core.partitions.ranges import read_period
+from assetflow.core.partitions.ranges import read_periods
 from assetflow.errors import InvalidCall
 
 From = Annotated[str | None, Parameter(name="--from")]
@@ -23,7 +23,4 @@ def read_range(start: str | None, end: str | None) -> tuple[datetime, datetime]:
     """
     if start is None or end is None:
         raise InvalidCall("a range needs --from and --to", fix="Write --from 2026-11-01 --to 2026-11-20, both included")
-    first, last = read_period(start)[0], read_period(end)[1]
-    if last <= first:
-        raise InvalidCall(f"--to {end} is before --from {start}", fix="Exchange them")
-    return first, last
+    return read_periods(start, end)

@@ -36,6 +36,13 @@ def test_a_preview_shows_the_waves_and_begins_nothing(api: Api) -> None:
     assert api.get(PATH).json() == {"items": [], "next": None}
 
 
+@pytest.mark.usefixtures("place")
+def test_a_range_of_keys(api: Api) -> None:
+    wanted = {"asset": CORE.uri, "from": "2026-11-02", "to": "2026-11-04"}
+    told = api.post(PATH, json=wanted, params={"preview": True}).json()
+    assert told["waves"][0][0]["keys"] == ["2026-11-02", "2026-11-03", "2026-11-04"]
+
+
 def test_begin_show_stop_and_resume(api: Api, place: Place) -> None:
     wanted = {"asset": CORE.uri, "down": True, "concurrency": 1, "by": "ann", "why": "bugfix"}
     begun = api.post(PATH, json=wanted).json()
@@ -68,6 +75,10 @@ def test_begin_show_stop_and_resume(api: Api, place: Place) -> None:
         ("POST", PATH, {"asset": CORE.uri, "concurrency": 0}, 422),
         ("POST", PATH, {"asset": CORE.uri, "keys": [""]}, 422),
         ("POST", PATH, {"asset": CORE.uri, "key": ["2026-11-01"]}, 422),
+        ("POST", PATH, {"asset": CORE.uri, "from": "2026-11-01"}, 422),
+        ("POST", PATH, {"asset": CORE.uri, "from": "2026-11-02", "to": "2026-11-01"}, 422),
+        ("POST", PATH, {"asset": CORE.uri, "from": "soon", "to": "2026-11-01"}, 422),
+        ("POST", PATH, {"asset": CORE.uri, "from": "2026-11-01", "to": "2026-11-01", "keys": ["2026-11-01"]}, 422),
         ("GET", f"{PATH}/7", None, 404),
         ("GET", f"{PATH}/7/targets", None, 404),
         ("POST", f"{PATH}/7/stop", {}, 404),

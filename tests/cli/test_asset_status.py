@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from assetflow import Eager
+from assetflow.core.partitions import IdentityMapper
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
 from tests.ledger.making import NOW, A, B, C, deploy_maker, update
@@ -65,16 +68,40 @@ def test_the_plan_says_what_runs_and_what_waits(call: Call) -> None:
 
 
 def test_the_plan_of_a_later_time(ledger: Ledger, call: Call) -> None:
+    now = datetime.now(UTC)
     deploy_maker(ledger, Eager(retries=1), [B], [A], "make-b/x")
-    ((_, (decision,)),) = ledger.writer.events.record([update(A)], NOW)
-    ledger.writer.decisions.ended("Failed", NOW, decision_id=decision.id, outcome="failed")
+    ((_, (decision,)),) = ledger.writer.events.record([update(A)], now)
+    ledger.writer.decisions.ended("Failed", now, decision_id=decision.id, outcome="failed")
 
     verdicts = [
-        call("plan", "--at", at, "--json").json[0]["targets"][0]["verdict"]
-        for at in ("2026-01-01T12:04:59", "2026-01-01T12:05:00Z")
+        call("plan", "--at", f"{now + timedelta(minutes=minutes):%FT%T}", "--json").json[0]["targets"][0]["verdict"]
+        for minutes in (4, 6)
     ]
 
     assert verdicts == ["retry", "run"]
+
+
+@pytest.mark.usefixtures("made")
+def test_a_plan_of_a_time_that_is_over_is_refused(call: Call) -> None:
+    answer = call("plan", "--at", "2026-01-01T12:00")
+    assert answer.code != 0
+    assert "2026-01-01 12:00:00 UTC is over: a plan says what would run from now on" in answer.err
+
+
+def test_the_plan_of_one_key(ledger: Ledger, call: Call) -> None:
+    by_key = Eager(A, default_partition_mapper=IdentityMapper())
+    deploy_maker(ledger, by_key, [B], [A], "make-b/x")
+    deploy_maker(ledger, Eager(), [C], [A], "make-c/x")
+    for key in ("k1", "k2"):
+        ledger.writer.events.record([update(A, partition_key=key)], NOW)
+
+    (found,) = call("plan", "--key", "k2", "--json").json
+    (target,) = found["targets"]
+    assert (target["partition_key"], target["verdict"], found["known"]) == ("k2", "in_progress", 1)
+    assert found["words"] == "Of 1 key: 1 running."
+    answer = call("plan", "--key", "k3")
+    assert answer.code != 0
+    assert "no Eager consumer has key 'k3'" in answer.err
 
 
 @pytest.mark.usefixtures("made")

@@ -27,6 +27,13 @@ class BackfillIn(BaseModel):
     keys: Annotated[list[Text], Field(max_length=MOST_KEYS)] = Field(
         default_factory=list[str], description="The target keys of the maker; all known ones by default."
     )
+    from_: Text | None = Field(
+        default=None,
+        alias="from",
+        description="Instead of keys, with `to`: the time of the first.",
+        examples=["2026-11"],
+    )
+    to: Text | None = Field(default=None, description="The time of the last key, which is included.", examples=["2026"])
     concurrency: Annotated[int, Field(ge=1, le=10_000)] = Field(
         default=4, description="How many of its runs go on at most at a time."
     )

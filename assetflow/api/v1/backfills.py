@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -19,7 +20,8 @@ from assetflow.api.schemas.backfills import (
     BackfillTold,
     TargetState,
 )
-from assetflow.errors import places
+from assetflow.core.partitions.ranges import read_periods
+from assetflow.errors import InvalidCall, places
 from assetflow.operations import asset_backfills
 from assetflow.operations.asset_backfills import BackfillWanted, find_backfill, plan
 from assetflow.operations.lookup import find_uri
@@ -51,7 +53,8 @@ def begin_backfill(
     """Begin a backfill of an asset and, with `down`, of what lies below it. The evaluator carries it out (8.18)."""
     reader = backend.ledger.reader
     with places(**_PLACES):
-        given = BackfillWanted(find_uri(reader, wanted.asset), wanted.down, wanted.keys)
+        between = _range_of(wanted)
+        given = BackfillWanted(find_uri(reader, wanted.asset), wanted.down, wanted.keys, between)
         planned = plan(reader, given)
     if preview:
         waves = planned.waves_as_json()
@@ -91,3 +94,13 @@ def stop_backfill(number: Number, backend: TheBackend) -> Json:
 def resume_backfill(number: Number, backend: TheBackend) -> Json:
     """Resume a backfill that was stopped or failed: what failed runs again, with what that took off."""
     return Json(asset_backfills.resume(backend, number).as_json())
+
+
+def _range_of(wanted: BackfillIn) -> tuple[datetime, datetime] | None:
+    if wanted.from_ is None and wanted.to is None:
+        return None
+    if wanted.from_ is None or wanted.to is None:
+        raise InvalidCall(
+            "a range needs from and to", fix="Give both, such as 2026-11-01 and 2026-11-20: both included"
+        )
+    return read_periods(wanted.from_, wanted.to)

@@ -11,7 +11,9 @@ from assetflow.api.paging import LARGEST, Limit, Moment, Text, following, page
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.statuses import PlanOut, StatusesOut, StatusOut, VersionsPage
-from assetflow.operations.lookup import find_consumer, find_uri
+from assetflow.errors import places
+from assetflow.operations.lookup import find_uri
+from assetflow.operations.planning import planned
 
 router = APIRouter(tags=["freshness"], route_class=EtagRoute)
 
@@ -53,9 +55,13 @@ def list_versions(
 def get_plan(
     backend: TheBackend,
     consumer: Annotated[Text | None, Query(description="Only of this one: `flow/deployment`, or an id.")] = None,
-    at: Annotated[Moment | None, Query(description="As of this time, if nothing happens until then; now.")] = None,
+    key: Key = None,
+    at: Annotated[
+        Moment | None, Query(description="As of this later time, if nothing happens until then; now.")
+    ] = None,
 ) -> Json:
     """Return what each Eager consumer would run now, what holds it back, and when it is looked at next (8.16)."""
     reader = backend.ledger.reader
-    number = None if consumer is None else find_consumer(reader, consumer).consumer.id
-    return Json({"items": [each.as_json() for each in reader.freshness.plan(at or backend.now(), number)]})
+    with places(consumer="query.consumer", key="query.key", at="query.at"):
+        found = planned(reader, backend.now(), consumer=consumer, key=key, at=at)
+    return Json({"items": [each.as_json() for each in found]})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -137,21 +138,30 @@ _SHORT: Mapping[VerdictName, str] = {
 
 
 def explain_plan(
-    book: Book, name_of: Callable[[str], str], now: datetime, consumers: Collection[int] | None = None
+    book: Book,
+    name_of: Callable[[str], str],
+    now: datetime,
+    consumers: Collection[int] | None = None,
+    key: str | None = None,
 ) -> list[PlannedConsumer]:
     """Return what would be done now with the Eager consumers, and what holds them back; start nothing.
 
     Parameters:
         name_of: returns the readable name of a URI.
         consumers: only these; all by default.
+        key: only this target key, of the consumers that have it; all by default.
     """
     wanted = [node for node in book.graph.all() if consumers is None or node.id in consumers]
     keepers = [node for node in wanted if node.keeping is not None]
-    targets = [target for node in keepers for target in _open_targets(book, node)]
+    if key is None:
+        targets = [target for node in keepers for target in _open_targets(book, node)]
+    else:
+        keepers = [node for node in keepers if book.readings.has(Target(node.id, key))]
+        targets = [Target(node.id, key) for node in keepers]
     found: dict[int, list[Verdict]] = {}
     for verdict in plan(book, now, targets):
         found.setdefault(verdict.target.consumer, []).append(verdict)
-    words = _Words(book, name_of)
+    words = _Words(book, name_of, is_whole=key is None)
     return [
         words.consumer(node, found.get(node.id, ())) for node in sorted(keepers, key=lambda node: node.consumer.name)
     ]
@@ -169,14 +179,18 @@ def _open_targets(book: Book, node: FlowNode) -> list[Target]:
 
 
 class _Words:
-    def __init__(self, book: Book, name_of: Callable[[str], str]) -> None:
+    def __init__(self, book: Book, name_of: Callable[[str], str], *, is_whole: bool) -> None:
+        self._is_whole = is_whole
         self._book = book
         self._name = name_of
 
     def consumer(self, node: FlowNode, verdicts: Sequence[Verdict]) -> PlannedConsumer:
         ordered = sorted(verdicts, key=lambda each: (_ORDER.index(each.name), each.target.key or ""))
-        counts = self._book.targets.verdicts(node.id, self._book.readings.has)
-        known = self._book.readings.count(node.id) if node.is_partitioned else 1
+        counts: Mapping[str, int] = Counter(each.name for each in verdicts)
+        known = 1
+        if self._is_whole:
+            counts = self._book.targets.verdicts(node.id, self._book.readings.has)
+            known = self._book.readings.count(node.id) if node.is_partitioned else 1
         rows = tuple(self._target(node, each) for each in ordered)
         return PlannedConsumer(node.consumer.name, node.consumer.schedule.describe(), rows, counts, known)
 

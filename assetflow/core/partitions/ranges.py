@@ -13,7 +13,7 @@ from assetflow.core.partitions.mappers import ChainMapper
 from assetflow.core.partitions.rollup import FanOutMapper, RollupMapper
 from assetflow.core.partitions.temporal import TEMPORAL_MAPPERS, TemporalMapper
 from assetflow.core.time.wallclock import find_zone, first_instant
-from assetflow.errors import InvalidPartition
+from assetflow.errors import InvalidCall, InvalidPartition
 
 Every = Literal["hour", "day", "week", "month", "quarter", "year"]
 
@@ -146,6 +146,19 @@ def read_period(text: str) -> tuple[datetime, datetime]:
                 following = following.replace(day=1)
             return start, following
     raise InvalidPartition(f"{text!r} is not a time", fix="Write it as 2026, 2026-11, 2026-11-20 or 2026-11-20T05")
+
+
+def read_periods(start: str, end: str) -> tuple[datetime, datetime]:
+    """Return the start of the first period and the end of the last one, as wall times.
+
+    Raises:
+        InvalidPartition: one of them is not a time.
+        InvalidCall: the last one is before the first.
+    """
+    first, last = read_period(start)[0], read_period(end)[1]
+    if last <= first:
+        raise InvalidCall(f"the range ends with {end}, before it begins with {start}", fix="Exchange them")
+    return first, last
 
 
 def series_of_mapper(mapper: PartitionMapper) -> KeySeries | None:

@@ -117,15 +117,16 @@ class FreshnessReader:
             explainer = StatusExplainer(state.freshness, _names_of(state), now)
             return explainer.of(uri, key), explainer.reads(uri, key)
 
-    def plan(self, now: datetime, consumer: int | None = None) -> list[PlannedConsumer]:
+    def plan(self, now: datetime, consumer: int | None = None, key: str | None = None) -> list[PlannedConsumer]:
         """Return what would be done with the Eager consumers, by name, and what holds them back.
 
         Parameters:
             now: the instant for which it is asked, UTC.
             consumer: only this one.
+            key: only this target key, of the consumers that have it.
         """
         with self._state() as state:
-            return explain_plan(state.freshness, _names_of(state), now, None if consumer is None else [consumer])
+            return explain_plan(state.freshness, _names_of(state), now, None if consumer is None else [consumer], key)
 
     def readers(self, uri: str, now: datetime) -> list[PlannedConsumer]:
         """Return what would be done with the Eager consumers that read an asset, by name, at most 20."""
