@@ -64,9 +64,9 @@ def _not_in_step(
         if name in found and (problem := found[name].problem):
             raise problem
     chosen = [found[name] for name in names if name in found] if names else [*found.values()]
-    waiting = [each.name for each in chosen if each.is_scheduled and not _in_step(each, known.get(each.id))]
+    waiting = [each.name for each in chosen if each.takes_part and not _in_step(each, known.get(each.id))]
     # A deployment with a problem keeps the consumer that it had.
-    stays = {each.id for each in chosen if each.is_scheduled or each.problem}
+    stays = {each.id for each in chosen if each.takes_part or each.problem}
     left = [each.consumer.name for each in records if each.consumer.deployment_id not in stays]
     unknown = [name for name in names if name not in found]
     return [*waiting, *(name for name in left if not names or name in names), *unknown]
@@ -77,7 +77,7 @@ def _in_step(deployed: Deployed, record: ConsumerRecord | None) -> bool:
         record is not None
         and record.declaration == deployed.text
         and record.consumer.held == deployed.held
-        and record.automation_id is not None
+        and (record.automation_id is not None or not deployed.is_scheduled)
     )
 
 

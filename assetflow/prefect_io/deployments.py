@@ -64,6 +64,11 @@ class Deployed:
         """True if updates of assets, or a timetable, start it."""
         return self.schedule.starts_runs
 
+    @property
+    def takes_part(self) -> bool:
+        """True if it is a consumer: it has a schedule, or freshness policies, which are judged without one (8.11)."""
+        return self.is_scheduled or bool(self.options.data.policies)
+
 
 def declaration_of(deployment: DeploymentResponse, *, where: str = "") -> FlowDeclaration | None:
     """Return the declaration of a deployment's flow, or `None` if it is not a flow of assetflow.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar, cast
 from uuid import UUID, uuid4
 
@@ -18,6 +18,7 @@ from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.conditions import Condition
 from assetflow.core.consumers import Consumer
+from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.schedule_values import to_schedule
 from assetflow.core.schedules import ConsumerOptions
 from assetflow.errors import InvalidSchedule, NameTaken, PrefectUnreachable, UnsupportedDelivery
@@ -196,6 +197,26 @@ async def test_the_tag_off_drops_the_schedule_and_its_absence_brings_it_back(wor
     await world.deploy(name, ORDERS, tags=[])
     assert await world.sync() == ["deployed", "shown"]
     assert await world.has_consumer(deployment)
+
+
+async def test_a_flow_without_a_schedule_takes_part_as_long_as_it_has_a_policy(world: World) -> None:
+    def schema(*outlets: Asset) -> object:
+        text = declaration_to_text(FlowDeclaration(produces=outlets))
+        parameter = {"title": EVENTS_PARAMETER, "default": None, SCHEMA_EXTENSION: text}
+        return {"title": "Parameters", "type": "object", "properties": {EVENTS_PARAMETER: parameter}, "required": []}
+
+    fresh = Asset(ORDERS.uri, freshness=FreshnessPolicy(timedelta(hours=1)))
+    deployment = await world.deploy_schema("orders/fresh", schema(fresh))
+
+    assert await world.sync() == ["deployed"]
+    assert not (await world.consumer(deployment)).decides
+    assert await world.api.get(f"/automations/related-to/prefect.deployment.{deployment}") == []
+    await world.deploy("orders/fresh", ORDERS)
+    assert await world.sync() == ["changed", "shown"]
+    await world.deploy_schema("orders/fresh", schema(fresh))
+    assert await world.sync() == ["changed", "hidden"]
+    await world.deploy_schema("orders/fresh", schema(ORDERS))
+    assert await world.sync() == ["removed"]
 
 
 async def test_a_paused_deployment_is_held(world: World) -> None:

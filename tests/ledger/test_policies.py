@@ -195,6 +195,14 @@ def test_a_policy_alone_makes_nothing_run(place: Place) -> None:
     assert place.ledger.reader.policies.all() == []
 
 
+def test_8_11_a_flow_without_a_schedule_has_its_policies_judged(place: Place) -> None:
+    place.deploy("core", FlowDeclaration(ConsumerOptions(), (CORE,), (RAW,)))
+    assert place.update(CORE) == []
+    made = place.now
+    passes(place, 2 * HOUR)
+    assert told(place) == [("warn", made + HOUR / 2), ("fail", made + HOUR)]
+
+
 def test_what_cannot_be_held_is_said_in_words(place: Place) -> None:
     place.deploy("core", kept([RAW], [CORE]))
     decision = only(place.update(RAW))

@@ -47,7 +47,7 @@ class ConsumerLedger(Protocol):
 
     async def switch(self, consumer: int, *, paused: bool | None = None, held: bool | None = None) -> None: ...
     async def remove(self, consumer: int) -> None: ...
-    async def set_automation(self, consumer: int, automation_id: UUID) -> None: ...
+    async def set_automation(self, consumer: int, automation_id: UUID | None) -> None: ...
     async def set_edges(self, deployed: Deployed) -> None:
         """Store the assets that a deployment without a schedule produces and reads."""
         ...
@@ -97,7 +97,7 @@ class MemoryConsumers:
     async def remove(self, consumer: int) -> None:
         registry.remove(self._state, self._known.pop(consumer).consumer)
 
-    async def set_automation(self, consumer: int, automation_id: UUID) -> None:
+    async def set_automation(self, consumer: int, automation_id: UUID | None) -> None:
         self._known[consumer] = replace(self._known[consumer], automation_id=automation_id)
 
     async def set_edges(self, deployed: Deployed) -> None:

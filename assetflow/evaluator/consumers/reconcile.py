@@ -91,12 +91,14 @@ class Reconciler:
             await self._hide(each)
 
     async def reconcile(self, deployed: Deployed, known: KnownConsumer | None, shown: Sequence[Shown]) -> None:
-        """Create or update the consumer and the automation of one deployment.
+        """Create or update the consumer of one deployment, and the automation that shows its schedule, if it has one.
 
         Raises:
             PrefectUnreachable, PrefectRefused, LedgerError, AssetflowError: its schedule cannot be used.
         """
-        wanted = automation_for(deployed.id, deployed.name, deployed.options, delivery=self._delivery)
+        wanted = None
+        if deployed.is_scheduled:
+            wanted = automation_for(deployed.id, deployed.name, deployed.options, delivery=self._delivery)
         kept = await self._keep(known, shown)
         # The automation's switch is the pause. A deleted automation is made again as the ledger remembers it.
         paused = not kept.enabled if kept is not None else known is not None and known.consumer.paused
@@ -106,6 +108,14 @@ class Reconciler:
         else:
             consumer = known.consumer
             await self._change(known, deployed, paused)
+        if wanted is None:
+            # Its policies are judged, and there is no schedule to show.
+            self._report.scheduled.pop(deployed.id, None)
+            if known is not None and known.automation_id is not None:
+                await self._ledger.set_automation(consumer.id, None)
+            for each in shown:
+                await self._hide(each)
+            return
         self._report.scheduled[deployed.id] = deployed
         automation_id = await self._show(deployed, wanted, kept, enabled=not paused)
         if known is None or known.automation_id != automation_id:

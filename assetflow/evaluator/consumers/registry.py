@@ -132,7 +132,9 @@ class Registry:
             shown = _by_deployment(await self._automations.changed_since(seen - OVERLAP))
             known = await self._known()
             settled = {each for each in self._waiting if each not in shown and self._is_settled(each, known.get(each))}
-            self.report.scheduled.update({each: self._deployed[each] for each in settled if each in known})
+            self.report.scheduled.update(
+                {each: self._deployed[each] for each in settled if self._deployed[each].is_scheduled}
+            )
             await self._reconcile_all([each for each in self._waiting if each not in settled], known, shown)
 
     async def sync(self) -> None:
@@ -192,9 +194,9 @@ class Registry:
         if deployed is None or deployed.problem is not None:
             return False
         if known is None:
-            return not deployed.is_scheduled
+            return not deployed.takes_part
         unchanged = known.text == deployed.text and known.consumer.held == deployed.held
-        return unchanged and deployed.is_scheduled and known.automation_id is not None
+        return unchanged and deployed.takes_part and (known.automation_id is not None) == deployed.is_scheduled
 
     async def _save_seen(self) -> None:
         """Store the timestamp of the newest automation that the ledger follows."""
@@ -260,7 +262,7 @@ class Registry:
         try:
             if problem := _problem(deployed, known) or self._conflict(deployed):
                 raise problem
-            if not deployed.is_scheduled:
+            if not deployed.takes_part:
                 await self._reconciler.remove(deployment_id, known, shown)
                 if deployed.text:
                     await self._ledger.set_edges(deployed)

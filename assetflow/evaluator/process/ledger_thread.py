@@ -275,7 +275,7 @@ class LedgerThread:
         """Return True if updates of before now may still be in Prefect's logs: at a start, or after an outage."""
         return self._logs_read is None or now - self._logs_read > READ_LATELY
 
-    async def set_automation(self, consumer: int, automation_id: UUID) -> None:
+    async def set_automation(self, consumer: int, automation_id: UUID | None) -> None:
         await self.call(self._writer.consumers.set_automation, consumer, automation_id)
 
     async def set_edges(self, deployed: Deployed) -> None:
