@@ -19,12 +19,13 @@ MOST_TARGETS = 50
 
 # The order in which a plan shows targets, and in which it looks for them if there are many.
 _ORDER: tuple[VerdictName, ...] = (
-    *("run", "in_progress", "waits", "retry", "missing_input", "backfill", "paused"),
+    *("run", "in_progress", "owed", "waits", "retry", "missing_input", "backfill", "paused"),
     *("tried", "waived", "history", "ignored", "no_gain", "not_needed"),
 )
 _WORDS: Mapping[VerdictName, str] = {
     "run": "It would run now",
     "in_progress": "It runs",
+    "owed": "It is owed (catchup), and greater keys go first",
     "paused": "It is paused",
     "backfill": "A backfill makes it",
     "history": "Newer keys go first (lookback)",
@@ -40,6 +41,7 @@ _WORDS: Mapping[VerdictName, str] = {
 _LOOK: Mapping[VerdictName, str] = {
     "run": "now",
     "in_progress": "when the run ends",
+    "owed": "when runs of greater keys end",
     "paused": "when it is resumed",
     "backfill": "when the backfill is done with it",
     "history": "when it is among the newest keys",
@@ -123,6 +125,7 @@ class PlannedConsumer:
 _SHORT: Mapping[VerdictName, str] = {
     "run": "would run now",
     "in_progress": "running",
+    "owed": "owed and next in turn",
     "paused": "held back by the pause",
     "backfill": "in a backfill",
     "history": "outside the lookback",

@@ -71,13 +71,14 @@ class Coming:
                 yield from (maker for maker in self._book.graph.makers(uri) if maker.id != node.id)
 
     def _active(self, node: FlowNode) -> Iterator[str | None]:
-        """Yield the keys that run, are asked for in this pass, or wait."""
+        """Yield the keys that run, are asked for in this pass or soon, or wait."""
         yield from (run.target.key for run in self._book.runs.of(node.id))
         if node.keeping is not None:
             said = self._verdicts.get(node.id, {})
             yield from (key for key, verdict in said.items() if verdict.name in ("run", "waits"))
-            waiting = self._book.targets.with_verdict("waits", node.id)
-            yield from (target.key for target in waiting if target.key not in said)
+            for name in ("waits", "owed") if node.is_partitioned else ("waits",):
+                waiting = self._book.targets.with_verdict(name, node.id)
+                yield from (target.key for target in waiting if target.key not in said)
 
     def _about_to_start(self, node: FlowNode) -> Iterator[str | None]:
         """Yield the keys that an input which is coming will start."""

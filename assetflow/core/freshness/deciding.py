@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from uuid import UUID, uuid5
 
 from assetflow.core.consumers import Decision, DecisionKind
+from assetflow.core.freshness import owed
 from assetflow.core.freshness.backfilling import run_id, take_ready
 from assetflow.core.freshness.causes import Cause
 from assetflow.core.freshness.data_time import DataTimes
@@ -42,7 +43,11 @@ def decide(book: Book, now: datetime, *, recorded: bool) -> list[Decision]:
     agenda = book.agenda.take()
     pulls = _pulls(book, agenda, now, until)
     judging = Judging(book, pulls, now, recorded=recorded)
-    verdicts = _judge_all(book, judging, _candidates(book, agenda, pulls))
+    paying = owed.flows_that_pay(book, agenda)
+    verdicts = owed.hold_back(book, _judge_all(book, judging, _candidates(book, agenda, pulls)), agenda.owing)
+    for number in paying:
+        while targets := owed.next_targets(book, number, verdicts):
+            verdicts |= _judge_all(book, judging, targets)
     for target, verdict in verdicts.items():
         record = book.targets.find(target)
         book.targets.save(target, replace(record, verdict="" if verdict is None else verdict.name))
@@ -68,10 +73,11 @@ def plan(book: Book, now: datetime, targets: Iterable[Target] | None = None) -> 
     found = [demand for uri in book.policies.all() if (demand := demands.demand(uri)) is not None]
     judging = Judging(book, demands.pulls(each for each in found if each.due <= now), now, recorded=True)
     if targets is not None:
-        return [verdict for verdict in _judge_all(book, judging, targets).values() if verdict is not None]
+        judged = owed.as_said(book, _judge_all(book, judging, targets))
+        return [verdict for verdict in judged.values() if verdict is not None]
     keepers = [node for node in book.graph.all() if node.keeping is not None]
     every = {Target(node.id, key): None for node in keepers for key in all_keys(book, node)}
-    judged = _judge_all(book, judging, every)
+    judged = owed.as_said(book, _judge_all(book, judging, every))
     runs = (run for node in book.graph.all() for run in book.runs.of(node.id))
     going_on = {run.target: Verdict(run.target, "in_progress") for run in runs}
     return [verdict for verdict in {**judged, **going_on}.values() if verdict is not None]

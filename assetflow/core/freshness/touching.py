@@ -41,6 +41,7 @@ def touch_flow(book: Book, node: FlowNode) -> None:
     """Put all targets of a flow on the agenda."""
     book.agenda.flows[node.id] = None
     if node.keeping is not None:
+        book.agenda.owing[node.id] = None
         for key in all_keys(book, node):
             book.agenda.add(Target(node.id, key))
 

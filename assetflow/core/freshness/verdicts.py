@@ -11,6 +11,7 @@ from assetflow.core.freshness.records import Item, Target
 
 VerdictName = Literal[
     "run",
+    "owed",
     "in_progress",
     "paused",
     "backfill",

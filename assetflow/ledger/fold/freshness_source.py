@@ -117,8 +117,10 @@ _VERDICTS = (
 _RECORDS = select(*TARGET_PLACE, *TARGET_VALUES).where(
     in_values(TARGET.c.consumer, "consumers"), in_values(TARGET.c.target_key, "keys")
 )
-_WITH_VERDICT = select(*TARGET_PLACE).where(
-    TARGET.c.consumer == bindparam("consumer"), TARGET.c.verdict == bindparam("verdict")
+_WITH_VERDICT = (
+    select(*TARGET_PLACE)
+    .where(TARGET.c.consumer == bindparam("consumer"), TARGET.c.verdict == bindparam("verdict"))
+    .order_by(TARGET.c.target_key.desc())
 )
 _WAITING = select(TARGET.c.consumer).where(TARGET.c.verdict == literal_column("'waits'")).distinct()
 _RETRIES = select(*TARGET_PLACE).where(TARGET.c.look <= bindparam("until")).order_by(TARGET.c.look)

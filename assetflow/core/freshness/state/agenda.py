@@ -17,12 +17,14 @@ class Agenda:
         flows: the flows whose runs, updates or declarations changed: what is below them may not have to wait any more.
         assets: the assets that were updated or observed.
         instants: the instants of the updates.
+        owing: the flows of which all targets were put on the agenda: what they owe is asked for in parts.
     """
 
     targets: dict[Target, None] = field(default_factory=dict[Target, None])
     flows: dict[int, None] = field(default_factory=dict[int, None])
     assets: dict[str, None] = field(default_factory=dict[str, None])
     instants: dict[datetime, None] = field(default_factory=dict[datetime, None])
+    owing: dict[int, None] = field(default_factory=dict[int, None])
 
     def add(self, target: Target) -> None:
         """Add a target."""
@@ -31,6 +33,6 @@ class Agenda:
 
     def take(self) -> Agenda:
         """Return what is on the agenda, and clear it."""
-        taken = Agenda(self.targets, self.flows, self.assets, self.instants)
-        self.targets, self.flows, self.assets, self.instants = {}, {}, {}, {}
+        taken = Agenda(self.targets, self.flows, self.assets, self.instants, self.owing)
+        self.targets, self.flows, self.assets, self.instants, self.owing = {}, {}, {}, {}, {}
         return taken

@@ -22,6 +22,8 @@ from assetflow.core.freshness.state.source import FreshnessSource
 from assetflow.core.freshness.state.targets import Targets
 from assetflow.core.freshness.state.updates import Updates
 
+MOST_OWED = 16
+
 
 class Book:
     """What chapter 8 knows.
@@ -36,6 +38,7 @@ class Book:
 
     Attributes:
         agenda: what the next pass has to look at.
+        most_owed: how many runs of a flow go on at most at a time to make what it owes; None for any number (8.18).
     """
 
     def __init__(
@@ -61,6 +64,7 @@ class Book:
         self.policies = Policies(source, changes)
         self.backfills = Backfills(source, changes)
         self.agenda = Agenda()
+        self.most_owed = None if in_memory else MOST_OWED
         self._flows: dict[int, FlowRecord | None] = {}
         self._compared = frozenset[str]() if in_memory else self.graph.compared()
 

@@ -104,7 +104,7 @@ class FreshnessSource:
         return ()
 
     def with_verdict(self, verdict: str, consumer: int, most: int | None = None) -> Iterable[Target]:
-        """Return the targets of a consumer of which this was said last; with `most`, only that many."""
+        """Return the targets of a consumer of which this was said last; with `most`, only the greatest keys."""
         return ()
 
     def verdicts(self, consumer: int) -> Mapping[str, int]:
