@@ -90,6 +90,43 @@ def test_killed_at_each_point_around_a_run_of_an_eager_flow(world: World, judged
     judged(world, unfolded=FLOWS)
 
 
+@pytest.mark.parametrize("point", ["between-ledger-and-launch", "between-launch-and-mark", ""])
+def test_killed_in_the_middle_of_a_backfill(world: World, judged: Judged, point: str) -> None:
+    """Each target of the backfill runs once; without a point, the evaluator is away while the upper run ends."""
+    core, report = deploy(world, "core", "a", "core"), deploy(world, "report", "core", "board")
+    world.start()
+    world.wait_for_consumers()
+    world.update_and_store(world.uri("a"))
+    for number, (deployment, makes) in enumerate([(core, "core"), (report, "board")], 1):
+        run = nth_run(world, deployment, 1)
+        made(world, run, makes)
+        end(world, run)
+        ended(world, number)
+    world.kill()
+    world.start(crash_at=point)
+
+    assert world.command("backfill", f"{world.uri('core')}+").returncode == 0
+    if point:
+        world.crashed()
+        world.start()
+    again = nth_run(world, core, 2)
+    world.kill()
+    made(world, again, "core")
+    end(world, again)
+    world.start()
+    below = nth_run(world, report, 2)
+    made(world, below, "board")
+    end(world, below)
+    ended(world, 4)
+    world.settle()
+
+    assert (len(world.runs(core)), len(world.runs(report))) == (2, 2)
+    with world.reader() as reader:
+        (backfill,) = reader.backfills.all()
+    assert backfill.state == "completed"
+    judged(world, unfolded=FLOWS)
+
+
 def test_a_rollback_of_the_code_runs_three_times(world: World, judged: Judged) -> None:
     """The versions 1, 2, 1: Prefect must not take the third run for the first one."""
     core = deploy(world, "core", "a", "core", "1")

@@ -158,3 +158,25 @@ def test_a_backup_takes_over_what_was_asked_for_since(place: Place, new_sqlite: 
     assert not backup.end(first)
     assert not backup.end(second, "failed")
     assert states(backup) == ["tried"]
+
+
+def test_8_7_retries_of_the_newest_run_count_anew(place: Place, new_sqlite: NewLedger) -> None:
+    """Nothing tells a rebuilt ledger how often the same inputs failed before. Contract 8.7, 8.17."""
+    core = kept([RAW], [CORE], retries=1)
+    place.deploy("core", core)
+    place.end(only(place.update(RAW)), "failed")
+    assert states(place) == ["retry"]
+    place.later(300)
+    (again,) = place.ledger.writer.clock.run(place.now, place.now).decisions
+    assert not place.end(again, "failed")
+    assert states(place) == ["tried"]
+
+    new, asked = rebuilt(place, new_sqlite(), core=core)
+    assert asked == []
+    assert not new.end(again, "failed")
+    assert states(new) == ["retry"]
+    new.later(300)
+    (once_more,) = new.ledger.writer.clock.run(new.now, new.now).decisions
+    assert once_more.id not in {again.id}
+    assert not new.end(once_more, "failed")
+    assert states(new) == ["tried"]
