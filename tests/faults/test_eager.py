@@ -103,12 +103,12 @@ def test_killed_in_the_middle_of_a_backfill(world: World, judged: Judged, point:
         end(world, run)
         ended(world, number)
     world.kill()
-    world.start(crash_at=point)
 
     assert world.command("backfill", f"{world.uri('core')}+").returncode == 0
     if point:
+        world.start(crash_at=point, ready=False)
         world.crashed()
-        world.start()
+    world.start()
     again = nth_run(world, core, 2)
     world.kill()
     made(world, again, "core")
