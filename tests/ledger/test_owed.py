@@ -23,7 +23,7 @@ def place(sqlite_ledger: Ledger) -> Place:
     return found
 
 
-def keys(decisions: Sequence[Decision]) -> list[str | None]:
+def keys(decisions: Sequence[Decision]) -> list[str]:
     return sorted((each.target_key or "" for each in decisions), reverse=True)
 
 
