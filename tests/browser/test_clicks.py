@@ -53,7 +53,8 @@ def test_all_late_assets_are_one_click(shown: Shown) -> None:
         update(shown.ledger, asset, timedelta(hours=20))
     shown.ledger.writer.clock.run(START, START)
     clicks = Clicks(shown.drawn("/"))
-    clicks.on("2 more")
+    # How many are shown above depends on what else needs a person.
+    clicks.on(re.compile(r"^\d more$"))
     expect(clicks.page.locator("tbody tr")).to_have_count(6)
     assert clicks.count == 1
 
