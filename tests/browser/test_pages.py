@@ -93,7 +93,7 @@ def test_an_event_is_created_by_keyboard_alone(shown: Shown) -> None:
     page.wait_for_url(re.compile("/asset"))
     expect(page.get_by_role("heading", name="Events")).to_be_visible()
     button = page.get_by_role("button", name="Create event")
-    for _ in range(12):
+    for _ in range(16):
         page.keyboard.press("Tab")
         if button.evaluate("each => each === document.activeElement"):
             break
