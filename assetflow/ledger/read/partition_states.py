@@ -13,10 +13,8 @@ from sqlalchemy import Connection, bindparam, exists, func, or_, select
 from assetflow.core.condition_tree import Token
 from assetflow.core.explanation.awaited_keys import awaited_keys, targets_of_keys
 from assetflow.core.partitions import PartitionMapper
-from assetflow.core.rules.state import State
 from assetflow.core.run_ends import FAILED
 from assetflow.ledger.fold.source import LedgerSource
-from assetflow.ledger.read.queues import LAST
 from assetflow.ledger.records import AssetRecord
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import in_values
@@ -104,12 +102,8 @@ class PartitionStateReader:
 def _mappers(connection: Connection, tokens: frozenset[Token]) -> Mapping[int, PartitionMapper]:
     """Return the mappers for an asset with these tokens, by the ids of the consumers that have pending partitions."""
     ids = connection.scalars(_WITH_PENDING_KEYS, {"values": [each.value for each in tokens]}).all()
-    state = State(LedgerSource(connection))
-    state.begin(LAST + 1)
-    state.consumers.load_ids(ids)
-    consumers = (state.consumers.find(each) for each in ids)
     return {
         each.id: each.schedule.partitioning.mapper_for(tokens)
-        for each in consumers
-        if each is not None and each.schedule.partitioning is not None and each.schedule.tokens & tokens
+        for each in LedgerSource(connection).consumers(ids)
+        if each.schedule.partitioning is not None and each.schedule.tokens & tokens
     }
