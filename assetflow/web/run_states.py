@@ -9,18 +9,13 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from typing import Annotated
 from uuid import UUID
-
-from fastapi import APIRouter, Query, Request, Response
 
 from assetflow.api.backend import Backend
 from assetflow.errors import AssetflowError
 from assetflow.ledger.records import DecisionRecord
 from assetflow.prefect_io.run_states import MOST, run_states
-from assetflow.web.pages import ThePages, url
-
-router = APIRouter()
+from assetflow.web.pages import url
 
 # Seconds for which an answer counts as the present, and for which pages show it while a newer one is on its way.
 FRESH = 2.0
@@ -63,18 +58,3 @@ def states_address(decisions: Iterable[DecisionRecord | None]) -> str:
     runs = [each.flow_run_id for each in decisions if each is not None and each.ended is None]
     named = ",".join(str(run) for run in runs[:MOST] if run is not None)
     return url("/run-states", runs=named) if named else ""
-
-
-@router.get("/run-states")
-async def show_run_states(
-    request: Request, pages: ThePages, runs: Annotated[str, Query(max_length=40 * MOST)] = ""
-) -> Response:
-    """Answer with the badges of these runs, which htmx puts in their places."""
-    states: RunStates = request.app.state.run_states
-    wanted: list[UUID] = []
-    for text in runs.split(",")[:MOST]:
-        with suppress(ValueError):
-            wanted.append(UUID(text))
-    await states.look(wanted)
-    known = {run: name for run in wanted if (name := states.shown(run))}
-    return pages.bare(request, "run_states.html", known=known)

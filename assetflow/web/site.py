@@ -25,7 +25,7 @@ from assetflow.web import (
     overview,
     partitions,
     run,
-    run_states,
+    run_badges,
     search,
     trouble_banner,
 )
@@ -54,7 +54,7 @@ ROUTERS = tuple(
         consumers,
         consumer,
         run,
-        run_states,
+        run_badges,
         docs,
         activity,
         search,
