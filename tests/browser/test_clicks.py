@@ -6,29 +6,16 @@ import re
 from datetime import timedelta
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from assetflow.core.assets import Asset
 from assetflow.core.freshness.policy import FreshnessPolicy
-from assetflow.core.partitions import StartOfDayMapper
-from assetflow.core.schedule_values import PartitionedAssetTimetable
+from tests.browser.clicks import Clicks
 from tests.browser.shown import Shown, violations
 from tests.browser.site import START, update
 from tests.cli.shop import ORDERS, deploy
 
 pytestmark = [pytest.mark.long, pytest.mark.browser]
-
-
-class Clicks:
-    """Counts the clicks on a page."""
-
-    def __init__(self, page: Page) -> None:
-        self.page = page
-        self.count = 0
-
-    def on(self, name: str | re.Pattern[str], role: str = "link") -> None:
-        self.page.get_by_role(role, name=name).first.click()  # pyright: ignore[reportArgumentType]
-        self.count += 1
 
 
 def test_why_something_waits_is_seen_without_a_click(shown: Shown) -> None:
@@ -81,23 +68,6 @@ def test_flows_three_levels_down_are_two_clicks(shown: Shown) -> None:
     expect(below).to_contain_text("Downstream 3 flows")
     expect(below).to_contain_text("deep/2")
     assert clicks.count == 2
-
-
-def test_a_month_is_backfilled_in_three_clicks(shown: Shown) -> None:
-    days = Asset("s3://lake/by-day", name="by-day")
-    by_day = StartOfDayMapper(input_format="%Y-%m-%d", output_format="%Y-%m-%d")
-    schedule = PartitionedAssetTimetable(assets=ORDERS, default_partition_mapper=by_day)
-    deploy(shown.ledger, "again/shop", schedule, produces=(days,))
-    for number, key in enumerate(("2026-10-30", "2026-11-01", "2026-11-20")):
-        update(shown.ledger, days, timedelta(seconds=-number), key)
-    clicks = Clicks(shown.drawn("/"))
-    clicks.on("by-day")
-    clicks.on("November 2026")
-    expect(clicks.page.locator("#plan")).to_contain_text("30 runs: 2 partitions updated before, 28 never.")
-    clicks.on("Start 30 runs", "button")
-    expect(clicks.page.locator("main")).to_contain_text("0 of 30 runs done, 4 running.")
-    assert violations(clicks.page) == []
-    assert clicks.count == 3
 
 
 def test_what_a_resume_would_start_is_one_click(shown: Shown) -> None:

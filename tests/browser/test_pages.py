@@ -45,8 +45,8 @@ def test_text_of_users_does_nothing(shown: Shown) -> None:
 
 
 def test_text_of_users_does_nothing_in_the_data_of_the_graph(shown: Shown) -> None:
-    deploy(shown.ledger, "evil/shop", Asset("s3://lake/evil", name=EVIL))
-    page = shown.drawn("/graph?focus=s3://lake/evil")
+    deploy(shown.ledger, "evil/shop", Asset("s3://lake/evil-box", name=EVIL))
+    page = shown.drawn("/graph?focus=s3://lake/evil-box")
     assert page.title().endswith("· Graph · assetflow")
     assert page.locator("main img, main script").count() == 1
     expect(page.locator("#graph")).to_have_attribute("data-nodes", re.compile("[1-9]"))
