@@ -41,7 +41,7 @@ class StartedRuns:
         """Run what was started and has not run yet, oldest first; return whether there was anything.
 
         Raises:
-            TimedOut: there was no time left for all of them.
+            TimedOut: the time ended before all of them had run.
         """
         waiting = self._waiting()
         for done, (run, deployment) in enumerate(waiting):

@@ -23,7 +23,7 @@ class DeltaTableTrigger:
     >>> orders = Asset("s3://lake/orders", watchers=[AssetWatcher("orders-table", table)])
 
     Whoever writes the table, each version that changes rows is an update, with `version`, `operation` and the numbers
-    of rows in its extra; versions that change none (OPTIMIZE, VACUUM) are no updates. Contract 10.6.
+    of rows in its extra; versions that change none (OPTIMIZE, VACUUM) are not. Contract 10.6.
 
     Parameters:
         uri: the table: an absolute path, or a URL that deltalake opens, such as `s3://lake/orders`. Credentials are

@@ -109,7 +109,7 @@ class Reconciler:
             consumer = known.consumer
             await self._change(known, deployed, paused)
         if wanted is None:
-            # Its policies are judged, and there is no schedule to show.
+            # The evaluator judges its policies. Without a schedule, it has nothing for an automation to show.
             self._report.scheduled.pop(deployed.id, None)
             if known is not None and known.automation_id is not None:
                 await self._ledger.set_automation(consumer.id, None)
