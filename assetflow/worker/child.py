@@ -19,7 +19,7 @@ from typing import Any
 from assetflow.worker.client import BEGIN
 from assetflow.worker.settings_sources import SettingsSources, read_sources, set_up
 
-_DESCRIPTORS = 3
+_STREAMS = 3
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 # Native threads whose libraries know about forks: Arrow's allocator. OpenBLAS's have the name of the process.
@@ -31,7 +31,7 @@ class Job:
     """A module to run, as `python -m` does, with the environment, the folder and the descriptors of the client.
 
     Attributes:
-        descriptors: its input, output and error output.
+        descriptors: its input, output and error output, and what else it keeps open, such as the lock of its note.
         waits: the pipe on which the child waits until it may begin.
     """
 
@@ -56,9 +56,9 @@ class Job:
         if os.read(self.waits, 1) != BEGIN:
             os._exit(1)
         os.close(self.waits)
-        for target, each in enumerate(self.descriptors):
+        for target, each in enumerate(self.descriptors[:_STREAMS]):
             os.dup2(each, target)
-        self.close()
+            os.close(each)
         os.umask(self.umask)
         os.chdir(self.folder)
         os.environ.clear()
@@ -79,10 +79,13 @@ def read_job(client: socket.socket) -> Job:
         OSError: the client has gone, or is too slow.
         ValueError: something else than a client has connected.
     """
-    size, descriptors, _, _ = socket.recv_fds(client, 4, _DESCRIPTORS)
+    size, descriptors, _, _ = socket.recv_fds(client, 4, _STREAMS + 1)
     try:
-        if len(size) != 4 or len(descriptors) != _DESCRIPTORS:
+        if len(size) != 4 or len(descriptors) < _STREAMS:
             raise ValueError("not a client")
+        for each in descriptors:
+            # A program that the run starts is not the run.
+            os.set_inheritable(each, False)
         given: dict[str, Any] = json.loads(_read(client, int.from_bytes(size, "big")))
         return Job(given["module"], given["environment"], given["folder"], given["umask"], tuple(descriptors))
     except (OSError, ValueError, LookupError) as error:

@@ -2,11 +2,13 @@
 
 It hands its descriptors, environment and folder to the template, passes signals on, and ends as the child ends. If the
 template cannot serve, it becomes an ordinary process. It imports only what is small, because each run waits for it:
-`python -S -E client.py SOCKET MODULE` does what `python -m MODULE` does.
+`python -S -E client.py SOCKET MODULE NOTE` does what `python -m MODULE` does. It marks the file
+NOTE, if it is given one, and keeps it locked for as long as the run has a process.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import select
@@ -18,24 +20,46 @@ SECONDS_TO_FORK = 10.0
 FORKED = b"f"
 # Any other byte that the template reads is the number of a signal.
 BEGIN = b"\0"
+# What a note says as soon as the run has a process.
+BEGAN = b"began"
 # The signals that Prefect, a shell or an operator sends. The others have no handler in a flow run.
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
 
-def main(place: str, module: str) -> None:
+def main(place: str, module: str, note: str = "") -> None:
     """Run a module in a child of the template that listens at `place`."""
     received: list[int] = []
     for number in _PASSED_ON:
         signal.signal(number, lambda number, _: received.append(number))
-    connection = _ask(place, module)
+    lock = [_hold(note)] if note else []
+    connection = _ask(place, module, lock)
     if connection is None:
         _become_ordinary(module, received)
     else:
         _stand_for_child(connection, received)
 
 
-def _ask(place: str, module: str) -> socket.socket | None:
-    """Return the connection to the template when it has forked, or `None` if it cannot."""
+def _hold(note: str) -> int:
+    """Mark and lock a note, and return its descriptor. An ordinary process inherits it."""
+    descriptor = -1
+    try:
+        descriptor = os.open(note, os.O_RDWR)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except FileNotFoundError:
+        pass
+    if descriptor < 0 or not os.fstat(descriptor).st_nlink:
+        sys.exit(f"{note} is gone: another worker has given this flow run back, because its own worker died")
+    os.pwrite(descriptor, BEGAN, 0)
+    os.set_inheritable(descriptor, True)
+    return descriptor
+
+
+def _ask(place: str, module: str, lock: list[int]) -> socket.socket | None:
+    """Return the connection to the template when it has forked, or `None` if it cannot.
+
+    Parameters:
+        lock: descriptors that the child keeps open besides its input, output and error output.
+    """
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(SECONDS_TO_FORK)
     umask = os.umask(0o22)
@@ -44,7 +68,7 @@ def _ask(place: str, module: str) -> socket.socket | None:
     request = json.dumps(given).encode()
     try:
         connection.connect(place)
-        socket.send_fds(connection, [len(request).to_bytes(4, "big")], [0, 1, 2])
+        socket.send_fds(connection, [len(request).to_bytes(4, "big")], [0, 1, 2, *lock])
         connection.sendall(request)
         # The child exists and waits. Once it may begin, nothing else may do its work.
         if connection.recv(1) == FORKED:
@@ -101,4 +125,4 @@ def _become_ordinary(module: str, received: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:])

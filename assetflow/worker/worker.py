@@ -3,27 +3,44 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import anyio
 import httpx
 from prefect.logging import get_logger
-from prefect.settings import PREFECT_API_URL
-from prefect.workers.process import ProcessJobConfiguration, ProcessVariables, ProcessWorker
+from prefect.settings import PREFECT_API_URL, PREFECT_HOME
+from prefect.workers.process import (
+    ProcessJobConfiguration,
+    ProcessVariables,
+    ProcessWorker,
+    ProcessWorkerResult,
+)
 from pydantic import Field
 
 from assetflow.errors import PrefectUnreachable
 from assetflow.prefect_io.websocket import subscribe
 from assetflow.worker import POOL_TYPE
+from assetflow.worker.abandoned_runs import see_to_abandoned_runs
 from assetflow.worker.keeper import TemplateKeeper
+from assetflow.worker.starts import Starts
+from assetflow.worker.taken_runs import TakenRuns
+
+if TYPE_CHECKING:
+    from prefect.client.schemas.objects import FlowRun
+    from prefect.client.schemas.responses import WorkerFlowRunResponse
 
 logger = get_logger("worker.assetflow")
 
 # The pauses before each look for a run that was heard of: Prefect sends its event before it commits.
 PAUSES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.5)
 SECONDS_TO_LISTEN_AGAIN = 2.0
-_DUE = frozenset({"SCHEDULED", "COMPLETED", "FAILED", "CRASHED", "CANCELLED"})
+SECONDS_TO_LOOK_AFTER_RUNS = 10.0
+_ENDED = frozenset({"COMPLETED", "FAILED", "CRASHED", "CANCELLED"})
+_HEARD = frozenset({"SCHEDULED", "RUNNING"}) | _ENDED
 
 
 class WarmJobConfiguration(ProcessJobConfiguration):
@@ -31,13 +48,18 @@ class WarmJobConfiguration(ProcessJobConfiguration):
 
     # Of the worker that runs in this process.
     keeper: ClassVar[TemplateKeeper | None] = None
+    taken: ClassVar[TakenRuns | None] = None
 
     preload: list[str] = Field(default_factory=list)
 
-    def prepare_for_flow_run(self, *args: Any, **given: Any) -> None:
-        if self.command is None and self.keeper is not None:
-            self.command = self.keeper.command(self.preload)
-        super().prepare_for_flow_run(*args, **given)
+    def prepare_for_flow_run(self, flow_run: FlowRun, *args: Any, **given: Any) -> None:
+        if self.keeper is not None and self.taken is not None:
+            command = self.keeper.command(self.preload) if self.command is None else None
+            if command is None:
+                self.taken.leave(flow_run.id)
+            else:
+                self.command = f"{command} {shlex.quote(str(self.taken.note(flow_run.id)))}"
+        super().prepare_for_flow_run(flow_run, *args, **given)
 
 
 class WarmVariables(ProcessVariables):
@@ -52,7 +74,7 @@ class WarmVariables(ProcessVariables):
 
 
 class WarmWorker(ProcessWorker):
-    """Prefect's process worker with two differences: it hears of scheduled runs, and forks them from a template."""
+    """Prefect's process worker, but it hears of scheduled runs, forks them, and sees to those of workers that died."""
 
     type = POOL_TYPE
     job_configuration = WarmJobConfiguration
@@ -67,60 +89,104 @@ class WarmWorker(ProcessWorker):
         # The resource ids of runs that were heard of and not seen in the pool yet, with the number of looks for each.
         self._due: dict[str, int] = {}
         self._hearing = anyio.CancelScope()
+        self._starts = Starts()
+        self._listens = False
 
     async def start(
         self, run_once: bool = False, with_healthcheck: bool = False, printer: Callable[..., None] = print
     ) -> None:
-        with TemplateKeeper() as keeper:
-            WarmJobConfiguration.keeper = keeper
+        with TemplateKeeper() as keeper, TakenRuns(self._place(), self.name) as taken:
+            WarmJobConfiguration.keeper, WarmJobConfiguration.taken = keeper, taken
             async with anyio.create_task_group() as tasks:
                 if not run_once:
-                    tasks.start_soon(self._hear_runs)
+                    tasks.start_soon(self._hear_runs, taken)
                 await super().start(run_once, with_healthcheck, printer)
                 tasks.cancel_scope.cancel()
+
+    def _place(self) -> Path:
+        """Return the folder of this pool's notes on this machine."""
+        pool = sha256(f"{PREFECT_API_URL.value()} {self._work_pool_name}".encode()).hexdigest()[:16]
+        return PREFECT_HOME.value() / "assetflow-workers" / pool
+
+    async def get_and_submit_flow_runs(self) -> list[FlowRun]:
+        found = await super().get_and_submit_flow_runs()
+        if WarmJobConfiguration.taken is not None:
+            for run in found:
+                # Nothing was awaited since: the tasks that take these runs begin now.
+                WarmJobConfiguration.taken.note(run.id)
+        return found
+
+    async def _get_scheduled_flow_runs(self) -> list[WorkerFlowRunResponse]:
+        due = await super()._get_scheduled_flow_runs()
+        # Without the event stream, the worker does not learn when there is room for more.
+        return self._starts.choose(due) if self._listens else due
+
+    async def run(
+        self,
+        flow_run: FlowRun,
+        configuration: ProcessJobConfiguration,
+        task_status: anyio.abc.TaskStatus[int] | None = None,
+    ) -> ProcessWorkerResult:
+        result = await super().run(flow_run, configuration, task_status)
+        if WarmJobConfiguration.taken is not None:
+            WarmJobConfiguration.taken.forget(flow_run.id)
+        return result
 
     async def teardown(self, *exc_info: Any) -> None:
         # What is heard from now on would be submitted to a worker that has closed its connections.
         self._hearing.cancel()
         await super().teardown(*exc_info)
 
-    async def _hear_runs(self) -> None:
-        """Submit runs as soon as they are heard of, until the worker stops."""
+    async def _hear_runs(self, taken: TakenRuns) -> None:
+        """Submit runs as soon as they are heard of, and see to those of dead workers, until the worker stops."""
         with self._hearing:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._listen)
                 tasks.start_soon(self._ask_when_heard)
+                tasks.start_soon(self._see_to_abandoned_runs, taken)
+
+    async def _see_to_abandoned_runs(self, taken: TakenRuns) -> None:
+        while True:
+            if self.is_setup:
+                await see_to_abandoned_runs(taken, self.client)
+            await anyio.sleep(SECONDS_TO_LOOK_AFTER_RUNS)
 
     async def _listen(self) -> None:
         """Note when a run may be due, as Prefect's event stream says. Without it, the worker asks as usual."""
         while True:
             try:
                 async with subscribe(str(PREFECT_API_URL.value()), prefixes=["prefect.flow-run."]) as events:
+                    self._listens = True
                     self._heard.set()
                     async for event in events:
                         if self._concerns(event):
                             self._hear(event["resource"])
             except PrefectUnreachable as error:
                 logger.debug("the worker does not hear of runs: %s", error)
+            finally:
+                self._listens = False
             await anyio.sleep(SECONDS_TO_LISTEN_AGAIN)
 
     def _concerns(self, event: Mapping[str, Any]) -> bool:
         """Return True if an event may mean that a run of this pool is due, or that there is room for one."""
-        if event["resource"].get("prefect.state-type") not in _DUE:
+        if event["resource"].get("prefect.state-type") not in _HEARD:
             return False
         pools = (each for each in event["related"] if each.get("prefect.resource.role") == "work-pool")
         return any(each.get("prefect.resource.name") == self._work_pool_name for each in pools)
 
     def _hear(self, run: Mapping[str, Any]) -> None:
-        if run["prefect.state-type"] == "SCHEDULED":
-            self._due[run["prefect.resource.id"]] = 0
-        self._heard.set()
+        state, resource = run["prefect.state-type"], run["prefect.resource.id"]
+        if state == "SCHEDULED":
+            self._due[resource] = 0
+        has_room = self._starts.begun(resource.rpartition(".")[2])
+        if has_room or state != "RUNNING":
+            self._heard.set()
 
     async def _ask_when_heard(self) -> None:
         """Ask for runs when something was heard, and again after each of the pauses until the runs are there."""
         while True:
-            waits = PAUSES[min(self._due.values())] if self._due else math.inf
-            with anyio.move_on_after(waits):
+            pause = PAUSES[min(self._due.values())] if self._due else math.inf
+            with anyio.move_on_after(min(pause, self._starts.seconds_to_place())):
                 await self._heard.wait()
             self._heard = anyio.Event()
             found = await self._ask()

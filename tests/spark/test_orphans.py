@@ -141,10 +141,11 @@ def test_what_a_killed_run_left_is_ended_by_the_next_process_of_the_run(endless:
     assert not (endless.folder / "lake").exists()
 
 
-def test_a_run_that_is_cancelled_in_prefect(endless: Endless) -> None:
+@pytest.mark.parametrize("kind", ["process", "assetflow"])
+def test_a_run_that_is_cancelled_in_prefect(endless: Endless, kind: str) -> None:
     pool = f"endless-{uuid4().hex[:8]}"
-    endless.http.post("/work_pools/", json={"name": pool, "type": "process"}).raise_for_status()
-    command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", pool, "--type", "process"]
+    endless.http.post("/work_pools/", json={"name": pool, "type": kind}).raise_for_status()
+    command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", pool, "--type", kind]
     endless.spawn(command, endless.env)
     run = endless.run(work_pool_name=pool)
     until(endless.works)

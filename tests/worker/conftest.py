@@ -1,4 +1,4 @@
-"""A template as a process, and runs of small modules in its children."""
+"""A template as a process, runs of small modules in its children, and pools whose worker has such a template."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from assetflow.worker import client
+from tests.environment.prefect_server import PrefectServer
+from tests.worker.pool import Pool
 
 SECONDS = 60
 
@@ -83,3 +85,18 @@ def own_seam(tmp_path: Path) -> Iterator[Seam]:
     folder.mkdir()
     with a_template(tmp_path / "socket") as process:
         yield Seam(process, tmp_path / "socket", folder)
+
+
+@pytest.fixture(scope="module")
+def pool(prefect_server: PrefectServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    pool = Pool(prefect_server, tmp_path_factory.mktemp("pool"))
+    yield pool
+    pool.close()
+
+
+@pytest.fixture
+def own_pool(prefect_server: PrefectServer, tmp_path: Path) -> Iterator[Pool]:
+    """A pool for one test, which may kill its worker."""
+    pool = Pool(prefect_server, tmp_path)
+    yield pool
+    pool.close()

@@ -9,6 +9,8 @@ import pytest
 
 from tests.worker.conftest import SECONDS, Seam
 
+pytestmark = pytest.mark.long
+
 # Each prints what must be the same in both.
 CODES = {
     "fork": """

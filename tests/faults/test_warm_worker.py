@@ -1,0 +1,114 @@
+"""Processes of a warm worker are killed at drawn moments: no flow run is lost, none runs twice or for ever."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from assetflow.worker.abandoned_runs import SECONDS_TO_BEGIN
+from tests.environment.prefect_server import PrefectServer
+from tests.worker.pool import ENDED, Pool
+
+pytestmark = [pytest.mark.faults, pytest.mark.prefect, pytest.mark.timeout(900)]
+
+RUNS = 12
+SECONDS_TO_END = 2 * SECONDS_TO_BEGIN
+FLOW = """
+import time
+from prefect import flow
+
+@flow
+def report(name):
+    with open(name, "a") as file:
+        file.write("began ")
+    time.sleep(1)
+    with open(name, "a") as file:
+        file.write("ended ")
+"""
+# Who is killed, and since when there is something to kill.
+VICTIMS = {
+    "template": (Pool.templates, Pool.children),
+    "child": (Pool.children, Pool.children),
+    "client": (Pool.clients, Pool.clients),
+}
+
+
+@pytest.fixture
+def pool(own_server: PrefectServer, tmp_path: Path) -> Iterator[Pool]:
+    pool = Pool(own_server, tmp_path)
+    pool.write(FLOW)
+    yield pool
+    pool.close()
+
+
+def kill(pool: Pool, victim: str, run: str, dice: random.Random) -> None:
+    """Kill one such process at a drawn moment of a flow run that was forked."""
+    victims, since = VICTIMS[victim]
+    pool.until(lambda: since(pool) or pool.state(run) in ENDED)
+    time.sleep(dice.uniform(0, 1.5))
+    _kill(victims(pool)[:1])
+
+
+def _kill(pids: Iterable[int]) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def judge(pool: Pool, runs: dict[str, str]) -> list[str]:
+    """Return how the runs ended: each began at most once, and those that completed exactly once."""
+    states: list[str] = []
+    for name, run in runs.items():
+        states.append(pool.ended(run, SECONDS_TO_END))
+        file = pool.home / name
+        noted = file.read_text() if file.exists() else ""
+        assert noted == "began ended " if states[-1] == "COMPLETED" else noted in ("", "began ", "began ended "), name
+    pool.until(lambda: not pool.clients() and not pool.children())
+    assert set(states) <= {"COMPLETED", "CRASHED"}, states
+    return states
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_each_run_ends_and_began_at_most_once(pool: Pool, victim: str) -> None:
+    dice = random.Random(victim)
+    runs: dict[str, str] = {}
+    for number in range(RUNS):
+        run = runs[f"run{number}"] = pool.order(name=f"run{number}")
+        kill(pool, victim, run, dice)
+    assert "CRASHED" in judge(pool, runs)
+    last = {"last": pool.order(name="last")}
+    assert judge(pool, last) == ["COMPLETED"]
+
+
+@pytest.mark.parametrize("power", [False, True], ids=["worker", "power"])
+def test_the_runs_of_a_killed_worker_end_when_there_is_another_one(pool: Pool, power: bool) -> None:
+    dice = random.Random(power)
+    runs: dict[str, str] = {}
+    for number in range(RUNS // 2):
+        for each in "ab":
+            runs[f"run{number}{each}"] = pool.order(name=f"run{number}{each}")
+        pool.until(lambda name=f"run{number}a": pool.state(runs[name]) != "SCHEDULED")
+        time.sleep(dice.uniform(0, 2))
+        _kill([*(pool.clients() if power else ()), pool.workers[-1].pid])
+        pool.workers[-1].wait()
+        pool.start_worker()
+    judge(pool, runs)
+
+
+def test_two_workers_start_each_run_once_while_their_processes_are_killed(pool: Pool) -> None:
+    pool.start_worker()
+    pool.until(lambda: len(pool.sockets()) == 2)
+    dice = random.Random(2)
+    runs: dict[str, str] = {}
+    for number in range(2 * RUNS):
+        run = runs[f"run{number}"] = pool.order(name=f"run{number}")
+        if number % 2:
+            kill(pool, dice.choice([*VICTIMS]), run, dice)
+    assert "COMPLETED" in judge(pool, runs)

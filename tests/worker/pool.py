@@ -1,0 +1,143 @@
+"""A work pool of type `assetflow` with its worker, on a real Prefect server."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+
+from tests.environment.prefect_server import PrefectServer
+from tests.environment.waiting import SECONDS, until
+from tests.integration.installation import PatientClient
+
+FLOW = """
+import os, time
+from pathlib import Path
+from prefect import flow
+
+@flow(log_prints=True)
+def report(name, until_there=""):
+    with open(name, "a") as file:
+        file.write(f"{os.getpid()} {os.getppid()} VERSION ")
+    print("said by the flow")
+    while until_there and not Path(until_there).exists():
+        time.sleep(0.1)
+"""
+ENDED = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
+
+
+class Pool:
+    """A pool with a worker, and a deployment of one flow in a folder."""
+
+    def __init__(self, server: PrefectServer, home: Path) -> None:
+        self.home = home
+        self.name = f"warm-{uuid4().hex[:8]}"
+        # On a busy machine, the server may close a connection that is kept while the next request is on its way.
+        kept = httpx.Limits(max_keepalive_connections=0)
+        self.http = PatientClient(base_url=server.api_url, headers=server.headers, timeout=60, limits=kept)
+        self.write(FLOW)
+        # Asking at intervals must not be what finds the runs.
+        self.env = server.env | {"PREFECT_WORKER_QUERY_SECONDS": "300", "TMPDIR": str(home)}
+        create = [sys.executable, "-m", "prefect", "work-pool", "create", "--type", "assetflow", self.name]
+        subprocess.run(create, env=self.env, check=True, capture_output=True)
+        self.log = home / "worker.log"
+        self.workers: list[subprocess.Popen[bytes]] = []
+        self.process = self.start_worker()
+        self.deployment = self.deploy("flows.py:report")
+        self.until(self.sockets)
+
+    def sockets(self) -> set[Path]:
+        """The sockets at which templates listen, or have listened until they were killed."""
+        return set(self.home.glob("assetflow-worker-*/*.socket"))
+
+    def start_worker(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", self.name]
+        with self.log.open("ab") as log:
+            self.workers.append(subprocess.Popen(command, env=self.env, cwd=self.home, stdout=log, stderr=log))
+        return self.workers[-1]
+
+    def write(self, code: str) -> None:
+        (self.home / "flows.py").write_text(code)
+
+    def deploy(self, entrypoint: str, **job_variables: object) -> str:
+        folder = {"prefect.deployments.steps.set_working_directory": {"directory": str(self.home)}}
+        body = {
+            "name": uuid4().hex,
+            "flow_id": self.post("/flows/", {"name": "report"})["id"],
+            "work_pool_name": self.name,
+            "entrypoint": entrypoint,
+            "pull_steps": [folder],
+            "job_variables": job_variables,
+        }
+        return self.post("/deployments/", body)["id"]
+
+    def post(self, path: str, body: object) -> Any:
+        answer = self.http.post(path, json=body)
+        answer.raise_for_status()
+        return answer.json() if answer.content else None
+
+    def order(self, deployment: str | None = None, **parameters: object) -> str:
+        body = {"parameters": {"name": uuid4().hex} | parameters, "state": {"type": "SCHEDULED"}}
+        return self.post(f"/deployments/{deployment or self.deployment}/create_flow_run", body)["id"]
+
+    def state(self, run: str) -> str:
+        return self.http.get(f"/flow_runs/{run}").json()["state_type"]
+
+    def ended(self, run: str, seconds: float = SECONDS) -> str:
+        self.until(lambda: self.state(run) in ENDED, seconds)
+        return self.state(run)
+
+    def note(self, name: str) -> tuple[int, int, str]:
+        """What the flow has written: its process, that process's parent, and the version of the flow."""
+        file = self.home / name
+        self.until(lambda: file.exists() and len(file.read_text().split()) == 3)
+        pid, parent, version = file.read_text().split()
+        return int(pid), int(parent), version
+
+    def said(self, run: str) -> str:
+        wanted = {"logs": {"flow_run_id": {"any_": [run]}}, "limit": 200}
+        return "\n".join(each["message"] for each in self.post("/logs/filter", wanted))
+
+    def template(self) -> int | None:
+        """The process id of the first worker's template that imports nothing of a user's."""
+        return next(iter(_find(rb"assetflow.worker.template\0[^\0]*\0$", [self.process.pid])), None)
+
+    def templates(self) -> list[int]:
+        return _find(rb"assetflow.worker.template\0", [each.pid for each in self.workers])
+
+    def children(self) -> list[int]:
+        """The flow runs that templates have forked."""
+        return _find(rb"assetflow.worker.template\0", self.templates())
+
+    def clients(self) -> list[int]:
+        return _find(rb"assetflow/worker/client.py\0", [each.pid for each in self.workers])
+
+    def until(self, condition: Callable[[], object], seconds: float = SECONDS) -> None:
+        until(condition, seconds=seconds, told=lambda: self.log.read_text()[-4000:])
+
+    def close(self) -> None:
+        for worker in self.workers:
+            worker.terminate()
+        for worker in self.workers:
+            worker.wait(60)
+        with suppress(httpx.HTTPError):
+            self.http.delete(f"/work_pools/{self.name}")
+        self.http.close()
+
+
+def _find(command: bytes, parents: Sequence[int]) -> list[int]:
+    """Return the processes that have one of these parents and such a command line."""
+    found: list[int] = []
+    for each in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parent = int((each / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent in parents and re.search(command, (each / "cmdline").read_bytes()):
+                found.append(int(each.name))
+    return found

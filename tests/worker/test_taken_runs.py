@@ -1,0 +1,120 @@
+"""Notes of flow runs outlive their worker, and say what became of its runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+
+from assetflow.worker import client
+from assetflow.worker.abandoned_runs import SECONDS_TO_BEGIN, Fate, fate
+from assetflow.worker.taken_runs import AbandonedRun, TakenRuns, held
+from tests.worker.conftest import SECONDS, Seam
+
+NOW = 1_000_000.0
+LONG_AGO = NOW - SECONDS_TO_BEGIN
+RUN = uuid4()
+
+
+@pytest.mark.parametrize(
+    ("state", "began", "since", "owner", "expected"),
+    [
+        ("PENDING", False, NOW - 1, None, "wait"),
+        ("PENDING", False, LONG_AGO, None, "schedule"),
+        ("PENDING", True, LONG_AGO, "dead", "schedule"),
+        ("PENDING", False, LONG_AGO, "other", "forget"),
+        ("SCHEDULED", False, NOW - 1, None, "wait"),
+        ("SCHEDULED", False, LONG_AGO, None, "forget"),
+        ("RUNNING", True, NOW - 1, "dead", "crash"),
+        ("RUNNING", True, NOW - 1, "other", "forget"),
+        ("RUNNING", False, NOW - 1, "dead", "forget"),
+        ("CANCELLING", True, NOW - 1, "dead", "cancel"),
+        ("COMPLETED", True, NOW - 1, "dead", "forget"),
+    ],
+)
+def test_the_fate_of_a_run(state: str, began: bool, since: float, owner: str | None, expected: Fate) -> None:
+    run = AbandonedRun(Path(str(RUN)), "dead", noted=LONG_AGO, began=began)
+    assert fate(run, state, since, owner, NOW) == expected
+
+
+def test_a_run_that_was_noted_just_now_is_waited_for() -> None:
+    run = AbandonedRun(Path(str(RUN)), "dead", noted=NOW - 1, began=False)
+    assert fate(run, "PENDING", LONG_AGO, None, NOW) == "wait"
+
+
+def found(taken: TakenRuns) -> list[tuple[UUID, str, bool]]:
+    """The abandoned runs that nobody holds."""
+    runs: list[tuple[UUID, str, bool]] = []
+    for note in taken.abandoned():
+        with held(note) as run:
+            if run is not None:
+                runs.append((run.id, run.worker, run.began))
+    return runs
+
+
+@contextmanager
+def a_worker_that_dies(folder: Path) -> Iterator[TakenRuns]:
+    """A worker whose notes are left when it ends, as those of a killed one are."""
+    with TakenRuns(folder, "dead") as taken:
+        yield taken
+
+
+def test_the_notes_of_a_dead_worker_are_found_and_its_folder_ends_with_them(tmp_path: Path) -> None:
+    with TakenRuns(tmp_path, "living") as living:
+        with a_worker_that_dies(tmp_path) as dying:
+            note = dying.note(RUN)
+            assert found(living) == []
+        assert found(living) == [(RUN, "dead", False)]
+        note.write_bytes(client.BEGAN)
+        with held(note) as run:
+            assert run is not None
+            assert found(living) == []
+        assert found(living) == [(RUN, "dead", True)]
+        run.forget()
+        assert found(living) == []
+        assert len(list(tmp_path.iterdir())) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_with_another_command_is_left_alone(tmp_path: Path) -> None:
+    with TakenRuns(tmp_path, "living") as living:
+        with a_worker_that_dies(tmp_path) as dying:
+            dying.leave(RUN)
+            dying.note(RUN)
+        assert found(living) == []
+
+
+HOLDS = "import os, sys; print(os.getpid(), flush=True); sys.stdin.read()"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("template", ["listens", "is gone"])
+def test_a_note_is_held_by_the_process_of_its_run(seam: Seam, tmp_path: Path, template: str) -> None:
+    notes = tmp_path / "notes"
+    place = seam.place if template == "listens" else tmp_path / "nowhere"
+    with TakenRuns(notes, "living") as living:
+        with a_worker_that_dies(notes) as dying:
+            note = dying.note(RUN)
+        command = [sys.executable, "-S", "-E", client.__file__, str(place), seam.module("job", HOLDS), str(note)]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, cwd=seam.folder, stdin=pipe, stdout=pipe, text=True) as started:
+            assert started.stdout is not None
+            assert started.stdout.readline()
+            assert note.read_bytes() == client.BEGAN
+            assert found(living) == []
+            started.communicate("", timeout=SECONDS)
+        assert found(living) == [(RUN, "dead", True)]
+
+
+@pytest.mark.long
+def test_a_run_that_was_given_back_does_not_begin(seam: Seam, tmp_path: Path) -> None:
+    gone = str(tmp_path / str(RUN))
+    command = [sys.executable, "-S", "-E", client.__file__, str(seam.place), seam.module("job", "print(1)"), gone]
+    done = subprocess.run(command, cwd=seam.folder, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "another worker has given this flow run back" in done.stderr
