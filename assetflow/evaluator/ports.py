@@ -20,7 +20,7 @@ from assetflow.core.explanation import DecisionExplanation
 from assetflow.core.freshness.records import Asked
 from assetflow.core.freshness.telling import StateChange
 from assetflow.core.rules.adoption import Decided
-from assetflow.core.run_ends import RunEnd
+from assetflow.core.run_changes import RunChange, RunEnd, RunGoingOn
 from assetflow.core.time.timetables import Tick
 from assetflow.ledger.records import MissedDeadlineRecord, TimerRecord
 
@@ -110,7 +110,7 @@ class EvaluatorLedger(Protocol):
     async def attempt_failed(self, decision: UUID, reason: str) -> None: ...
     async def undeliverable(self, decision: UUID, reason: str) -> None: ...
     async def running(self, limit: int) -> Sequence[UUID]:
-        """Return the runs of decisions that, as far as the ledger knows, have not ended."""
+        """Return the runs that, as far as the ledger knows, go on: of decisions, and others of what is compared."""
         ...
 
     async def is_compared(self, flow_run: UUID) -> bool:
@@ -118,7 +118,19 @@ class EvaluatorLedger(Protocol):
         ...
 
     async def ended(self, flow_run: UUID, end: RunEnd) -> bool:
-        """Record that a run has ended. Return False if it is not the run of a decision, or its end is known already."""
+        """Record that a run has ended. Return False if the ledger does not know it, or its end is known already."""
+        ...
+
+    async def compares(self, deployment: UUID | None = None) -> bool:
+        """Return True if what the flow of a deployment reads and makes is compared; by default, if anything is."""
+        ...
+
+    async def knows_run(self, flow_run: UUID) -> bool:
+        """Return True if the ledger knows a flow run: as that of a decision, or because it went on."""
+        ...
+
+    async def goes_on(self, run: RunGoingOn) -> None:
+        """Record that a run goes on whose outputs are compared, whoever started it. Contract 8.6."""
         ...
 
     async def renew_lease(self) -> None:
@@ -239,6 +251,13 @@ class RunMaker(Protocol):
         ...
 
 
+class RunsGoingOn(Protocol):
+    """Prefect's flow runs that go on, of all deployments."""
+
+    async def find(self, run: UUID) -> RunGoingOn | None: ...
+    def all(self) -> AsyncIterator[RunGoingOn]: ...
+
+
 class TimeRunMaker(Protocol):
     """Prefect's flow runs of timetables."""
 
@@ -255,7 +274,7 @@ class Prefect:
     Attributes:
         url: the address of its API, for people.
         new_updates: subscribes to updates of assets: yields the events that Prefect sends from then on.
-        run_ends: subscribes to the ends of flow runs: yields each run and how it ended.
+        run_changes: subscribes to flow runs: yields what Prefect sends of their beginnings and ends.
         decision_event: returns the event that announces a decision and its run.
         deadline_event: returns the event that announces a missed deadline, from it and its consumer's name, deployment
             and automation.
@@ -269,10 +288,11 @@ class Prefect:
     events: UpdateLog
     artifacts: RecordingLog
     runs: RunMaker
+    open_runs: RunsGoingOn
     time_runs: TimeRunMaker
     notes: NoteBoard
     new_updates: Callable[[], AbstractAsyncContextManager[AsyncIterator[Json]]]
-    run_ends: Callable[[], AbstractAsyncContextManager[AsyncIterator[tuple[UUID, RunEnd]]]]
+    run_changes: Callable[[], AbstractAsyncContextManager[AsyncIterator[RunChange]]]
     decision_event: Callable[[Launch, UUID], Json]
     deadline_event: Callable[[MissedDeadline, str, UUID, UUID | None], Json]
     freshness_event: Callable[[StateChange], Json]

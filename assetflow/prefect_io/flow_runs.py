@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 from uuid import UUID
 
@@ -11,9 +11,8 @@ from assetflow.core.assets import Asset
 from assetflow.core.codec import RunContext, run_context_to_json
 from assetflow.core.consumers import Automation, Decision
 from assetflow.core.freshness.causes import causes_in_words
-from assetflow.core.freshness.records import RunState
 from assetflow.core.json_data import fit_text
-from assetflow.core.run_ends import DELETED, RunEnd
+from assetflow.core.run_changes import DELETED, RunEnd
 from assetflow.core.run_names import listed, run_name
 from assetflow.errors import PrefectNotFound, PrefectRefused, PrefectUnreachable, Unsendable
 from assetflow.prefect_io.names import (
@@ -24,16 +23,9 @@ from assetflow.prefect_io.names import (
     PARTITION_KEY_LABEL,
     TRACEPARENT_LABEL,
 )
+from assetflow.prefect_io.open_runs import end_in
 from assetflow.prefect_io.rest import Json, PrefectApi, id_of
 from assetflow.prefect_io.turns import Turns
-
-_OUTCOMES: Mapping[str, RunState] = {
-    "COMPLETED": "completed",
-    "FAILED": "failed",
-    "CANCELLED": "cancelled",
-    "CRASHED": "crashed",
-}
-_RESOURCE = "prefect.flow-run."
 
 
 class FlowRuns:
@@ -98,7 +90,7 @@ class FlowRuns:
         body = {"flow_runs": {"id": {"any_": [str(run) for run in runs]}}, "limit": len(runs)}
         answer = cast("list[Json]", await self._api.post("/flow_runs/filter", body))
         found = {UUID(str(run["id"])): run for run in answer}
-        states = {run: _end(found[run]) for run in runs if run in found}
+        states = {run: end_in(found[run]) for run in runs if run in found}
         for run in runs:
             if run not in found and await self._api.get(f"/flow_runs/{run}") is None:
                 states[run] = DELETED
@@ -130,21 +122,6 @@ def run_request(decision: Decision, context: RunContext) -> dict[str, Any]:
         "tags": ["assetflow"],
         "state": {"type": "SCHEDULED", "name": "Scheduled", "message": fit_text(_message(decision)), **details},
     }
-
-
-def ended_run(event: Json) -> tuple[UUID, RunEnd] | None:
-    """Return the run that ended with this Prefect event, and how it ended, or `None` if none ended."""
-    resource = event.get("resource", {})
-    number = str(resource.get("prefect.resource.id", ""))
-    end = run_end(str(resource.get("prefect.state-type", "")), str(resource.get("prefect.state-name", "")))
-    if end is None or not number.startswith(_RESOURCE):
-        return None
-    return UUID(number.removeprefix(_RESOURCE)), end
-
-
-def run_end(state_type: str, name: str) -> RunEnd | None:
-    """Return how a run ended whose state has this type and name, or `None` if it goes on."""
-    return RunEnd(name, _OUTCOMES[state_type]) if state_type in _OUTCOMES else None
 
 
 def _run_in(answer: object, deployment_id: UUID, key: object) -> UUID:
@@ -185,7 +162,3 @@ def _provenance(automation: Automation | None) -> dict[str, str]:
         return {}
     name = b64encode(automation.name.encode(errors="replace")).decode()
     return {"Prefect-Automation-ID": str(automation.id), "Prefect-Automation-Name": name}
-
-
-def _end(run: Json) -> RunEnd | None:
-    return run_end(str(run.get("state_type", "")), str(run.get("state_name", "")))

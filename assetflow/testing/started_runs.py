@@ -15,7 +15,7 @@ from prefect.flow_engine import run_flow
 from assetflow.errors import TimedOut
 from assetflow.evaluator.process.evaluator import Evaluator
 from assetflow.ledger import Reader
-from assetflow.prefect_io.flow_runs import run_end
+from assetflow.prefect_io.open_runs import run_end
 from assetflow.testing.calls import Allowance, Calls
 from assetflow.testing.circles import StartedRun, circle_to
 

@@ -17,7 +17,7 @@ from assetflow.core.explanation import DecisionExplanation, DecisionFacts, Names
 from assetflow.core.rules.fold import record_and_pass
 from assetflow.core.rules.registry import deploy
 from assetflow.core.rules.state import State
-from assetflow.core.run_ends import RunEnd
+from assetflow.core.run_changes import RunEnd, RunGoingOn
 from assetflow.core.schedule_values import to_schedule
 from assetflow.core.schedules import ConsumerOptions
 from assetflow.errors import PrefectUnreachable
@@ -50,6 +50,8 @@ class FakeLedger:
         self.states: dict[UUID, str] = {}
         # The runs whose updates have to be recorded before their ends.
         self.compared: set[UUID] = set()
+        self.compares_runs_of: set[UUID] = set()
+        self.going_on: dict[UUID, RunGoingOn] = {}
         self.notes: list[UUID] = []
         self.cursors: dict[str, datetime] = {}
         self.held_up: list[Sequence[Mapping[str, Any]]] = []
@@ -122,6 +124,15 @@ class FakeLedger:
     async def is_compared(self, flow_run: UUID) -> bool:
         return flow_run in self.compared
 
+    async def compares(self, deployment: UUID | None = None) -> bool:
+        return bool(self.compares_runs_of) if deployment is None else deployment in self.compares_runs_of
+
+    async def knows_run(self, flow_run: UUID) -> bool:
+        return flow_run in self.runs.values() or flow_run in self.going_on
+
+    async def goes_on(self, run: RunGoingOn) -> None:
+        self.going_on[run.run] = run
+
     async def ended(self, flow_run: UUID, end: RunEnd) -> bool:
         if flow_run not in self.runs.values() or flow_run in self.states:
             return False
@@ -182,6 +193,20 @@ class FakeRuns:
 
     async def ended(self, runs: Sequence[UUID]) -> dict[UUID, RunEnd]:
         return {run: self.over[run] for run in runs if run in self.over}
+
+
+class FakeOpenRuns:
+    """Prefect's flow runs that go on; a test puts them in."""
+
+    def __init__(self, *runs: RunGoingOn) -> None:
+        self.runs = {each.run: each for each in runs}
+
+    async def find(self, run: UUID) -> RunGoingOn | None:
+        return self.runs.get(run)
+
+    async def all(self) -> AsyncIterator[RunGoingOn]:
+        for run in list(self.runs.values()):
+            yield run
 
 
 class FakeLogs:

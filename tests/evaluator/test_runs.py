@@ -7,13 +7,13 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from assetflow.core.assets import Asset
-from assetflow.core.run_ends import DELETED, RunEnd
+from assetflow.core.run_changes import DELETED, RunChange, RunEnd, RunGoingOn
 from assetflow.evaluator.health import Health
-from assetflow.evaluator.runs import ends as runs_module
-from assetflow.evaluator.runs.ends import RunWatch
+from assetflow.evaluator.runs import watch as runs_module
+from assetflow.evaluator.runs.watch import RunWatch
 from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async
-from tests.evaluator.fakes import FakeLedger, FakeRuns, recording
+from tests.evaluator.fakes import START, FakeLedger, FakeOpenRuns, FakeRuns, recording
 
 
 async def nothing() -> None: ...
@@ -31,7 +31,7 @@ async def launched(ledger: FakeLedger, number: int) -> list[UUID]:
 async def test_the_end_of_a_run_is_recorded_once() -> None:
     ledger, ended = FakeLedger(), []
     (run,) = await launched(ledger, 1)
-    watch = RunWatch(ledger, FakeRuns(), Health(), lambda: ended.append(1), nothing)
+    watch = RunWatch(ledger, FakeRuns(), FakeOpenRuns(), Health(), lambda: ended.append(1), nothing)
     await watch.end(uuid4(), RunEnd("Completed", "completed"))
     assert (ledger.states, ended) == ({}, [])
     await watch.end(run, RunEnd("Skipped", "completed"))
@@ -45,7 +45,9 @@ async def test_prefect_is_asked_for_the_ends_of_some_runs_at_a_time(monkeypatch:
     ledger, prefect = FakeLedger(), FakeRuns()
     runs = await launched(ledger, 5)
     prefect.over = {runs[4]: RunEnd("Crashed", "crashed"), runs[2]: DELETED}
-    loop = asyncio.create_task(RunWatch(ledger, prefect, Health(), lambda: None, nothing, ask_every=0.005).run())
+    loop = asyncio.create_task(
+        RunWatch(ledger, prefect, FakeOpenRuns(), Health(), lambda: None, nothing, ask_every=0.005).run()
+    )
     await until_async(lambda: len(ledger.states) == 2)
     assert ledger.states == {runs[4]: "Crashed", runs[2]: "Deleted"}
     await cancel(loop)
@@ -60,9 +62,39 @@ async def test_the_updates_of_a_compared_run_are_recorded_before_its_end() -> No
     async def read_logs() -> None:
         ended_when_read.append(dict(ledger.states))
 
-    watch = RunWatch(ledger, FakeRuns(), Health(), lambda: None, read_logs)
+    watch = RunWatch(ledger, FakeRuns(), FakeOpenRuns(), Health(), lambda: None, read_logs)
     await watch.end(other, RunEnd("Completed", "completed"))
     assert ended_when_read == []
     await watch.end(run, RunEnd("Completed", "completed"))
     assert ended_when_read == [{other: "Completed"}]
     assert ledger.states[run] == "Completed"
+
+
+def by_hand(deployment: UUID) -> RunGoingOn:
+    return RunGoingOn(uuid4(), deployment, None, None, START, by_time=False)
+
+
+def watching(ledger: FakeLedger, *runs: RunGoingOn) -> RunWatch:
+    return RunWatch(ledger, FakeRuns(), FakeOpenRuns(*runs), Health(), lambda: None, nothing)
+
+
+async def test_8_6_a_run_that_somebody_starts_is_recorded_if_what_it_makes_is_compared() -> None:
+    ledger, compared = FakeLedger(), uuid4()
+    ledger.compares_runs_of = {compared}
+    run, other = by_hand(compared), by_hand(uuid4())
+    watch = watching(ledger, run, other)
+    await watch.follow(RunChange(run.run, run.deployment))
+    await watch.follow(RunChange(other.run, other.deployment))
+    await watch.follow(RunChange(uuid4(), compared))
+    await watch.follow(RunChange(uuid4(), None))
+    assert ledger.going_on == {run.run: run}
+
+
+async def test_8_6_runs_that_go_on_are_found_by_asking() -> None:
+    ledger, compared = FakeLedger(), uuid4()
+    run, other = by_hand(compared), by_hand(uuid4())
+    await watching(ledger, run, other).look()
+    assert ledger.going_on == {}
+    ledger.compares_runs_of = {compared}
+    await watching(ledger, run, other).look()
+    assert ledger.going_on == {run.run: run}

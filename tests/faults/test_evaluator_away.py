@@ -275,7 +275,12 @@ def test_status_says_what_is_wrong(world: World) -> None:
     assert code == 1
     assert said["lag"]["updates"] == 2
     post_all(world, [event("airflow://reserved", datetime.now(UTC))])
-    world.settle()
-    said = world.status()[1]
-    assert (said["lag"]["updates"], said["refused"]) == (0, 1)
+
+    def said_after_settling() -> tuple[int, int]:
+        world.settle()
+        said = world.status()[1]
+        return said["lag"]["updates"], said["refused"]
+
+    # On a busy machine, Prefect stores events of earlier tests only now, which count as updates too.
+    world.until(lambda: said_after_settling() == (0, 1))
     assert "refused " in world.log

@@ -14,6 +14,7 @@ from sqlalchemy import select
 from assetflow import Asset, AssetWatcher
 from assetflow.core.freshness.records import Target
 from assetflow.core.freshness.state.backfills import Backfill, Step
+from assetflow.core.run_changes import RunEnd, RunGoingOn
 from assetflow.core.time.timers import Timer
 from assetflow.core.time.timetables import DeltaTriggerTimetable
 from assetflow.core.watchers.intake import CursorStep, Note, WatcherIntake
@@ -40,6 +41,7 @@ from tests.ledger.making import NOW, A, B, C, declared, deploy, update
 WATCHED = Asset("s3://lake/watched", watchers=[AssetWatcher("w", FileTrigger("/in/*"))])
 CONSUMER_ID, DEPLOYMENT, HOLDER = 1, UUID(int=1), Holder(UUID(int=2), "here", 1)
 LATER = NOW + timedelta(days=400)
+BY_HAND = RunGoingOn(UUID(int=3), DEPLOYMENT, None, None, NOW, by_time=False)
 
 # What a process keeps between transactions; see `assetflow.ledger.fold.unit_of_work.Memory`.
 REMEMBERED = [
@@ -64,6 +66,11 @@ def begun_backfill(writer: Writer) -> BackfillWriter:
 
 # Each operation of the writer, with arguments with which it changes something.
 OPERATIONS: dict[str, Callable[[Writer, UUID, UUID], Any]] = {
+    "assets.hide": lambda writer, *_: writer.assets.hide(A.uri, by="ann", now=NOW),
+    "assets.unhide": lambda writer, *_: (
+        writer.assets.hide(A.uri, by="ann", now=NOW),
+        writer.assets.unhide(A.uri),
+    ),
     "events.record": lambda writer, *_: writer.events.record([update(A)], NOW),
     "events.begin_adoption": lambda writer, *_: writer.events.begin_adoption([]),
     "events.end_adoption": lambda writer, *_: (writer.events.begin_adoption([]), writer.events.end_adoption(NOW)),
@@ -92,6 +99,8 @@ OPERATIONS: dict[str, Callable[[Writer, UUID, UUID], Any]] = {
     "decisions.replay": lambda writer, _, given_up: writer.decisions.replay(given_up),
     "decisions.ended": lambda writer, waiting, _: writer.decisions.ended("Completed", NOW, decision_id=waiting),
     "decisions.backfill": lambda writer, *_: writer.decisions.backfill(CONSUMER_ID, {}, at_once=1, now=NOW),
+    "runs.goes_on": lambda writer, *_: writer.runs.goes_on(BY_HAND, NOW),
+    "runs.ended": lambda writer, *_: writer.runs.ended(BY_HAND.run, RunEnd("Completed", "completed"), NOW),
     "backfills.begin": lambda writer, *_: writer.backfills.begin(Backfill(0, NOW), Planned([], [], {}), NOW),
     "backfills.stop": lambda writer, *_: begun_backfill(writer).stop(1, NOW),
     "backfills.resume": lambda writer, *_: begun_backfill(writer).resume(1, NOW),

@@ -18,9 +18,9 @@ from assetflow.core.assets import Asset
 from assetflow.core.codec import RunContext
 from assetflow.core.consumers import Automation, Decision
 from assetflow.core.events import AssetEvent, Origin
-from assetflow.core.run_ends import DELETED, RunEnd
+from assetflow.core.run_changes import DELETED, RunEnd
 from assetflow.errors import PrefectRefused, PrefectUnreachable, Unsendable
-from assetflow.prefect_io.flow_runs import FlowRuns, ended_run, run_request
+from assetflow.prefect_io.flow_runs import FlowRuns, run_request
 from assetflow.prefect_io.rest import prefect_api
 from tests.environment.prefect_settings import prefect_at
 
@@ -281,16 +281,3 @@ async def test_which_runs_have_ended(runs: FlowRuns) -> None:
     respx.get(f"{URL}/flow_runs/{gone}").respond(404, json={"detail": "Flow run not found"})
     respx.get(f"{URL}/flow_runs/{unseen}").respond(json={"id": str(unseen)})
     assert await runs.ended([going, done, gone, unseen]) == {done: RunEnd("Skipped", "completed"), gone: DELETED}
-
-
-def state_event(resource: str, kind: str, name: str) -> dict[str, Any]:
-    labels = {"prefect.state-type": kind, "prefect.state-name": name}
-    return {"event": f"prefect.{resource}.{name}", "resource": {"prefect.resource.id": f"prefect.{resource}", **labels}}
-
-
-def test_an_event_of_a_final_state_ends_its_run() -> None:
-    run = f"flow-run.{RUN}"
-    assert ended_run(state_event(run, "COMPLETED", "Skipped")) == (RUN, RunEnd("Skipped", "completed"))
-    assert ended_run(state_event(run, "RUNNING", "Running")) is None
-    assert ended_run(state_event(f"task-run.{RUN}", "COMPLETED", "Completed")) is None
-    assert ended_run({}) is None

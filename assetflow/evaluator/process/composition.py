@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID
 
-from assetflow.core.run_ends import RunEnd
+from assetflow.core.run_changes import RunChange
 from assetflow.errors import InvalidCall, InvalidSettings, PrefectUnreachable
 from assetflow.evaluator.consumers.registry import Registry
 from assetflow.evaluator.health import keep_going, logger
@@ -30,8 +30,9 @@ from assetflow.prefect_io.artifact_log import ArtifactLog
 from assetflow.prefect_io.deadline_events import deadline_missed
 from assetflow.prefect_io.decision_events import decision_made
 from assetflow.prefect_io.event_log import EventLog
-from assetflow.prefect_io.flow_runs import FlowRuns, ended_run
+from assetflow.prefect_io.flow_runs import FlowRuns
 from assetflow.prefect_io.freshness_events import freshness_changed
+from assetflow.prefect_io.open_runs import OpenRuns, run_change
 from assetflow.prefect_io.past_runs import past_decisions
 from assetflow.prefect_io.rest import PrefectApi, patiently, prefect_api
 from assetflow.prefect_io.run_notes import RunNotes
@@ -76,7 +77,8 @@ def _prefect(api: PrefectApi, ledger: LedgerThread, options: Options) -> Prefect
         time_runs=TimeRuns(api, runs),
         notes=RunNotes(api, options.ui_url),
         new_updates=partial(subscribe, api.connect_url, names=UPDATES),
-        run_ends=partial(_run_ends, api.connect_url),
+        open_runs=OpenRuns(api),
+        run_changes=partial(_run_changes, api.connect_url),
         decision_event=_decision_event,
         deadline_event=deadline_missed,
         freshness_event=freshness_changed,
@@ -87,9 +89,9 @@ def _prefect(api: PrefectApi, ledger: LedgerThread, options: Options) -> Prefect
 
 
 @asynccontextmanager
-async def _run_ends(url: str) -> AsyncGenerator[AsyncIterator[tuple[UUID, RunEnd]]]:
+async def _run_changes(url: str) -> AsyncGenerator[AsyncIterator[RunChange]]:
     async with subscribe(url, prefixes=["prefect.flow-run."]) as events:
-        yield (ended async for event in events if (ended := ended_run(event)) is not None)
+        yield (change async for event in events if (change := run_change(event)) is not None)
 
 
 def _decision_event(launch: Launch, flow_run: UUID) -> Json:

@@ -22,9 +22,9 @@ from assetflow.evaluator.process.held_up import HeldUpWriter
 from assetflow.evaluator.process.listeners import ListenerThread
 from assetflow.evaluator.process.rebuild import Rebuild
 from assetflow.evaluator.runs.announce import Announcer
-from assetflow.evaluator.runs.ends import RunWatch
 from assetflow.evaluator.runs.launch import Launcher
 from assetflow.evaluator.runs.notes import NoteWriter
+from assetflow.evaluator.runs.watch import RunWatch
 from assetflow.listeners import RunCreated
 from assetflow.settings import get_settings
 
@@ -112,7 +112,9 @@ class Evaluator:
             timedelta(seconds=get_settings().settle),
         )
         self.timers = Timers(ledger, prefect.time_runs, registry.inherited, health, utc_now, self._time_run_created)
-        self.run_watch = RunWatch(ledger, prefect.runs, health, self.launcher.wake, self.catch_up.read_on)
+        self.run_watch = RunWatch(
+            ledger, prefect.runs, prefect.open_runs, health, self.launcher.wake, self.catch_up.read_on
+        )
 
     async def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
         """Evaluate until cancelled.
@@ -219,10 +221,11 @@ class Evaluator:
                 self.inbox.take_event(event)
 
     async def _listen_for_runs(self) -> None:
-        async with self._prefect.run_ends() as ends:
+        async with self._prefect.run_changes() as changes:
             self.health.up("listening for runs")
-            async for run, end in ends:
-                await self.run_watch.end(run, end)
+            await self.run_watch.look()
+            async for change in changes:
+                await self.run_watch.follow(change)
 
     async def _keep_lease(self) -> None:
         while True:

@@ -22,7 +22,7 @@ from assetflow.core.events import Recording
 from assetflow.core.explanation import DecisionExplanation
 from assetflow.core.freshness.telling import AssetFreshness, StateChange
 from assetflow.core.rules.adoption import Decided
-from assetflow.core.run_ends import RunEnd
+from assetflow.core.run_changes import RunEnd, RunGoingOn
 from assetflow.errors import UnknownEvent
 from assetflow.evaluator.consumers.consumer_ledger import KnownConsumer
 from assetflow.evaluator.ports import Json, Launch, Refused, RunWithoutNote, TimedConsumer, TimePassed, Written
@@ -185,15 +185,30 @@ class LedgerThread:
         await self.call(self._writer.decisions.undeliverable, decision, reason, now, late=self._is_late(now))
 
     async def running(self, limit: int) -> Sequence[UUID]:
-        return [each.flow_run_id for each in await self.call(self._reader.decisions.running, limit=limit)]
+        decided = [each.flow_run_id for each in await self.call(self._reader.decisions.running, limit=limit)]
+        return [*decided, *await self.call(self._reader.freshness.other_runs, limit)]
 
     async def is_compared(self, flow_run: UUID) -> bool:
         return await self.call(self._reader.decisions.is_compared, flow_run)
 
     async def ended(self, flow_run: UUID, end: RunEnd) -> bool:
         now = self.now()
-        given = {"flow_run_id": flow_run, "late": self._is_late(now), "outcome": end.outcome}
-        return await self.call(self._writer.decisions.ended, end.state, now, **given) is not None
+        moved = end._replace(at=None if end.at is None else end.at + self._ahead())
+        given = {"flow_run_id": flow_run, "late": self._is_late(now), "outcome": moved.outcome, "at": moved.at}
+        if await self.call(self._writer.decisions.ended, moved.state, now, **given) is not None:
+            return True
+        return await self.call(self._writer.runs.ended, flow_run, moved, now) is not None
+
+    async def compares(self, deployment: UUID | None = None) -> bool:
+        return await self.call(self._reader.freshness.compares, deployment)
+
+    async def knows_run(self, flow_run: UUID) -> bool:
+        return await self.call(self._reader.freshness.knows_run, flow_run)
+
+    async def goes_on(self, run: RunGoingOn) -> None:
+        if run.decision is None and not await self.knows_run(run.run):
+            moved = run._replace(asked=run.asked + self._ahead())
+            await self.call(self._writer.runs.goes_on, moved, self.now())
 
     async def without_note(self, limit: int) -> Sequence[RunWithoutNote]:
         records = await self.call(self._reader.decisions.without_note, limit=limit)

@@ -120,6 +120,7 @@ class DecisionWriter:
         decision_id: UUID | None = None,
         late: bool = False,
         outcome: RunState = "completed",
+        at: datetime | None = None,
     ) -> list[Decision] | None:
         """Store that the run of a decision has ended; a pass follows. Contract 4.7, 8.16.
 
@@ -128,6 +129,7 @@ class DecisionWriter:
             outcome: the type of the run's last state.
             flow_run_id, decision_id: one of them.
             late: updates which came before the end may not be recorded yet. Then nothing is decided as of before it.
+            at: when the run ended; `None` for now. What is kept up to date by it counts from then (8.6).
 
         Returns:
             The decisions of the pass; `None` if no decision that has not ended has this run or id.
@@ -147,7 +149,7 @@ class DecisionWriter:
             _settle(unit, consumer, now, late)
             values = {"status": "ended", "ended": now, "run_state": state}
             unit.connection.execute(update(DECISION).where(DECISION.c.number == number).values(values))
-            return self._pass_over_ended(unit, decision, consumer, key_from_column(key), outcome, now)
+            return self._pass_over_ended(unit, decision, consumer, key_from_column(key), outcome, now, at)
 
     def backfill(
         self, consumer: int, attempts: Mapping[str, int], *, at_once: int, now: datetime
@@ -173,10 +175,17 @@ class DecisionWriter:
             return made
 
     def _pass_over_ended(
-        self, unit: UnitOfWork, decision: UUID, consumer: int, key: str | None, outcome: RunState, now: datetime
+        self,
+        unit: UnitOfWork,
+        decision: UUID,
+        consumer: int,
+        key: str | None,
+        outcome: RunState,
+        now: datetime,
+        at: datetime | None = None,
     ) -> list[Decision]:
         """Make the passes that follow the end of a run, and return their decisions."""
-        end_kept_run(unit.state, consumer, decision, outcome, now)
+        end_kept_run(unit.state, consumer, decision, outcome, min(at or now, now))
         made = pass_over_ended(unit.state, consumer, key, now, self._store.passing)
         return self._store.keep_up_to_date(unit.state, made, now)
 

@@ -9,6 +9,7 @@ from sqlalchemy import delete, update
 from assetflow.core.redaction import without_passwords
 from assetflow.ledger.sql.bulk import upsert_rows
 from assetflow.ledger.sql.tables import CURSOR, ENDED_SESSION, LEDGER
+from assetflow.ledger.write.assets import AssetWriter
 from assetflow.ledger.write.backfills import BackfillWriter
 from assetflow.ledger.write.clock import ClockWriter
 from assetflow.ledger.write.consumers import ConsumerWriter
@@ -19,6 +20,7 @@ from assetflow.ledger.write.lease import LeaseWriter
 from assetflow.ledger.write.lineage import LineageWriter
 from assetflow.ledger.write.prune import Step, prune_chunk
 from assetflow.ledger.write.queues import QueueWriter
+from assetflow.ledger.write.runs import RunWriter
 from assetflow.ledger.write.store import Store
 from assetflow.ledger.write.watchers import WatcherWriter
 
@@ -32,8 +34,10 @@ class Writer:
     All operations raise `LedgerLocked` and `LedgerError` if the ledger cannot be written.
 
     Attributes:
+        assets: hides assets.
         events, consumers, queues, decisions, lineage: the operations on each of these.
         lease: the operations of an evaluator.
+        runs: when runs began and ended that no decision asked for, or whose outputs are compared.
         clock: lets time act on timed consumers.
         freshness: what Prefect was told of changed states.
         backfills: begins, stops and resumes backfills of assets.
@@ -42,10 +46,12 @@ class Writer:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.assets = AssetWriter(store)
         self.events = EventWriter(store)
         self.consumers = ConsumerWriter(store)
         self.queues = QueueWriter(store)
         self.decisions = DecisionWriter(store)
+        self.runs = RunWriter(store)
         self.lineage = LineageWriter(store)
         self.lease = LeaseWriter(store)
         self.clock = ClockWriter(store)

@@ -1,0 +1,109 @@
+"""Follow flow runs from begin to end: Prefect sends the changes, and is asked for them. Contract 4.7, 8.6."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from uuid import UUID
+
+from assetflow.core.run_changes import RunChange, RunEnd
+from assetflow.evaluator.health import Health
+from assetflow.evaluator.ports import EvaluatorLedger, RunMaker, RunsGoingOn
+
+ASK_EVERY = 5.0
+ASKED_AT_ONCE = 50
+READ_AT_ONCE = 1_000
+# How many times Prefect is asked for the ends of runs, until it is asked again for all that go on.
+ASKED_BETWEEN_LOOKS = 12
+
+
+class RunWatch:
+    """Tells the ledger which runs go on and which have ended.
+
+    Parameters:
+        open_runs: the runs that go on, whoever started them. A target of which one goes on is not asked for (8.6).
+        on_ended: called after the end of a run, which may lead to a new decision.
+        read_logs: records what Prefect's logs have by now. What a run has updated counts before its end (8.16).
+        ask_every: the seconds between two requests to Prefect.
+    """
+
+    def __init__(
+        self,
+        ledger: EvaluatorLedger,
+        runs: RunMaker,
+        open_runs: RunsGoingOn,
+        health: Health,
+        on_ended: Callable[[], None],
+        read_logs: Callable[[], Awaitable[None]],
+        ask_every: float = ASK_EVERY,
+    ) -> None:
+        self._ledger = ledger
+        self._runs = runs
+        self._open_runs = open_runs
+        self._health = health
+        self._on_ended = on_ended
+        self._read_logs = read_logs
+        self._ask_every = ask_every
+        self._asked_last: UUID | None = None
+
+    async def run(self) -> None:
+        """Ask Prefect, until cancelled, for the runs that have not ended as far as the ledger knows, some at a time.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused, LedgerError: call it again.
+        """
+        while True:
+            for _ in range(ASKED_BETWEEN_LOOKS):
+                for run, end in (await self._runs.ended(await self._next_runs())).items():
+                    await self.end(run, end)
+                self._health.up("asking for runs")
+                await asyncio.sleep(self._ask_every)
+            await self.look()
+
+    async def look(self) -> None:
+        """Record which runs go on, as far as what they make is compared: Prefect may not have told of all.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused, LedgerError
+        """
+        if await self._ledger.compares():
+            async for run in self._open_runs.all():
+                if await self._ledger.compares(run.deployment):
+                    await self._ledger.goes_on(run)
+
+    async def follow(self, change: RunChange) -> None:
+        """Record that a run goes on, or has ended.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused, LedgerError
+        """
+        if change.end is not None:
+            await self.end(change.run, change.end)
+        elif change.deployment is not None and await self._ledger.compares(change.deployment):
+            await self._note(change)
+
+    async def end(self, run: UUID, end: RunEnd) -> None:
+        """Record that a run has ended, after what it has updated.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused, LedgerError
+        """
+        if await self._ledger.is_compared(run):
+            await self._read_logs()
+        if await self._ledger.ended(run, end):
+            self._on_ended()
+
+    async def _note(self, change: RunChange) -> None:
+        """Record that a run goes on. Of one that the ledger does not know, Prefect tells who started it."""
+        known = await self._ledger.knows_run(change.run)
+        found = None if known else await self._open_runs.find(change.run)
+        if found is not None:
+            await self._ledger.goes_on(found)
+
+    async def _next_runs(self) -> list[UUID]:
+        """Return the runs to ask for next, in turn."""
+        runs = list(await self._ledger.running(READ_AT_ONCE))
+        start = next((place + 1 for place, run in enumerate(runs) if run == self._asked_last), 0)
+        chosen = (runs[start:] + runs[:start])[:ASKED_AT_ONCE]
+        self._asked_last = chosen[-1] if chosen else None
+        return chosen

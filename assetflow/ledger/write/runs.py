@@ -1,0 +1,57 @@
+"""Store the runs of flows in the data graph that no decision asked for. Contract 8.6."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import bindparam, select
+
+from assetflow.core.consumers import Decision
+from assetflow.core.freshness.records import RunKind, Target
+from assetflow.core.rules.keeping import begin_other_run, end_kept_run
+from assetflow.core.run_changes import RunEnd, RunGoingOn
+from assetflow.ledger.sql.freshness_tables import KEPT_RUN
+from assetflow.ledger.sql.tables import CONSUMER
+from assetflow.ledger.write.store import Store
+
+_RUN = select(KEPT_RUN.c.consumer, KEPT_RUN.c.ended).where(KEPT_RUN.c.id == bindparam("run"))
+_CONSUMER = select(CONSUMER.c.id).where(
+    CONSUMER.c.deployment_id == bindparam("deployment"), CONSUMER.c.removed_at.is_(None)
+)
+
+
+class RunWriter:
+    """Writes runs that somebody or a time table started. All methods raise `LedgerLocked` and `LedgerError`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def goes_on(self, run: RunGoingOn, now: datetime) -> list[Decision]:
+        """Store that a run goes on, if what it makes is compared, and return the decisions of the pass.
+
+        A second call changes nothing, whether or not the run has ended.
+        """
+        with self._store.reads() as connection:
+            is_known = connection.execute(_RUN, {"run": run.run}).one_or_none() is not None
+            consumer = connection.scalar(_CONSUMER, {"deployment": run.deployment})
+        if is_known or consumer is None:
+            return []
+        kind: RunKind = "time" if run.by_time else "manual"
+        with self._store.transaction(now) as unit:
+            begin_other_run(unit.state, Target(consumer, run.partition_key), run.run, kind, min(run.asked, now))
+            return self._store.keep_up_to_date(unit.state, [], now)
+
+    def ended(self, run: UUID, end: RunEnd, now: datetime) -> list[Decision] | None:
+        """Store that such a run has ended, and return the decisions of the pass.
+
+        Returns:
+            None if no such run goes on.
+        """
+        with self._store.reads() as connection:
+            row = connection.execute(_RUN, {"run": run}).one_or_none()
+        if row is None or row.ended is not None:
+            return None
+        with self._store.transaction(now) as unit:
+            end_kept_run(unit.state, row.consumer, run, end.outcome, min(end.at or now, now))
+            return self._store.keep_up_to_date(unit.state, [], now)

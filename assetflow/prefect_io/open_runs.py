@@ -1,0 +1,121 @@
+"""Follow the states of flow runs: as Prefect sends their changes, and as it answers when it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
+from typing import Any, cast
+from uuid import UUID
+
+from assetflow.core.freshness.records import RunState
+from assetflow.core.run_changes import RunChange, RunEnd, RunGoingOn
+from assetflow.prefect_io.names import DECISION_LABEL, KEY_PARAMETER, TICK_LABEL
+from assetflow.prefect_io.rest import Json, PrefectApi
+
+PAGE = 200
+
+_OUTCOMES: Mapping[str, RunState] = {
+    "COMPLETED": "completed",
+    "FAILED": "failed",
+    "CANCELLED": "cancelled",
+    "CRASHED": "crashed",
+}
+# A worker has taken such a run, and it has not ended (8.6).
+_GOING_ON = ("PENDING", "RUNNING", "PAUSED", "CANCELLING")
+_RUN, _DEPLOYMENT = "prefect.flow-run.", "prefect.deployment."
+
+
+class OpenRuns:
+    """The flow runs of a Prefect server that go on."""
+
+    def __init__(self, api: PrefectApi) -> None:
+        self._api = api
+
+    async def find(self, run: UUID) -> RunGoingOn | None:
+        """Return a run of a deployment if it goes on.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused
+        """
+        answer = await self._api.get(f"/flow_runs/{run}")
+        return None if answer is None else open_run(cast(Json, answer))
+
+    async def all(self) -> AsyncIterator[RunGoingOn]:
+        """Yield the runs of all deployments that go on.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused
+        """
+        place = 0
+        while True:
+            body = {
+                "flow_runs": {"state": {"type": {"any_": list(_GOING_ON)}}},
+                "sort": "ID_DESC",
+                "limit": PAGE,
+                "offset": place,
+            }
+            page = cast("list[Json]", await self._api.post("/flow_runs/filter", body))
+            for run in page:
+                if (found := open_run(run)) is not None:
+                    yield found
+            if len(page) < PAGE:
+                return
+            place += PAGE
+
+
+def run_change(event: Json) -> RunChange | None:
+    """Return the change that a Prefect event tells of: a flow run is taken, begins or ends; None for anything else."""
+    resource = event.get("resource", {})
+    number, state = str(resource.get("prefect.resource.id", "")), str(resource.get("prefect.state-type", ""))
+    if not number.startswith(_RUN):
+        return None
+    run, deployment = UUID(number.removeprefix(_RUN)), _deployment_in(event)
+    if state in _OUTCOMES:
+        at = _moment(resource.get("prefect.state-timestamp") or event.get("occurred"))
+        return RunChange(run, deployment, end=run_end(state, str(resource.get("prefect.state-name", "")), at))
+    if state in ("PENDING", "RUNNING"):
+        return RunChange(run, deployment)
+    return None
+
+
+def run_end(state_type: str, name: str, at: datetime | None = None) -> RunEnd | None:
+    """Return how a run ended whose state has this type and name, or `None` if it goes on."""
+    return RunEnd(name, _OUTCOMES[state_type], at) if state_type in _OUTCOMES else None
+
+
+def end_in(run: Json) -> RunEnd | None:
+    """Return how a run ended that Prefect describes so, or `None` if it goes on."""
+    return run_end(str(run.get("state_type", "")), str(run.get("state_name", "")), _moment(run.get("end_time")))
+
+
+def open_run(run: Json) -> RunGoingOn | None:
+    """Return a run of a deployment that Prefect describes so, if it goes on."""
+    if run.get("deployment_id") is None or run.get("state_type") not in _GOING_ON:
+        return None
+    labels, parameters = _mapping(run.get("labels")), _mapping(run.get("parameters"))
+    decision, key = labels.get(DECISION_LABEL), parameters.get(KEY_PARAMETER)
+    by_time = bool(run.get("auto_scheduled")) or TICK_LABEL in labels
+    asked = _moment(run.get("expected_start_time") if by_time else None) or _moment(run.get("created"))
+    if asked is None:
+        return None
+    return RunGoingOn(
+        run=UUID(str(run["id"])),
+        deployment=UUID(str(run["deployment_id"])),
+        decision=None if decision is None else UUID(str(decision)),
+        partition_key=key if isinstance(key, str) else None,
+        asked=asked,
+        by_time=by_time,
+    )
+
+
+def _deployment_in(event: Json) -> UUID | None:
+    related = (str(each.get("prefect.resource.id", "")) for each in event.get("related") or ())
+    return next((UUID(each.removeprefix(_DEPLOYMENT)) for each in related if each.startswith(_DEPLOYMENT)), None)
+
+
+def _mapping(data: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", data) if isinstance(data, Mapping) else {}
+
+
+def _moment(text: object) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(str(text))

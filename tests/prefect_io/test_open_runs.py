@@ -1,0 +1,95 @@
+"""The states of flow runs, as Prefect sends their changes and as it answers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from assetflow.core.run_changes import RunChange, RunEnd, RunGoingOn
+from assetflow.prefect_io.names import DECISION_LABEL, TICK_LABEL
+from assetflow.prefect_io.open_runs import end_in, open_run, run_change
+
+RUN, DEPLOYMENT, DECISION = UUID(int=1), UUID(int=2), UUID(int=3)
+AT = datetime(2026, 11, 23, 12, tzinfo=UTC)
+CREATED, DUE, BEGAN = AT.replace(hour=9), AT.replace(hour=10), AT.replace(hour=11)
+
+
+def state_event(resource: str, kind: str, name: str) -> dict[str, Any]:
+    labels = {
+        "prefect.state-type": kind,
+        "prefect.state-name": name,
+        "prefect.state-timestamp": AT.isoformat(),
+    }
+    return {
+        "event": f"prefect.{resource}.{name}",
+        "resource": {"prefect.resource.id": f"prefect.{resource}", **labels},
+        "related": [{"prefect.resource.id": f"prefect.deployment.{DEPLOYMENT}", "prefect.resource.role": "deployment"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "change"),
+    [
+        ("PENDING", "Pending", RunChange(RUN, DEPLOYMENT)),
+        ("RUNNING", "Running", RunChange(RUN, DEPLOYMENT)),
+        ("COMPLETED", "Skipped", RunChange(RUN, DEPLOYMENT, end=RunEnd("Skipped", "completed", AT))),
+        ("CRASHED", "Crashed", RunChange(RUN, DEPLOYMENT, end=RunEnd("Crashed", "crashed", AT))),
+        ("SCHEDULED", "Late", None),
+        ("PAUSED", "Paused", None),
+    ],
+)
+def test_8_6_an_event_tells_of_a_begin_or_an_end(kind: str, name: str, change: RunChange | None) -> None:
+    assert run_change(state_event(f"flow-run.{RUN}", kind, name)) == change
+
+
+def test_other_events_tell_of_no_run() -> None:
+    assert run_change(state_event(f"task-run.{RUN}", "COMPLETED", "Completed")) is None
+    assert run_change({}) is None
+
+
+def test_8_6_an_end_has_the_time_that_prefect_gives() -> None:
+    run = {
+        "state_type": "FAILED",
+        "state_name": "TimedOut",
+        "start_time": BEGAN.isoformat(),
+        "end_time": AT.isoformat(),
+    }
+    assert end_in(run) == RunEnd("TimedOut", "failed", AT)
+    assert end_in({"state_type": "RUNNING", "state_name": "Running"}) is None
+
+
+def answer(**given: Any) -> dict[str, Any]:
+    return {
+        "id": str(RUN),
+        "deployment_id": str(DEPLOYMENT),
+        "state_type": "PENDING",
+        "created": CREATED.isoformat(),
+        "expected_start_time": DUE.isoformat(),
+        **given,
+    }
+
+
+BY_HAND = RunGoingOn(RUN, DEPLOYMENT, None, None, CREATED, by_time=False)
+
+
+@pytest.mark.parametrize(
+    ("given", "run"),
+    [
+        ({}, BY_HAND),
+        ({"state_type": "PAUSED"}, BY_HAND),
+        ({"parameters": {"partition_key": "k"}}, BY_HAND._replace(partition_key="k")),
+        ({"parameters": {"partition_key": 7}}, BY_HAND),
+        ({"state_type": "RUNNING", "start_time": BEGAN.isoformat()}, BY_HAND),
+        ({"labels": {DECISION_LABEL: str(DECISION)}}, BY_HAND._replace(decision=DECISION)),
+        ({"labels": {TICK_LABEL: "2026"}}, BY_HAND._replace(asked=DUE, by_time=True)),
+        ({"auto_scheduled": True}, BY_HAND._replace(asked=DUE, by_time=True)),
+        ({"state_type": "SCHEDULED"}, None),
+        ({"state_type": "COMPLETED"}, None),
+        ({"deployment_id": None}, None),
+    ],
+)
+def test_8_6_a_run_goes_on_from_pending_to_its_end(given: dict[str, Any], run: RunGoingOn | None) -> None:
+    assert open_run(answer(**given)) == run
