@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import pytest
 
+from assetflow import Asset
 from assetflow.core.consumers import Decision
 from assetflow.core.partitions import IdentityMapper
 from assetflow.ledger import Ledger
 from tests.ledger.test_kept import BOARD, CORE, RAW, Place, kept
+from tests.ledger.test_plans import statements
 
 KEYS = [f"k{number:02}" for number in range(20)]
 FLOW = kept([RAW], [CORE], mapper=IdentityMapper(), catchup="all", code="1")
@@ -82,3 +85,22 @@ def test_8_16_the_plan_says_that_greater_keys_go_first(place: Place) -> None:
     held = next(each for each in found.targets if each.partition_key == "k00")
     assert (held.verdict, held.looked_at) == ("owed", "when runs of greater keys end")
     assert found.words == "Of 20 keys: 16 running and 4 owed and next in turn."
+
+
+@pytest.mark.parametrize("catchup", ["all", "latest", "none"])
+def test_8_16_a_deploy_judges_any_number_of_keys_with_the_same_statements(
+    sqlite_ledger: Ledger, catchup: Literal["all", "latest", "none"]
+) -> None:
+    place, sent = Place(sqlite_ledger), list[int]()
+    place.deploy("first", kept([RAW], [CORE]))
+    for number in (20, 200):
+        raw, core = Asset(f"s3://raw/{number}"), Asset(f"s3://core/{number}")
+        for key in range(number):
+            place.update(raw, str(key))
+            place.update(core, str(key))
+        for code in ("1", "2"):
+            flow = kept([raw], [core], mapper=IdentityMapper(), catchup=catchup, code=code)
+            with statements(sqlite_ledger) as found:
+                place.deploy(f"flow {number}", flow)
+            sent.append(len(found))
+    assert sent[:2] == sent[2:]

@@ -23,6 +23,10 @@ class Cause(NamedTuple):
     uri: str = ""
     key: str | None = None
 
+    def as_json(self) -> dict[str, object]:
+        """Return the cause as the API and `--json` show it."""
+        return {"kind": self.kind, "uri": self.uri or None, "partition_key": self.key}
+
     def describe(self) -> str:
         """Return the cause in words: "s3://lake/raw was updated"."""
         item = self.uri if self.key is None else f"{self.uri} ({self.key})"

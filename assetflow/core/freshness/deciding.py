@@ -19,6 +19,7 @@ from assetflow.core.freshness.demands import Demand, Demands, Pull
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.inputs import newest_that_start
 from assetflow.core.freshness.judging import Judging
+from assetflow.core.freshness.read_ahead import read_ahead
 from assetflow.core.freshness.records import Target
 from assetflow.core.freshness.running import begin_run
 from assetflow.core.freshness.state.agenda import Agenda
@@ -147,6 +148,7 @@ def _judge_all(book: Book, judging: Judging, targets: Iterable[Target]) -> dict[
     found: dict[Target, Verdict | None] = {}
     for node in book.graph.parents_first(by_consumer):
         if node.keeping is not None:
+            read_ahead(book, node, by_consumer[node.id])
             for key in sorted(by_consumer[node.id], key=lambda key: key or ""):
                 if (key is not None) == node.is_partitioned:
                     found[Target(node.id, key)] = judging.judge(node, key)

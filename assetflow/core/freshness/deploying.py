@@ -11,6 +11,7 @@ from assetflow.core.freshness.backfilling import take_off
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.inputs import inputs_now
 from assetflow.core.freshness.judging import is_out_of_date
+from assetflow.core.freshness.read_ahead import read_ahead
 from assetflow.core.freshness.records import FlowRecord, Target
 from assetflow.core.freshness.state.book import Book
 from assetflow.core.freshness.touching import all_keys, index_flow, touch_flow
@@ -28,10 +29,10 @@ def follow(
     if not book.admit(consumer):
         return
     old = book.graph.find(consumer.id)
-    was_out = _out_of_date(book, old) if old is not None and old.is_eager and before is not None else None
+    owed_before = _owed_before(book, old, before, consumer)
     compared = book.compared
     node = book.put(consumer)
-    _index_flows(book, book.compared - compared)
+    _index_flows(book, book.compared - compared, old, node)
     if node is not None and before is not None and before.options == consumer.options and old is not None:
         _follow_switch(book, old, node)
         return
@@ -40,23 +41,27 @@ def follow(
             _leave(book, old, now)
         return
     _remember(book, old, node, now)
-    if old is None or old.mappers != node.mappers or old.is_partitioned != node.is_partitioned:
-        index_flow(book, node)
     if old is not None and old.is_partitioned != node.is_partitioned:
         take_off(book, node.id, now)
     _declare_policies(book, [old, node], since or now)
     # A rebuilt ledger owes and waives nothing anew (8.17).
     if node.is_eager and since is None:
-        _waive(book, node, was_out or set())
+        _waive(book, node, owed_before)
     touch_flow(book, node)
     _touch_neighbours(book, [old, node])
 
 
-def _index_flows(book: Book, uris: Iterable[str]) -> None:
-    """Fill the indexes of the flows that read or make assets which were not compared before, and may have keys."""
-    nodes = [node for uri in sorted(uris) for node in (*book.graph.readers(uri), *book.graph.makers(uri))]
-    for node in {node.id: node for node in nodes}.values():
-        index_flow(book, node)
+def _index_flows(book: Book, uris: Iterable[str], old: FlowNode | None, node: FlowNode | None) -> None:
+    """Fill the indexes of a flow that has other mappers, and of those that read or make assets newly compared.
+
+    Parameters:
+        uris: the assets that were not compared before, and may have keys.
+    """
+    found = [each for uri in sorted(uris) for each in (*book.graph.readers(uri), *book.graph.makers(uri))]
+    if node is not None and (old is None or (old.mappers, old.is_partitioned) != (node.mappers, node.is_partitioned)):
+        found.append(node)
+    for each in {each.id: each for each in found}.values():
+        index_flow(book, each)
 
 
 def leave(book: Book, number: int, now: datetime) -> None:
@@ -83,23 +88,36 @@ def _follow_switch(book: Book, old: FlowNode, node: FlowNode) -> None:
     touch_flow(book, node)
 
 
-def _out_of_date(book: Book, node: FlowNode) -> set[str | None]:
-    return {key for key in all_keys(book, node) if is_out_of_date(book, node, key)}
+def _owed_before(book: Book, old: FlowNode | None, before: Consumer | None, consumer: Consumer) -> set[str | None]:
+    """Return the keys of an Eager flow that are out of date before it gets other options, as far as that matters."""
+    if old is None or not old.is_eager or before is None or before.options == consumer.options:
+        return set()
+    keeping = consumer.schedule.keeping
+    if keeping is None or keeping.catchup == "all":
+        return set()
+    keys = all_keys(book, old)
+    read_ahead(book, old, keys)
+    return {key for key in keys if is_out_of_date(book, old, key)}
 
 
 def _waive(book: Book, node: FlowNode, owed_before: set[str | None]) -> None:
-    """Waive what is out of date and not owed.
+    """Waive what is out of date and not owed, and no longer what is.
 
     Parameters:
         owed_before: the targets that were out of date already: they stay owed.
     """
     assert node.keeping is not None
-    out = [key for key in all_keys(book, node) if key not in owed_before and is_out_of_date(book, node, key)]
-    owed = {"none": [], "latest": out[-1:], "all": out}[node.keeping.catchup]
-    for key in out:
+    keys, inputs = all_keys(book, node), inputs_now(book, node)
+    read_ahead(book, node, keys)
+    rest = {"none": 0, "latest": 1, "all": len(keys)}[node.keeping.catchup]
+    for key in reversed(keys):
         target = Target(node.id, key)
-        waived = None if key in owed else inputs_now(book, node)
-        book.targets.save(target, replace(book.targets.find(target), waived=waived))
+        record = book.targets.find(target)
+        if node.keeping.catchup == "all" and record.waived is None:
+            continue
+        if key not in owed_before and is_out_of_date(book, node, key):
+            book.targets.save(target, replace(record, waived=None if rest else inputs))
+            rest -= bool(rest)
 
 
 def _remember(book: Book, old: FlowNode | None, node: FlowNode, now: datetime) -> None:

@@ -77,6 +77,14 @@ class FlowNode:
         return self.is_partitioned and not isinstance(self.mappers.get(uri), EveryTargetMapper)
 
 
+@dataclass
+class _Derived:
+    """What follows from the flows of a graph, once somebody has asked for it."""
+
+    order: Mapping[int, int] | None = None
+    compared: frozenset[str] | None = None
+
+
 class DataGraph:
     """The flows that read or make assets, by input and by output."""
 
@@ -89,8 +97,20 @@ class DataGraph:
         self._deployments: dict[UUID, int] = {}
         self._policies: dict[str, dict[int, None]] = {}
         self._by_name: dict[str, dict[int, None]] = {}
-        self._order: dict[int, int] | None = None
+        self._derived = _Derived()
         self.fill(flows)
+
+    def copy(self, resolve: Resolve, tokens_of: TokensOf) -> DataGraph:
+        """Return a graph of the same flows, which may change without this one."""
+        copied = DataGraph((), resolve, tokens_of)
+        copied._nodes = self._nodes.copy()
+        copied._deployments = self._deployments.copy()
+        copied._makers = _copied(self._makers)
+        copied._readers = _copied(self._readers)
+        copied._policies = _copied(self._policies)
+        copied._by_name = _copied(self._by_name)
+        copied._derived = self._derived
+        return copied
 
     def fill(self, flows: Iterable[Consumer]) -> None:
         """Add flows."""
@@ -112,7 +132,7 @@ class DataGraph:
 
     def remove(self, number: int) -> None:
         """Take a flow out of the graph."""
-        self._order = None
+        self._derived = _Derived()
         node = self._nodes.pop(number, None)
         if node is not None:
             self._deployments.pop(node.consumer.deployment_id, None)
@@ -162,6 +182,12 @@ class DataGraph:
 
     def compared(self) -> frozenset[str]:
         """Return what Eager and Lazy flows read or make, what has a policy, and all that these are made from."""
+        derived = self._derived
+        if derived.compared is None:
+            derived.compared = self._find_compared()
+        return derived.compared
+
+    def _find_compared(self) -> frozenset[str]:
         found = {uri for uri, declaring in self._policies.items() if declaring}
         waiting = [node for node in self._nodes.values() if node.keeping or not found.isdisjoint(node.outputs)]
         entered = {node.id for node in waiting}
@@ -228,9 +254,10 @@ class DataGraph:
 
     def parents_first(self, numbers: Iterable[int]) -> list[FlowNode]:
         """Return flows in the order in which a pass looks at them: by name, each after the makers of its inputs."""
-        if self._order is None:
-            self._order = {number: place for place, number in enumerate(self._all_in_order())}
-        order = self._order
+        derived = self._derived
+        if derived.order is None:
+            derived.order = {number: place for place, number in enumerate(self._all_in_order())}
+        order = derived.order
         return [self._nodes[number] for number in sorted((n for n in numbers if n in order), key=order.__getitem__)]
 
     def way_back(self, node: FlowNode) -> list[FlowNode] | None:
@@ -315,6 +342,10 @@ class DataGraph:
 def is_partitioned(schedule: Schedule) -> bool:
     """Return True if the runs of a flow have keys."""
     return schedule.is_partitioned or isinstance(schedule.timetable, PartitionedAtRuntime | CronPartitionTimetable)
+
+
+def _copied(index: Mapping[str, dict[int, None]]) -> dict[str, dict[int, None]]:
+    return {value: numbers.copy() for value, numbers in index.items()}
 
 
 def _named_tokens(schedule: Schedule) -> Iterator[Token]:

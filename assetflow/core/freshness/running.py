@@ -14,11 +14,25 @@ from assetflow.core.freshness.state.book import Book
 from assetflow.core.freshness.touching import all_keys
 
 
-def begin_run(book: Book, node: FlowNode, key: str | None, run_id: UUID, kind: RunKind, now: datetime) -> Run:
-    """Remember a run that was asked for, or was started by hand, and that reads what is there now."""
-    tried = inputs_now(book, node)
+def begin_run(
+    book: Book,
+    node: FlowNode,
+    key: str | None,
+    run_id: UUID,
+    kind: RunKind,
+    asked: datetime,
+    *,
+    place: int | None = None,
+) -> Run:
+    """Remember a run that was asked for, or was started by hand, and that reads what is there now.
+
+    Parameters:
+        place: the place in the ledger up to which it reads; None for the newest one.
+    """
+    now = inputs_now(book, node)
+    tried = now if place is None else replace(now, sequence=place)
     pins = {output: dict.fromkeys(depends, tried.sequence) for output, depends in node.outputs.items()}
-    run = Run(run_id, Target(node.id, key), kind, now, now, tried, pins)
+    run = Run(run_id, Target(node.id, key), kind, asked, asked, tried, pins)
     book.runs.begin(run)
     book.agenda.add(run.target)
     return run

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid5
 
-from assetflow.core.codec.freshness import causes_to_json
 from assetflow.core.freshness.causes import causes_in_words
 from assetflow.core.freshness.moments import DataTime
 from assetflow.core.freshness.policy import FreshnessPolicy
@@ -63,9 +62,9 @@ class StateChange:
             "at": iso(change.at),
             "data_time": data_time_text(change.data_time),
             "lag": None if change.lag is None else change.lag.total_seconds(),
-            "maker": self.maker,
-            "flow_run": None if self.flow_run is None else str(self.flow_run),
-            "causes": causes_to_json(change.causes),
+            "producer": self.maker,
+            "flow_run_id": None if self.flow_run is None else str(self.flow_run),
+            "causes": [cause.as_json() for cause in change.causes],
             "words": self.describe(),
         }
 
@@ -122,10 +121,10 @@ class AssetFreshness:
             "lag": None if lag is None else lag.total_seconds(),
             "maximum_lag": record.policy.maximum_lag.total_seconds(),
             "policy": record.policy.describe(),
-            "maker": self.maker,
+            "producer": self.maker,
             "due": iso(record.due),
             "feasible": self.is_feasible,
-            "feasibility": self.describe_feasibility(),
+            "feasibility": self.describe_feasibility() or None,
         }
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from assetflow.core.consumers import Decision
 from assetflow.core.freshness.deciding import decide
-from assetflow.core.freshness.records import Asked, Inputs, RunState, Target
+from assetflow.core.freshness.records import Asked, Inputs, Run, RunKind, RunState, Target
 from assetflow.core.freshness.running import adopt_run, begin_run, end_run
 from assetflow.core.freshness.touching import touch_flow
 from assetflow.core.rules.state import State
@@ -32,12 +32,28 @@ def keep_up_to_date(
     return [*decided, *made]
 
 
-def end_kept_run(state: State, consumer: int, decision: UUID, outcome: RunState, now: datetime) -> None:
-    """Remember how the run of a decision ended, if what it read and tried is remembered. Contract 8.6."""
-    if state.freshness.compares:
-        run = next((run for run in state.freshness.runs.of(consumer) if run.id == decision), None)
-        if run is not None:
-            end_run(state.freshness, run, outcome, now)
+def begin_other_run(state: State, target: Target, run: UUID, kind: RunKind, asked: datetime) -> None:
+    """Remember a run that goes on and that no decision asked for, if what it makes is compared. Contract 8.6.
+
+    Parameters:
+        asked: when it was created or was due. It reads what is there later, but clocks differ, and what it has not read
+            must not count as tried: in doubt the earlier.
+    """
+    book = state.freshness
+    node = book.graph.find(target.consumer)
+    if node is not None and (target.key is not None) == node.is_partitioned and any(map(book.concerns, node.outputs)):
+        begin_run(book, node, target.key, run, kind, asked, place=_place_before_news(state, node.inputs, asked))
+
+
+def end_kept_run(state: State, consumer: int, run: UUID, outcome: RunState, ended: datetime) -> None:
+    """Remember how a run ended, if what it read and tried is remembered. Contract 8.6.
+
+    Parameters:
+        run: the id of its decision, or its own if no decision asked for it.
+    """
+    known = _open_run(state, consumer, run)
+    if known is not None:
+        end_run(state.freshness, known, outcome, max(ended, known.began))
 
 
 def adopt_kept_run(
@@ -61,6 +77,12 @@ def _place_before_news(state: State, uris: Iterable[str], instant: datetime) -> 
     newest = ((uri, state.freshness.updates.newest_of(uri)) for uri in uris)
     later = [uri for uri, update in newest if update is not None and update.recorded > instant]
     return min((state.events.place_at(uri, instant) for uri in later), default=state.freshness.place())
+
+
+def _open_run(state: State, consumer: int, run: UUID) -> Run | None:
+    if not state.freshness.compares:
+        return None
+    return next((each for each in state.freshness.runs.of(consumer) if each.id == run), None)
 
 
 def look_at_all(state: State) -> None:

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from sqlalchemy import Select, and_, bindparam, exists, func, literal_column, or_, select
 
-from assetflow.core.consumers import Consumer
+from assetflow.core.freshness.graph import DataGraph, Resolve, TokensOf
 from assetflow.core.freshness.records import FlowRecord, Item, Row, Run, Target, TargetRecord, Update
 from assetflow.core.freshness.state.policies import PolicyRecord
 from assetflow.core.freshness.state.runs import REMEMBERED
@@ -46,6 +46,8 @@ from assetflow.ledger.sql.rows import CONSUMER_COLUMNS, consumer_from_row, key_f
 from assetflow.ledger.sql.tables import CONSUMER, DECISION, NO_KEY
 
 PAGE = 100
+# So many items are looked up one by one.
+FEW = 8
 
 _V = ITEM_VERSION.c
 _OF_ITEM = and_(_V.uri == bindparam("uri"), _V.partition_key == bindparam("key"))
@@ -53,10 +55,10 @@ _NEWEST_FIRST = (_V.sequence.desc(), _V.confirms.desc())
 _OLDEST_FIRST = (_V.sequence, _V.confirms)
 _HISTORY = select(*VERSION_COLUMNS).where(_OF_ITEM).order_by(*_NEWEST_FIRST)
 _NEWEST = _HISTORY.limit(1)
-_ALL_NEWEST = (
+_MANY_NEWEST = (
     select(*VERSION_COLUMNS)
     .join(ITEM, and_(ITEM.c.uri == _V.uri, ITEM.c.partition_key == _V.partition_key, ITEM.c.sequence == _V.sequence))
-    .where(ITEM.c.uri == bindparam("uri"))
+    .where(ITEM.c.uri == bindparam("uri"), in_values(ITEM.c.partition_key, "keys"))
     .order_by(_V.confirms)
 )
 _AS_OF = _HISTORY.where(_V.sequence <= bindparam("sequence")).limit(1)
@@ -99,6 +101,11 @@ _READINGS = (
     )
     .order_by(READING.c.source_key)
 )
+_MANY_READINGS = (
+    select(READING.c.target_key, READING.c.uri, READING.c.source_key)
+    .where(READING.c.consumer == bindparam("consumer"), in_values(READING.c.target_key, "keys"))
+    .order_by(READING.c.source_key)
+)
 _TARGET_KEYS = (
     select(TARGET_KEY.c.target_key)
     .where(TARGET_KEY.c.consumer == bindparam("consumer"))
@@ -129,6 +136,7 @@ _OPEN_RUNS = _RUNS.where(KEPT_RUN.c.consumer == bindparam("consumer"), KEPT_RUN.
     KEPT_RUN.c.asked, KEPT_RUN.c.id
 )
 _RUN_OF = _RUNS.join(DECISION, DECISION.c.id == KEPT_RUN.c.id).where(DECISION.c.flow_run_id == bindparam("flow_run"))
+_OTHER_RUN = _RUNS.where(KEPT_RUN.c.id == bindparam("flow_run"))
 _DURATIONS = (
     select(KEPT_RUN.c.asked, KEPT_RUN.c.ended)
     .where(
@@ -159,11 +167,12 @@ class FreshnessTables(BackfillTables):
         connection: returns the connection of the current transaction.
     """
 
-    def flows(self) -> Iterable[Consumer]:
-        return self.all_flows() if self._connection().scalar(_HAS_FLOWS) else ()
+    def graph(self, resolve: Resolve, tokens_of: TokensOf) -> DataGraph:
+        has_flows = self._connection().scalar(_HAS_FLOWS)
+        return self.whole_graph(resolve, tokens_of) if has_flows else super().graph(resolve, tokens_of)
 
-    def all_flows(self) -> Iterable[Consumer]:
-        return [consumer_from_row(row) for row in self._rows(_CONSUMERS)]
+    def whole_graph(self, resolve: Resolve, tokens_of: TokensOf) -> DataGraph:
+        return DataGraph([consumer_from_row(row) for row in self._rows(_CONSUMERS)], resolve, tokens_of)
 
     def track(self, makers: Mapping[str, Mapping[UUID, int]]) -> None:
         for uri, numbers in makers.items():
@@ -174,10 +183,9 @@ class FreshnessTables(BackfillTables):
         return None if data is None else flow_from_json(data)
 
     def newest(self, items: Collection[Item]) -> Iterable[Update]:
-        if len(items) > PAGE and len({item.uri for item in items}) == 1:
-            wanted = set(items)
-            found = map(update_from_row, self._rows(_ALL_NEWEST, uri=next(iter(items)).uri))
-            return [update for update in found if update.item in wanted]
+        if len(items) > FEW and len({item.uri for item in items}) == 1:
+            keys = [key_to_column(item.key) for item in items]
+            return map(update_from_row, self._rows(_MANY_NEWEST, uri=next(iter(items)).uri, keys=keys))
         each = (self._update(_NEWEST, item) for item in items)
         return [update for update in each if update is not None]
 
@@ -224,6 +232,9 @@ class FreshnessTables(BackfillTables):
     def readings(self, target: Target, uri: str) -> Collection[str]:
         return self._scalars(_READINGS, consumer=target.consumer, key=key_to_column(target.key), uri=uri)
 
+    def readings_of(self, consumer: int, keys: Collection[str]) -> Iterable[tuple[str, str, str]]:
+        return [(target, uri, key) for target, uri, key in self._rows(_MANY_READINGS, consumer=consumer, keys=keys)]
+
     def target_keys(self, consumer: int, most: int | None = None) -> Collection[str]:
         return self._scalars(_TARGET_KEYS.limit(most), consumer=consumer)
 
@@ -262,7 +273,7 @@ class FreshnessTables(BackfillTables):
         return [run_from_row(row) for row in self._rows(_OPEN_RUNS, consumer=consumer)]
 
     def run_of(self, flow_run: UUID) -> Run | None:
-        rows = self._rows(_RUN_OF, flow_run=flow_run)
+        rows = self._rows(_RUN_OF, flow_run=flow_run) or self._rows(_OTHER_RUN, flow_run=flow_run)
         return run_from_row(rows[0]) if rows else None
 
     def policy(self, uri: str) -> PolicyRecord | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from assetflow.core.consumers import Consumer
-from assetflow.core.freshness.graph import DataGraph, FlowNode, Resolve, TokensOf
+from assetflow.core.freshness.graph import FlowNode, Resolve, TokensOf
 from assetflow.core.freshness.records import FlowRecord, Moment
 from assetflow.core.freshness.state.agenda import Agenda
 from assetflow.core.freshness.state.backfills import Backfills
@@ -56,7 +56,8 @@ class Book:
         self.place = place
         self.resolve = resolve
         self.changes = changes = FreshnessChanges()
-        self.graph = DataGraph(source.flows(), resolve, tokens_of)
+        self._tokens_of = tokens_of
+        self.graph = source.graph(resolve, tokens_of)
         self.updates = Updates(source, changes)
         self.readings = Readings(source, changes)
         self.runs = Runs(source, changes)
@@ -98,7 +99,7 @@ class Book:
     def admit_all(self) -> None:
         """Know all flows, because one of them is compared or backfilled."""
         if not self.compares:
-            self.graph.fill(self._source.all_flows())
+            self.graph = self._source.whole_graph(self.resolve, self._tokens_of)
 
     def put(self, consumer: Consumer) -> FlowNode | None:
         """Add a flow to the graph, or replace it; return None if there is nothing that it could be compared with."""

@@ -19,6 +19,16 @@ class Readings:
         self._keys: dict[tuple[Target, str], dict[str, None]] = {}
         self._targets: dict[int, dict[str, None]] = {}
         self._sorted: dict[int, list[str]] = {}
+        self._loaded: dict[Target, dict[str, list[str]]] = {}
+
+    def load(self, consumer: int, targets: Iterable[Target]) -> None:
+        """Read the keys of all inputs that map to these targets of a consumer, as far as they are not known."""
+        missing = [each for each in targets if each.key is not None and each not in self._loaded]
+        if missing and not self._is_forgotten(consumer):
+            self._loaded |= {target: {} for target in missing}
+            found = self._source.readings_of(consumer, [target.key for target in missing if target.key is not None])
+            for target_key, uri, key in found:
+                self._loaded[Target(consumer, target_key)].setdefault(uri, []).append(key)
 
     def add(self, consumer: int, uri: str, key: str, targets: Iterable[str], *, makes_targets: bool = True) -> None:
         """Remember to which targets a new key of an input maps.
@@ -43,7 +53,7 @@ class Readings:
 
     def keys(self, target: Target, uri: str) -> Collection[str]:
         """Return the keys of an input that map to a target."""
-        stored = () if self._is_forgotten(target.consumer) else self._source.readings(target, uri)
+        stored = () if self._is_forgotten(target.consumer) else self._stored(target, uri)
         own = self._keys.get((target, uri), {})
         return {**dict.fromkeys(stored), **own} if stored else own
 
@@ -85,6 +95,11 @@ class Readings:
         self._keys.clear()
         self._targets.clear()
         self._sorted.clear()
+        self._loaded.clear()
+
+    def _stored(self, target: Target, uri: str) -> Collection[str]:
+        loaded = self._loaded.get(target)
+        return self._source.readings(target, uri) if loaded is None else loaded.get(uri, ())
 
     def _is_forgotten(self, consumer: int) -> bool:
         return consumer in self._changes.forgotten

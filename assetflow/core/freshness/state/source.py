@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from assetflow.core.freshness.graph import DataGraph, Resolve, TokensOf
 from assetflow.core.freshness.records import FlowRecord, Item, Row, Run, Target, TargetRecord, Update
 
 if TYPE_CHECKING:
-    from assetflow.core.consumers import Consumer
     from assetflow.core.freshness.state.backfills import Backfill, Step
     from assetflow.core.freshness.state.policies import PolicyRecord
 
@@ -24,13 +24,16 @@ class FreshnessSource:
     Each method is one query by index, whose cost does not grow with what it leaves out.
     """
 
-    def flows(self) -> Iterable[Consumer]:
-        """Return all consumers if one of them keeps its outputs up to date, and else none; asked once."""
-        return ()
+    def graph(self, resolve: Resolve, tokens_of: TokensOf) -> DataGraph:
+        """Return the graph of all flows if one of them keeps its outputs up to date, and else an empty one.
 
-    def all_flows(self) -> Iterable[Consumer]:
-        """Return all consumers, because the first one is deployed that keeps its outputs up to date."""
-        return ()
+        It is asked for once, and may be changed.
+        """
+        return DataGraph((), resolve, tokens_of)
+
+    def whole_graph(self, resolve: Resolve, tokens_of: TokensOf) -> DataGraph:
+        """Return the graph of all flows, because the first one is deployed that keeps its outputs up to date."""
+        return DataGraph((), resolve, tokens_of)
 
     def track(self, makers: Mapping[str, Mapping[UUID, int]]) -> None:
         """Remember the updates of assets that were recorded while nothing compared them.
@@ -85,6 +88,10 @@ class FreshnessSource:
 
     def readings(self, target: Target, uri: str) -> Collection[str]:
         """Return the keys of an input that map to a target."""
+        return ()
+
+    def readings_of(self, consumer: int, keys: Collection[str]) -> Iterable[tuple[str, str, str]]:
+        """Return the keys of inputs that map to some targets of a consumer: target key, URI of the input, and key."""
         return ()
 
     def target_keys(self, consumer: int, most: int | None = None) -> Collection[str]:
