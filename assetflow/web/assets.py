@@ -29,15 +29,17 @@ def list_assets(
     group: Text = "",
     sort: Sort = "name",
     late: bool = False,
+    hidden: bool = False,
     offset: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
 ) -> Response:
     """Show a page of assets; if an Eager flow needs some, with the status of each.
 
     Parameters:
         late: only those that are older than their freshness policy allows, or soon will be.
+        hidden: only those that are hidden, instead of all others.
     """
     reader = backend.ledger.reader
-    query = AssetFilter(search=search.strip(), group=group or None)
+    query = AssetFilter(search=search.strip(), group=group or None, hidden=hidden)
     if late:
         query = replace(query, uris=[each.uri for each in reader.policies.all() if each.is_late])
     found, total = reader.assets.page(query, _ORDERS[sort], limit=ROWS, offset=offset)
@@ -51,6 +53,7 @@ def list_assets(
             group=group,
             sort="" if sort == "name" else sort,
             late="true" if late else "",
+            hidden="true" if hidden else "",
             offset=place or None,
         )
 
@@ -66,6 +69,7 @@ def list_assets(
         group=group,
         sort=sort,
         late=late,
+        hidden=hidden,
         here=at(offset),
         places=PagePlaces.of(at, offset, ROWS, total),
     )

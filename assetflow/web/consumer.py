@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated, TypedDict
 from uuid import UUID
 
@@ -13,32 +12,20 @@ from fastapi.responses import RedirectResponse
 from assetflow.api.backend import Backend, TheBackend
 from assetflow.api.paging import LARGEST
 from assetflow.api.params import Deployment, Flow
-from assetflow.core.conditions import AssetAll
-from assetflow.core.consumers import Consumer
-from assetflow.core.lineage import loops_through
-from assetflow.core.redaction import redacted
-from assetflow.core.run_names import run_name
 from assetflow.errors import AssetflowError, InvalidCall, PrefectUnreachable
-from assetflow.ledger.read.explanations import consumer_explanation, partition_explanation
-from assetflow.ledger.read.past_explanations import past_explanation
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.operations import queue
 from assetflow.operations.consumers import consumer_at, switch
 from assetflow.operations.lookup import Selection
 from assetflow.operations.starting_runs import RunWanted, start_run
 from assetflow.operations.what_if import Preview, if_resumed, if_run
+from assetflow.web import consumer_contents as contents
 from assetflow.web.forms import Form, TheForm, in_words
 from assetflow.web.pages import Pages, ThePages, url, wants_fragment
 from assetflow.web.previews import show_preview
-from assetflow.web.refresh import look_again
-from assetflow.web.run_states import states_address
 
 router = APIRouter()
 
-QUEUED = 50
-DECISIONS = 15
-PARTITIONS = 20
-MISSED = 5
 Key = Annotated[str, Query(max_length=250)]
 Place = Annotated[int | None, Query(ge=0, le=LARGEST)]
 
@@ -79,7 +66,7 @@ def show_consumer(
     waits = asked in ("pause", "resume") and (asked == "pause") != record.consumer.paused
     notice: Notice = {"started": started, "asked": asked if waits else "", "removed": removed}
     answered = bool(asked) and not waits
-    plain = _place(record, key=key, before=before, **notice)
+    plain = contents.place(record, key=key, before=before, **notice)
     if answered and not wants_fragment(request):
         return RedirectResponse(plain, 303)
     page = _page(request, pages, backend, record, key=key, before=before, notice=notice, at=at)
@@ -107,7 +94,7 @@ async def switch_consumer(
         status = 503 if isinstance(error, PrefectUnreachable) else 409
         notice: Notice = {"refused": f"Nothing was changed. {in_words(error)}"}
         return await run_in_threadpool(_page, request, pages, backend, record, status=status, notice=notice)
-    return RedirectResponse(_place(record, asked="pause" if paused else "resume"), 303)
+    return RedirectResponse(contents.place(record, asked="pause" if paused else "resume"), 303)
 
 
 @router.get("/consumers/{flow}/{deployment}/switch/preview")
@@ -163,7 +150,7 @@ async def run_now(
     except AssetflowError as error:
         refused = form.refused(**{_field(error, "partition_key"): in_words(error)})
         return await run_in_threadpool(_page, request, pages, backend, record, status=422, run_form=refused)
-    return RedirectResponse(_place(record, started=run["id"]), 303)
+    return RedirectResponse(contents.place(record, started=run["id"]), 303)
 
 
 @router.get("/consumers/{flow}/{deployment}/remove")
@@ -195,7 +182,7 @@ def remove_queued(
     except InvalidCall as error:
         refused = form.refused(why=in_words(error))
         return _page(request, pages, backend, record, key=key, remove=event, status=422, remove_form=refused)
-    return RedirectResponse(_place(record, key=key, removed=count), 303)
+    return RedirectResponse(contents.place(record, key=key, removed=count), 303)
 
 
 def _page(
@@ -214,78 +201,28 @@ def _page(
     run_form: Form | None = None,
     remove_form: Form | None = None,
 ) -> Response:
-    reader, consumer = backend.ledger.reader, record.consumer
-    loops = loops_through(reader.lineage.edges_of, consumer.name)
-    explained = consumer_explanation(reader, record, backend.now(), loops=loops, partitions=PARTITIONS)
-    partitioned = consumer.schedule.is_partitioned
-    moment = _moment(at)
-    keeps = consumer.schedule.keeping is not None
-    planned = reader.freshness.plan(backend.now(), consumer.id) if keeps else []
-    part = partition_explanation(reader, record, key) if partitioned and key else None
-    shown = not partitioned or part is not None
-    queued = reader.queues.events(consumer.id, key or None, limit=QUEUED + 1) if shown else []
-    decisions = reader.decisions.find(consumer=consumer.id, before=before, limit=DECISIONS + 1)
-    consumed = reader.decisions.consumed_assets([each.number for each in decisions[:DECISIONS]])
+    key = key if record.consumer.schedule.is_partitioned else ""
+    nothing: Notice = {"started": None, "asked": "", "removed": None, "refused": ""}
     return pages.show(
         request,
         "consumer.html",
         fragment="live_part",
         status=status,
         record=record,
-        consumer=consumer,
-        explained=explained,
-        keeps=keeps,
-        planned=planned[0] if planned else None,
-        part=part,
-        key=key if partitioned else "",
-        rows=explained.condition if part is None else part.condition,
-        queue=[redacted(event) for event in queued[:QUEUED]],
-        queued=explained.queued if part is None else part.queued,
-        decisions=decisions[:DECISIONS],
-        again=look_again(decisions),
-        states=states_address(decisions[:DECISIONS]),
-        consumed=consumed,
-        run_names={
-            each.number: run_name(each.id, each.target_key, consumed.get(each.number, ()))
-            for each in decisions[:DECISIONS]
-        },
-        at=at,
-        past=None
-        if moment is None
-        else past_explanation(reader, record, moment, (key or None) if partitioned else None),
-        missed=reader.deadlines.missed(consumer=consumer.id, limit=MISSED),
-        older=_place(record, key=key, before=decisions[DECISIONS - 1].number) if len(decisions) > DECISIONS else "",
-        newest=_place(record, key=key) if before is not None else "",
-        here=_place(record, key=key, before=before, **{**(notice or {}), "refused": None}),
-        place=_place(record),
-        verb=_verb(consumer),
+        consumer=record.consumer,
+        key=key,
+        place=contents.place(record),
+        here=contents.place(record, key=key, before=before, **{**(notice or {}), "refused": None}),
+        verb=contents.verb(record.consumer),
         remove=remove,
         open=form,
         run_form=run_form or Form(),
         remove_form=remove_form or Form(),
-        **({"started": None, "asked": "", "removed": None, "refused": ""} | dict(notice or {})),
+        **contents.explained(backend, record, key),
+        **contents.earlier(backend.ledger.reader, record, key, at),
+        **contents.decided(backend.ledger.reader, record, key, before),
+        **(nothing | (notice or {})),
     )
-
-
-def _moment(text: str) -> datetime | None:
-    """Return the time that a field names, taken as UTC if it has no zone, or `None` if it names none."""
-    try:
-        moment = datetime.fromisoformat(text)
-        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
-def _verb(consumer: Consumer) -> str:
-    """Return the verb that ends the sentence "Runs when orders AND customers …"."""
-    schedule = consumer.schedule
-    if not schedule.tokens:
-        return ""
-    return "were updated" if len(schedule.tokens) > 1 and isinstance(schedule.condition, AssetAll) else "was updated"
-
-
-def _place(record: ConsumerRecord, **query: object) -> str:
-    return url("/consumers", *record.consumer.name.split("/", 1), **query)
 
 
 def _field(error: AssetflowError, name: str) -> str:

@@ -18,8 +18,8 @@ from assetflow.core.explanation import next_time
 from assetflow.errors import AssetflowError, PrefectUnreachable
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.explanations import consumer_explanation
-from assetflow.ledger.records import ConsumerFilter
-from assetflow.operations.consumers import consumer_at, list_by_name, switch
+from assetflow.ledger.records import ConsumerFilter, ConsumerOrder
+from assetflow.operations.consumers import consumer_at, list_in_order, switch
 from assetflow.web.forms import Form, TheForm, in_words
 from assetflow.web.pages import PagePlaces, Pages, ThePages, url
 from assetflow.web.refresh import look_again
@@ -59,11 +59,13 @@ class Asked:
 
     search: Text = ""
     show: Show = ""
+    sort: ConsumerOrder = "name"
     offset: Annotated[int, Query(ge=0, le=LARGEST)] = 0
     switched: Annotated[int, Query(ge=0, le=LARGEST)] = 0
 
     def address(self, offset: int, path: str = "/consumers", **more: object) -> str:
-        return url(path, search=self.search, show=self.show, offset=offset or None, **more)
+        sort = "" if self.sort == "name" else self.sort
+        return url(path, search=self.search, show=self.show, sort=sort, offset=offset or None, **more)
 
 
 TheList = Annotated[Asked, Depends()]
@@ -122,7 +124,7 @@ def _page(
     """
     reader, now = backend.ledger.reader, backend.now()
     wanted = replace(_FILTERS[asked.show], search=asked.search.strip())
-    listed, total = list_by_name(reader, wanted, limit=ROWS, offset=asked.offset)
+    listed, total = list_in_order(reader, wanted, asked.sort, limit=ROWS, offset=asked.offset)
     rows = [ConsumerRow(each, next_time(each.record.consumer, now)) for each in listed]
     return pages.show(
         request,
@@ -143,6 +145,7 @@ def _page(
         states=states_address(each.last for each in listed),
         search=asked.search,
         show=asked.show,
+        sort=asked.sort,
         here=asked.address(asked.offset, switched=asked.switched or None),
         below=asked.address(asked.offset),
         places=PagePlaces.of(asked.address, asked.offset, ROWS, total),

@@ -123,7 +123,7 @@ def _fitting(groups: list[Needs]) -> list[Needs]:
 
 def _needs(reader: Reader, status: Status, now: datetime) -> Iterator[Needs]:
     """Yield what needs a person, the worst first."""
-    failed, total = reader.consumers.page_by_name(ConsumerFilter(failed=True), limit=NEEDS)
+    failed, total = reader.consumers.listed(ConsumerFilter(failed=True), limit=NEEDS)
     yield Needs(tuple(_failed(reader, failed)), total, "/consumers?show=failed")
 
     undeliverable = reader.decisions.find(status="undeliverable", limit=NEEDS)
@@ -154,7 +154,7 @@ def _needs(reader: Reader, status: Status, now: datetime) -> Iterator[Needs]:
     )
     yield Needs(shown, len(late), "/assets?late=true")
 
-    stopped, total = reader.consumers.page_by_name(ConsumerFilter(active=False, waiting=True), limit=NEEDS)
+    stopped, total = reader.consumers.listed(ConsumerFilter(active=False, waiting=True), limit=NEEDS)
     shown = tuple(
         Need(
             "wait",

@@ -41,11 +41,11 @@ def search_everything(request: Request, pages: ThePages, reader: TheReader, q: T
 def _hits(reader: Reader, wanted: str) -> Iterator[Hit]:
     """Yield what is found, the most likely first."""
     yield from _with_id(reader, wanted)
-    assets, _ = reader.assets.page(AssetFilter(search=wanted), (("name", False),), limit=MOST)
+    assets, _ = reader.assets.page(AssetFilter(search=wanted, hidden=False), (("name", False),), limit=MOST)
     for each in assets:
         uri = each.record.uri
         yield Hit("asset", each.name, address(uri), uri if uri != each.name else "")
-    consumers, _ = reader.consumers.page_by_name(ConsumerFilter(search=wanted), limit=MOST)
+    consumers, _ = reader.consumers.listed(ConsumerFilter(search=wanted), limit=MOST)
     for record in consumers:
         name = record.consumer.name
         yield Hit("flow", name, url("/consumers", *name.split("/", 1)), record.consumer.schedule.describe())
@@ -54,7 +54,9 @@ def _hits(reader: Reader, wanted: str) -> Iterator[Hit]:
 
 def _with_key(reader: Reader, wanted: str) -> Iterator[Hit]:
     uris = reader.partitions.having(wanted, limit=MOST)
-    found, _ = reader.assets.page(AssetFilter(uris=uris), (("name", False),), limit=MOST) if uris else ([], 0)
+    found, _ = (
+        reader.assets.page(AssetFilter(uris=uris, hidden=False), (("name", False),), limit=MOST) if uris else ([], 0)
+    )
     for each in found:
         yield Hit("partition", each.name, url("/asset", asset=each.record.uri, key=wanted), wanted)
 

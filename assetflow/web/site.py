@@ -11,6 +11,7 @@ from assetflow.api.security import Access
 from assetflow.web import (
     activity,
     asset,
+    asset_hiding,
     asset_status,
     assets,
     backfill_form,
@@ -45,6 +46,7 @@ ROUTERS = tuple(
         overview,
         assets,
         asset,
+        asset_hiding,
         asset_status,
         graph,
         partitions,

@@ -106,6 +106,23 @@ def test_new_decisions_of_a_consumer_wait_while_somebody_reads(shown: Shown) -> 
     expect(unread).to_be_hidden()
 
 
+def test_new_consumers_wait_while_somebody_reads(shown: Shown) -> None:
+    for number in range(12):
+        deploy(shown.ledger, f"read-on/{number}", CUSTOMERS)
+    page = shown.drawn("/consumers?sort=decided")
+    rows, unread = page.locator("tr[id^='consumer-']"), page.locator("#unread button")
+    before = rows.count()
+    page.evaluate("getSelection().selectAllChildren(document.querySelector(`tr[id^='consumer-']`))")
+    deploy(shown.ledger, "new/consumer", ORDERS)
+    update(shown.ledger, ORDERS, timedelta())
+    expect(unread).to_have_text("1 new")
+    expect(rows).to_have_count(before)
+    assert violations(page) == []
+    unread.click()
+    expect(rows.first).to_contain_text("new/consumer")
+    expect(unread).to_be_hidden()
+
+
 def test_new_rows_come_when_the_reader_lets_go(shown: Shown) -> None:
     page = shown.drawn("/activity")
     rows, unread = page.locator("#list li"), page.locator("#unread button")

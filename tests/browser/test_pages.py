@@ -84,7 +84,7 @@ def test_an_event_is_created_by_keyboard_alone(shown: Shown) -> None:
     expect(page.get_by_role("searchbox")).to_be_focused()
     page.keyboard.type("s3://lake/customers")
     expect(page.locator("tbody tr")).to_have_count(1)
-    for _ in range(3):
+    for _ in range(4):
         page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="customers", exact=True)).to_be_focused()
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")

@@ -61,7 +61,7 @@ def test_run_is_pressed_and_both_consumers_run(page: Page, stack: StackEnvironme
     expect(page.get_by_text(created_by, exact=True)).to_be_visible()
 
     (decision,) = [each for each in assetflow(stack, "decisions", "ls") if each["consumer"].startswith("combined")]
-    assert decision["flow_run"] in page.url
+    assert decision["flow_run_id"] in page.url
 
 
 def test_the_automation_shows_the_condition_and_its_switch_pauses(page: Page, stack: StackEnvironment) -> None:

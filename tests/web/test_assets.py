@@ -93,7 +93,7 @@ def test_what_a_flow_declares_to_make_has_its_page_before_its_first_update(make_
     page = site.page(ASSET)
     assert page.title == "orders · assetflow"
     assert "Nothing has updated this asset. Materialize runs the flow that makes it." in page.text
-    graph = site.get("/api/v1/lineage", params={"node": f"asset:{ORDERS.uri}"}).json()
+    graph = site.get("/api/v1/lineage", params={"focus": f"asset:{ORDERS.uri}"}).json()
     assert [edge["source"] for edge in graph["edges"]] == ["flow:ingest/hourly"]
     assert site.submit("/asset/materialize", ASSET, "/asset/materialize").status_code == 303
     assert prefect.asked[0][0] == f"/deployments/{ingest}/create_flow_run"

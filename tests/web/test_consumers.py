@@ -53,6 +53,27 @@ def test_consumers_are_listed_with_how_far_they_are(site: Site, ledger: Ledger) 
     assert "No consumer has “zzz” in its name" in site.page("/consumers?search=zzz").text
 
 
+def test_the_list_is_ordered_as_its_address_says(site: Site, ledger: Ledger) -> None:
+    for name in ("a/never", "b/long", "c/first", "d/second"):
+        deploy(ledger, name, {"a/never": HOURLY, "b/long": CUSTOMERS & HOURLY}.get(name, ORDERS))
+    for minute in (-3, -2):
+        update(ledger, CUSTOMERS, minute)
+    update(ledger, ORDERS, -1)
+    deploy(ledger, "a/early", CUSTOMERS)
+    update(ledger, CUSTOMERS, 0)
+
+    def names(order: str) -> list[str]:
+        page = site.page(f"/consumers?sort={order}")
+        assert [each["value"] for each in page.named("option") if "selected" in each] == [order]
+        return [row.split()[0] for row in page.rows[1:]]
+
+    assert names("name") == ["a/early", "a/never", "b/long", "c/first", "d/second"]
+    assert names("decided") == ["a/early", "d/second", "c/first", "a/never", "b/long"]
+    assert names("queued") == ["b/long", "a/early", "a/never", "c/first", "d/second"]
+    deployed = [each["href"] for each in site.page("/consumers?sort=queued&show=active").named("a")]
+    assert any("sort=queued" in each and "paused=yes" in each for each in deployed)
+
+
 def test_the_pop_up_holds_the_condition_with_the_facts(site: Site, ledger: Ledger) -> None:
     deploy(ledger, "report/nightly", ORDERS & (CUSTOMERS | HOURLY) & Asset.ref(name="nobody"))
     update(ledger, ORDERS, 0)

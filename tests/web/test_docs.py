@@ -24,7 +24,7 @@ def test_every_operation_is_documented_without_scripts(site: Site) -> None:
 def test_the_examples_can_be_sent(site: Site) -> None:
     document = site.get("/api/openapi.json").json()
     found = {each.id: each for each in operations_of(document)}
-    for name in ("record_events", "list_events", "list_assets", "count_events", "known_events"):
+    for name in ("record_events", "list_events", "list_assets", "count_events", "find_known_events"):
         command = shlex.split(found[name].curl)
         address = next(each for each in command if each.startswith("http://127.0.0.1:4300"))
         body = json.loads(found[name].body) if found[name].body else None
@@ -34,6 +34,6 @@ def test_the_examples_can_be_sent(site: Site) -> None:
 
 def test_what_a_key_has_to_allow_is_told(site: Site) -> None:
     found = {each.id: each for each in operations_of(site.get("/api/openapi.json").json())}
-    rights = [found[name].right for name in ("health", "list_events", "record_events", "pause_consumer")]
+    rights = [found[name].right for name in ("check_health", "list_events", "record_events", "pause_consumer")]
     assert rights == ["", "read", "emit", "operate"]
     assert [each.where for each in found["explain_consumer"].parameters] == ["path", "path", "query"]

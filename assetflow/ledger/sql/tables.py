@@ -81,6 +81,15 @@ class AssetNameRow(Base, table=True):
     uri: str = Field(foreign_key="asset.uri", index=True)
 
 
+class HiddenAssetRow(Base, table=True):
+    """An asset that an operator hid, until it has an event after `sequence`. It is shown while a flow declares it."""
+
+    uri: str = Field(primary_key=True, foreign_key="asset.uri")
+    sequence: int = Field(sa_type=Number)
+    since: datetime = Field(sa_type=Moment)
+    hidden_by: str = ""
+
+
 class AliasRow(Base, table=True):
     """An alias that an event came through, or that a schedule names."""
 
@@ -404,6 +413,7 @@ def table_of(row: type[Base]) -> Table:
 LEDGER = table_of(LedgerRow)
 ASSET = table_of(AssetRow)
 ASSET_NAME = table_of(AssetNameRow)
+HIDDEN_ASSET = table_of(HiddenAssetRow)
 ALIAS = table_of(AliasRow)
 ALIAS_LINK = table_of(AliasLinkRow)
 EVENT = table_of(EventRow)
