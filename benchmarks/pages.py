@@ -1,8 +1,8 @@
 """How long the pages take on a large ledger: `python -m benchmarks.pages`.
 
-A server with the pages in a process of its own, on a ledger of 5,000 assets, each made by a flow, 5,000 consumers and
-1,000,000 events with their receipts and decisions. One browser asks for one page after the other, of another asset,
-consumer or run each time.
+A server with the pages in a process of its own, on a ledger of 5,000 assets, each made by a flow, 5,000 consumers,
+1,000 watchers and 1,000,000 events with their receipts and decisions. One browser asks for one page after the other,
+of another asset, consumer or run each time. `--only graph` measures the pages with this word in their names.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from uuid import UUID, uuid4
 
 import httpx
 
-from assetflow.core.assets import Asset
+from assetflow import Asset, AssetWatcher
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.events import AssetEvent, Recording
+from assetflow.core.graph.drawing import MOST
 from assetflow.core.schedule_values import PartitionedAssetTimetable, to_schedule
 from assetflow.core.schedules import ConsumerOptions
 from assetflow.ledger import Ledger
@@ -32,6 +33,7 @@ from assetflow.ledger.records import EventFilter
 from assetflow.operations import asset_backfills
 from assetflow.operations.asset_backfills import BackfillWanted
 from assetflow.operations.installation import Installation
+from assetflow.watchers import FileTrigger
 from benchmarks import ring
 from benchmarks.growth import fill
 from benchmarks.report import Figures, median, parser, quantile, tell
@@ -41,6 +43,7 @@ HUB = Asset("s3://lake/hub", name="hub", group="lake")
 LONG, LAST, KEYED = (Asset(f"s3://lake/{name}", name=name) for name in ("long", "last", "keyed"))
 DAYS = 1_000
 FANNED_OUT = 500
+WATCHED = 1_000
 AT_ONCE = 5_000
 SECONDS = 60.0
 _DECISIONS = """
@@ -66,6 +69,10 @@ def prepare(place: Path, size: int, events: int, queued: int) -> None:
         for number, asset in enumerate(assets):
             told = declaration_to_text(FlowDeclaration(produces=(asset,)))
             ledger.writer.lineage.declare(uuid4(), f"make/{number:06}", told, now)
+        for number, asset in enumerate(assets[:WATCHED]):
+            watched = Asset(asset.uri, watchers=[AssetWatcher(f"w{number:06}", FileTrigger(f"/in/{number}/*"))])
+            told = declaration_to_text(FlowDeclaration(reads=(watched,)))
+            ledger.writer.lineage.declare(uuid4(), f"watch/{number:06}", told, now)
         ledger.writer.events.record(ring.recordings(assets, size // 2), now)
         days = (now - timedelta(days=number) for number in range(DAYS))
         _record(ledger, *(AssetEvent(uuid4(), HUB, day, ring.BY, partition_key=f"{day:%Y-%m-%d}") for day in days))
@@ -105,6 +112,8 @@ def pages(ledger: Ledger, size: int, events: int, queued: int) -> dict[str, Page
     (consumer,) = (each for each in reader.consumers.all() if each.consumer.name == "ran/once")
     (long,) = reader.decisions.find(consumer=consumer.consumer.id, limit=1)
 
+    earlier = datetime.now(UTC) - timedelta(hours=1)
+
     def uri(random: Random) -> str:
         return quote(f"s3://lake/ring/{random.randrange(size):06}", safe="")
 
@@ -119,7 +128,7 @@ def pages(ledger: Ledger, size: int, events: int, queued: int) -> dict[str, Page
         "asset": lambda random: f"/asset?asset={uri(random)}",
         "asset of 500 consumers": lambda _: "/asset?asset=hub",
         "asset, unknown": lambda random: f"/asset?asset=s3://lake/rink/{random.randrange(size)}",
-        "graph of 500 nodes": lambda _: f"/api/v1/lineage?node=asset:{HUB.uri}&depth=2&limit=500",
+        "graph of 500 nodes": lambda _: f"/api/v1/lineage?focus=asset:{HUB.uri}&depth=2&limit=500",
         "partitions": lambda random: f"/asset/partitions?asset=hub&at=2026-{1 + random.randrange(9):02}-01",
         "event": one("/events", seen),
         "event that started 500 runs": lambda _: f"/events/{fanned_out.id}",
@@ -127,6 +136,9 @@ def pages(ledger: Ledger, size: int, events: int, queued: int) -> dict[str, Page
         "consumers, a later page": lambda random: f"/consumers?offset={50 * random.randrange(size // 50)}",
         "consumers, searched": lambda random: f"/consumers?search={random.randrange(100):04}",
         "consumer": lambda random: f"/consumers/ring/{random.randrange(size):06}",
+        "consumer, at an earlier time": lambda random: (
+            f"/consumers/ring/{random.randrange(size):06}?at={quote(earlier.isoformat())}"
+        ),
         f"consumer with {queued:,} queued": lambda _: "/consumers/waits/long",
         f"consumer whose run had {queued:,}": lambda _: "/consumers/ran/once",
         f"consumer with {queued:,} partitions": lambda _: "/consumers/waits/keys",
@@ -140,10 +152,16 @@ def pages(ledger: Ledger, size: int, events: int, queued: int) -> dict[str, Page
         "dry run of a backfill": lambda random: f"/backfills/new?asset=hub&start=2026-{1 + random.randrange(9):02}",
         "overview": lambda _: "/",
         "graph, the whole": lambda _: "/graph",
+        f"graph, {MOST:,} nodes": lambda _: "/graph?fold=false",
         "graph of an asset": lambda random: f"/graph?focus={uri(random)}",
         "API: the whole graph": lambda _: "/api/v1/graph",
         "API: the graph of an asset": lambda random: f"/api/v1/graph?focus={uri(random)}",
         "what if an asset is updated": lambda random: f"/asset/events/preview?asset={uri(random)}",
+        "what if a consumer is run": lambda random: f"/consumers/ring/{random.randrange(size):06}/run/preview",
+        "watched asset": lambda random: (
+            f"/asset?asset={quote(f's3://lake/ring/{random.randrange(WATCHED):06}', safe='')}"
+        ),
+        "API: watchers": lambda _: "/api/v1/watchers?limit=100",
         "search": lambda random: f"/search?q={random.randrange(100):04}",
         "activity": lambda _: "/activity",
         "activity, older": lambda random: f"/activity?events={random.randrange(events)}&decisions={events // 2}",
@@ -198,14 +216,14 @@ def measure(client: httpx.Client, page: Page, samples: int) -> Figures:
     }
 
 
-def figures(size: int, events: int, queued: int, samples: int, place: Path) -> Figures:
-    """All figures; the ledger is made if it is not there."""
+def figures(size: int, events: int, queued: int, samples: int, place: Path, only: str = "") -> Figures:
+    """All figures, or those of the pages with a word in their names; the ledger is made if it is not there."""
     if not place.exists():
         prepare(place, size, events, queued)
     with Ledger.open(place) as ledger:
         asked = pages(ledger, size, events, queued)
     with server(place) as url, httpx.Client(base_url=url, timeout=60) as client:
-        rows = [{"page": name} | measure(client, page, samples) for name, page in asked.items()]
+        rows = [{"page": name} | measure(client, page, samples) for name, page in asked.items() if only in name]
     return {
         "assets": size,
         "consumers": size,
@@ -225,10 +243,11 @@ def main() -> None:
     options.add_argument("--queued", type=int, default=100_000, help="events of an asset that wait, and that a run had")
     options.add_argument("--samples", type=int, default=200, help="answers of each page")
     options.add_argument("--ledger", type=Path, help="keep the ledger in this file, and take it from there next time")
+    options.add_argument("--only", default="", help="a word in the names of the pages")
     given = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="assetflow-pages-") as folder:
         place = given.ledger or Path(folder) / "ledger.db"
-        tell(figures(given.size, given.events, given.queued, given.samples, place), as_json=given.json)
+        tell(figures(given.size, given.events, given.queued, given.samples, place, given.only), as_json=given.json)
 
 
 if __name__ == "__main__":

@@ -6,17 +6,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from assetflow.core.graph.folding import Box, Picture, folded
-from assetflow.core.graph.layout import positions
-from assetflow.core.graph.parts import GraphPart, around, whole
+from assetflow.core.graph.drawing import MOST, Drawing, draw
+from assetflow.core.graph.folding import Box, of_groups
+from assetflow.core.graph.parts import around
 from assetflow.core.lineage import Edge, Node
 from assetflow.core.words import count, iso
-from assetflow.ledger.read.graph import NodeFacts, of_groups
+from assetflow.ledger.read.graph import NodeFacts
 from assetflow.ledger.read.reader import Reader
-
-MOST = 2_500
-# A whole graph with more nodes is folded by group at first.
-READABLE = 60
 
 
 @dataclass(frozen=True)
@@ -90,25 +86,21 @@ def graph_of(reader: Reader, wanted: Wanted) -> Graph:
     """Return a picture of the graph."""
     focus = wanted.focus
     if focus is None:
-        edges = reader.graph.edges()
-        part = whole(edges, (), MOST if wanted.fold is False else 10 * MOST)
-        fold = len(part.levels) > READABLE if wanted.fold is None else wanted.fold
-    else:
-        part = around(reader.lineage.edges_of, focus, up=wanted.up, down=wanted.down, most=MOST)
-        edges = [Edge(source, target, kind) for (source, target), kinds in part.relations.items() for kind in kinds]
-        fold = bool(wanted.fold)
-    groups = of_groups(edges, reader.graph.groups()) if fold else {}
-    picture = folded(part, groups, focus=focus, opened=wanted.opened, hubs=wanted.hubs)
-    return _placed(reader, picture, part, focus)
+        return _placed(reader, reader.graph.whole().draw(wanted.fold, wanted.opened, wanted.hubs), None)
+    part = around(reader.lineage.edges_of, focus, up=wanted.up, down=wanted.down, most=MOST)
+    edges = [Edge(source, target, kind) for (source, target), kinds in part.relations.items() for kind in kinds]
+    groups = of_groups(edges, reader.graph.groups()) if wanted.fold else {}
+    return _placed(reader, draw(part, groups, focus=focus, opened=wanted.opened, hubs=wanted.hubs), focus)
 
 
-def _placed(reader: Reader, picture: Picture, part: GraphPart, focus: Node | None) -> Graph:
+def _placed(reader: Reader, drawing: Drawing, focus: Node | None) -> Graph:
+    picture, part = drawing.picture, drawing.part
     single = [box.nodes[0] for box in picture.boxes.values() if box.nodes[0].as_json() == box.id]
     facts = reader.graph.facts(single)
     late = {each.uri for each in reader.policies.all() if each.is_late}
-    places = positions(picture.boxes, picture.links)
     boxes = tuple(
-        _box(box, picture.levels[box.id], facts, late, part.more, places[box.id]) for box in picture.boxes.values()
+        _box(box, picture.levels[box.id], facts, late, part.more, drawing.places[box.id])
+        for box in picture.boxes.values()
     )
     links = tuple((source, target, tuple(sorted(kinds))) for (source, target), kinds in picture.links.items())
     return Graph("" if focus is None else focus.as_json(), boxes, links, part.truncated)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from assetflow.core.assets import Asset
+from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
 from tests.api.test_scale import statements
 from tests.cli.conftest import Call
-from tests.cli.shop import ORDERS, deploy, update
+from tests.cli.shop import NOON, ORDERS, deploy, update
 from tests.web.conftest import Site
 
 REPORT = Asset("s3://lake/report", name="report", group="marts")
@@ -63,6 +66,24 @@ def test_the_whole_folds_by_group(site: Site) -> None:
     }
     opened = site.get("/api/v1/graph", params={"fold": True, "opened": "group:marts"}).json()
     assert {"report", "board", "shop"} <= {node["name"] for node in opened["nodes"]}
+
+
+@pytest.mark.usefixtures("chain")
+def test_the_whole_is_drawn_once_until_something_changes(site: Site, ledger: Ledger) -> None:
+    def names() -> set[str]:
+        return {node["name"] for node in site.get("/api/v1/graph").json()["nodes"]}
+
+    before = names()
+    assert ledger.reader.graph.whole() is ledger.reader.graph.whole()
+    deploy(ledger, "new/shop", BOARD)
+    assert names() - before == {"new/shop"}
+    update(ledger, ORDERS, 1)
+    (node,) = (each for each in site.get("/api/v1/graph").json()["nodes"] if each["name"] == "orders")
+    assert node["at"] == "2026-01-01T12:01:00Z"
+    ledger.writer.lineage.declare(UUID(int=7), "reads/shop", declaration_to_text(FlowDeclaration(reads=(BOARD,))), NOON)
+    assert "reads/shop" in names()
+    ledger.writer.lineage.drop(UUID(int=7))
+    assert names() - before == {"new/shop"}
 
 
 @pytest.mark.usefixtures("chain")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from assetflow.core.graph.parts import GraphPart, Relations
-from assetflow.core.lineage import EdgeKind, Node
+from assetflow.core.lineage import Edge, EdgeKind, Node
 
 # A hub keeps this many of its ends; one more than that is not worth folding.
 KEPT = 5
@@ -92,3 +92,21 @@ def _ends_of_hubs(relations: Relations, focus: Node | None, taken: Collection[No
             if len(neighbours[end]) == 1 and end != focus and end not in taken:
                 found[f"more:{way}:{hub.as_json()}"].append(end)
     return {name: ends[KEPT:] for name, ends in found.items() if len(ends) > KEPT + WORTH}
+
+
+def of_groups(edges: Iterable[Edge], groups: Mapping[str, str]) -> dict[Node, str]:
+    """Return the group of each node: that of the asset, or for a flow that of what it makes, else of what starts it.
+
+    An asset without a group is in that of its folder.
+    """
+    found: dict[Node, str] = {}
+    starts: dict[Node, str] = {}
+    for source, target, kind in edges:
+        for node in (source, target):
+            if node.kind == "asset" and node not in found:
+                found[node] = groups.get(node.value) or node.value.rpartition("/")[0]
+        if kind == "produces":
+            found.setdefault(source, found.get(target, ""))
+        elif target.kind == "flow":
+            starts.setdefault(target, found.get(source, ""))
+    return starts | found

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, Row, Select, func, select
 
 from assetflow.core.condition_tree import Token
+from assetflow.core.graph.drawing import WholeGraph
 from assetflow.core.lineage import Edge, Node, edge_of
-from assetflow.core.run_ends import FAILED
+from assetflow.core.run_changes import FAILED
+from assetflow.ledger.read.hidden import HIDDEN
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.tables import ALIAS_LINK, ASSET, ASSET_NAME, CONSUMER, CONSUMER_TOKEN, DECISION, EDGE, EVENT
@@ -24,7 +26,7 @@ _SCHEDULES = (
     .order_by(CONSUMER.c.id, CONSUMER_TOKEN.c.kind, CONSUMER_TOKEN.c.value)
 )
 _DATA = select(EDGE.c.name, EDGE.c.kind, EDGE.c.value, EDGE.c.direction).order_by(EDGE.c.name, EDGE.c.value)
-_LINKS = select(ALIAS_LINK.c.uri, ALIAS_LINK.c.alias)
+_LINKS = select(ALIAS_LINK.c.uri, ALIAS_LINK.c.alias).where(ALIAS_LINK.c.uri.not_in(HIDDEN))
 _OWNERS = select(ASSET_NAME.c.name, ASSET_NAME.c.uri)
 _GROUPS = select(ASSET.c.uri, ASSET.c.group).where(ASSET.c.group != "")
 _NAMES = (
@@ -64,6 +66,9 @@ _FLOWS = (
 )
 
 
+Rows = Sequence[tuple[Any, ...]]
+
+
 @dataclass(frozen=True)
 class NodeFacts:
     """What a node is called, and how it is.
@@ -85,19 +90,17 @@ class GraphReader:
 
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
+        self._known: tuple[Sequence[Rows], WholeGraph] | None = None
 
-    def edges(self) -> list[Edge]:
-        """Return all edges, in a fixed order."""
+    def whole(self) -> WholeGraph:
+        """Return all assets and flows: the same object for as long as nothing of them changes."""
         with self._connect() as connection:
-            owners: dict[str, str] = dict(connection.execute(_OWNERS).tuples().all())
-            found = [
-                Edge(Node("asset", uri), Node("alias", alias), "links") for uri, alias in connection.execute(_LINKS)
-            ]
-            for flow, kind, value in connection.execute(_SCHEDULES):
-                found.append(edge_of(flow, Token(kind, value), "schedules", owners))
-            for flow, kind, value, way in connection.execute(_DATA):
-                found.append(edge_of(flow, Token(kind, value), way, owners))
-        return found
+            rows = [_rows(connection, query) for query in (_OWNERS, _LINKS, _SCHEDULES, _DATA, _GROUPS)]
+        known = self._known
+        if known is None or known[0] != rows:
+            *of_edges, groups = rows
+            known = self._known = rows, WholeGraph(list(_edges(*of_edges)), dict(groups))
+        return known[1]
 
     def groups(self) -> dict[str, str]:
         """Return the group of each asset that has one, by URI."""
@@ -113,6 +116,21 @@ class GraphReader:
             newest = _pairs(connection, _NEWEST, uris)
             states = {row[0]: row for row in connection.execute(_FLOWS, flows)}
         return {node: _facts(node, names, newest, states.get(node.value)) for node in nodes}
+
+
+def _rows(connection: Connection, query: Select[Any]) -> Rows:
+    return [tuple(row) for row in connection.execute(query)]
+
+
+def _edges(owners: Rows, links: Rows, schedules: Rows, data: Rows) -> Iterator[Edge]:
+    """Yield all edges, in a fixed order."""
+    uris: dict[str, str] = dict(owners)
+    for uri, alias in links:
+        yield Edge(Node("asset", uri), Node("alias", alias), "links")
+    for flow, kind, value in schedules:
+        yield edge_of(flow, Token(kind, value), "schedules", uris)
+    for flow, kind, value, way in data:
+        yield edge_of(flow, Token(kind, value), way, uris)
 
 
 def _pairs(connection: Connection, query: Any, given: dict[str, list[str]]) -> dict[str, Any]:
@@ -139,21 +157,3 @@ def _flow(row: Row[Any]) -> NodeFacts:
     else:
         state = "running" if ended is None else (run_state or "completed").lower()
     return NodeFacts(name, state, ended or made)
-
-
-def of_groups(edges: Iterable[Edge], groups: dict[str, str]) -> dict[Node, str]:
-    """Return the group of each node: that of the asset, or for a flow that of what it makes, else of what starts it.
-
-    An asset without a group is in that of its folder.
-    """
-    found: dict[Node, str] = {}
-    starts: dict[Node, str] = {}
-    for source, target, kind in edges:
-        for node in (source, target):
-            if node.kind == "asset" and node not in found:
-                found[node] = groups.get(node.value) or node.value.rpartition("/")[0]
-        if kind == "produces":
-            found.setdefault(source, found.get(target, ""))
-        elif target.kind == "flow":
-            starts.setdefault(target, found.get(source, ""))
-    return starts | found
