@@ -217,6 +217,11 @@ class UnknownBackfill(AssetflowError, LookupError):
 
     code = "unknown-backfill"
 
+    @classmethod
+    def numbered(cls, number: int) -> UnknownBackfill:
+        """Return the error for a number."""
+        return cls(f"there is no backfill {number}", fix="`assetflow backfill ls` lists them")
+
 
 class UnknownEvent(AssetflowError, LookupError):
     """No event, decision or flow run has this id."""

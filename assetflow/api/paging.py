@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, LiteralString
+from hashlib import blake2b
+from typing import Annotated, Any, LiteralString, TypeVar
 
-from fastapi import Path, Query
+from fastapi import Depends, Path, Query, Request
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from assetflow.core.json_data import is_plain_text
+from assetflow.errors import InvalidCall
+
+T = TypeVar("T")
 
 LARGEST = 2**63 - 1
 MOST = 1000
+LONGEST_TOKEN = 5000
+_IN_A_TOKEN = frozenset({"page", "limit"})
 
 
 def _in_utc(moment: datetime) -> datetime:
@@ -36,15 +46,111 @@ Moment = Annotated[datetime, AfterValidator(_in_utc)]
 Text = Annotated[str, Field(max_length=1500), AfterValidator(_plain)]
 Number = Annotated[int, Path(ge=0, le=LARGEST)]
 Limit = Annotated[int, Query(ge=1, le=MOST, description="The largest number of items.")]
-Offset = Annotated[int, Query(ge=0, le=LARGEST, description="Skip this many items; a cursor is faster.")]
-After = Annotated[int, Query(ge=0, le=LARGEST, description="The `next` of the previous page.")]
 
 
-def page(items: list[dict[str, object]], following: object = None) -> dict[str, object]:
-    """Return a page: `items`, and `next`, the cursor of the next page, or `None` on the last one."""
-    return {"items": items, "next": following}
+@dataclass(frozen=True)
+class AskedPage:
+    """The page of a list that a request asks for.
+
+    A token is the place at which a page begins, with a digest of the list and its parameters.
+
+    Attributes:
+        limit: the largest number of items.
+        of: the digest of the list that is asked for, with its parameters.
+        place: where the page begins; `None` for the first page.
+    """
+
+    limit: int
+    of: str
+    place: object = None
+
+    @property
+    def number(self) -> int | None:
+        """The place, in a list whose places are numbers."""
+        if self.place is not None and not (type(self.place) is int and 0 <= self.place < LARGEST):
+            raise _no_token()
+        return self.place
+
+    @property
+    def text(self) -> str | None:
+        """The place, in a list whose places are texts."""
+        if self.place is not None and not (isinstance(self.place, str) and is_plain_text(self.place)):
+            raise _no_token()
+        return self.place
+
+    def after(
+        self, found: Sequence[T], show: Callable[[T], object], place: Callable[[T], int | str]
+    ) -> dict[str, object]:
+        """Return the answer with these items.
+
+        Parameters:
+            found: what follows the place, at most `limit`.
+            show: returns an item as JSON.
+            place: returns the place of an item: the next page begins after that of the last one.
+        """
+        return {
+            "items": [show(each) for each in found],
+            "next": self._token(place(found[-1])) if len(found) == self.limit else None,
+        }
+
+    def within(self, found: Sequence[T], show: Callable[[T], object]) -> dict[str, object]:
+        """Return the answer with a part of a list that is read as a whole."""
+        first = self.number or 0
+        return self.counted(found[first : first + self.limit], show, len(found))
+
+    def counted(self, found: Sequence[T], show: Callable[[T], object], total: int) -> dict[str, object]:
+        """Return the answer with these items of a list whose places count from 0 to `total`."""
+        last = (self.number or 0) + len(found)
+        return {"items": [show(each) for each in found], "next": self._token(last) if found and last < total else None}
+
+    def _token(self, place: int | str) -> str:
+        return urlsafe_b64encode(json.dumps([self.of, place], separators=(",", ":")).encode()).decode().rstrip("=")
 
 
-def following(items: list[dict[str, object]], limit: int, key: str) -> object:
-    """Return the cursor of the next page: the key of the last item if the page is full, else `None`."""
-    return items[-1][key] if len(items) == limit else None
+def asked_page(
+    request: Request,
+    page: Annotated[
+        str | None,
+        Query(
+            max_length=LONGEST_TOKEN,
+            description="The `next` of the page before, with the same parameters; without it, the list begins.",
+        ),
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=MOST, description="The largest number of items.")] = 100,
+) -> AskedPage:
+    """Return the page that a request asks for.
+
+    Raises:
+        InvalidCall: the token is none, or that of another list or of other parameters.
+    """
+    given = sorted(each for each in request.query_params.multi_items() if each[0] not in _IN_A_TOKEN)
+    digest = blake2b(json.dumps([request.url.path, given]).encode(), digest_size=6).hexdigest()
+    if page is None:
+        return AskedPage(limit, digest)
+    of, place = _read(page)
+    if of != digest:
+        raise InvalidCall(
+            "this page token belongs to another list, or to other parameters",
+            where="query.page",
+            fix="Give `next` of the previous page with the same parameters",
+        )
+    return AskedPage(limit, digest, place)
+
+
+ThePage = Annotated[AskedPage, Depends(asked_page)]
+
+
+def _read(token: str) -> tuple[object, object]:
+    """Return the digest and the place in a token."""
+    try:
+        read: Any = json.loads(urlsafe_b64decode(token.encode() + b"=" * (-len(token) % 4)))
+        of, place = read
+    except (ValueError, TypeError, RecursionError) as error:
+        raise _no_token() from error
+    return of, place
+
+
+def _no_token() -> InvalidCall:
+    return InvalidCall(
+        "this is not a page token", where="query.page", fix="Give `next` of the previous page, as it is; or no page"
+    )

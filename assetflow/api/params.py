@@ -13,4 +13,7 @@ Deployment = Annotated[str, Path(max_length=500, description="The deployment's n
 NamedAsset = Annotated[
     Text, Query(min_length=1, description="The asset's URI, or its name.", examples=["s3://shop/orders"])
 ]
+PathAsset = Annotated[
+    Text, Path(min_length=1, description="The asset's URI, percent-encoded, or its name.", examples=["s3://lake/board"])
+]
 Preview = Annotated[bool, Query(description="Only say what this would lead to. Nothing is written.")]

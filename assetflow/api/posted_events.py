@@ -74,7 +74,7 @@ def make_event(
 def decisions_to_json(recorded: Recorded) -> list[dict[str, object]]:
     """Return the decisions that updates led to as JSON."""
     return [
-        {"decision": str(decision.id), "consumer": consumer, "target_key": decision.target_key}
+        {"id": str(decision.id), "consumer": consumer, "target_key": decision.target_key}
         for consumer, decision in recorded.decisions
     ]
 

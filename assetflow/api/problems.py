@@ -65,10 +65,10 @@ class Problem(BaseModel):
     status: int
     detail: str
     code: str
-    where: str | None = None
-    fix: str | None = None
-    rule: str | None = Field(default=None, description="The rule of the contract that is broken.")
-    errors: list[FieldError] | None = Field(default=None, description="For a 422: each wrong field, with the reason.")
+    where: str | None = Field(description="The place of the error, such as `query.limit` or `body.events`.")
+    fix: str | None = Field(description="What to do.")
+    rule: str | None = Field(description="The rule of the contract that is broken.")
+    errors: list[FieldError] = Field(description="For a 422: each wrong field, with the reason.")
 
 
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -93,7 +93,7 @@ def problem(
     errors: Sequence[Mapping[str, object]] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Json:
-    """Return a problem document as the response, without its empty parts."""
+    """Return a problem document as the response."""
     phrase = HTTPStatus(status).phrase
     code = code or phrase.lower().replace(" ", "-")
     document: dict[str, object] = {
@@ -102,9 +102,11 @@ def problem(
         "status": status,
         "detail": detail,
         "code": code,
+        "where": where or None,
+        "fix": fix or None,
+        "rule": rule,
+        "errors": errors or [],
     }
-    more = {"where": where, "fix": fix, "rule": rule, "errors": errors}
-    document |= {name: value for name, value in more.items() if value}
     return Json(document, status, dict(headers or {}), media_type=MEDIA_TYPE)
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, cast, overload
+from typing import cast, overload
 from urllib.parse import quote
 
 from assetflow.authoring.metadata import to_outlet
@@ -84,7 +83,7 @@ def _local_list() -> list[Status]:
 
 def _remote(text: str, key: str | None) -> Status:
     with RemoteApi.of_settings() as api:
-        answer = api.get(f"/api/v1/assets/{quote(text, safe='')}/status", {} if key is None else {"key": key})
+        answer = api.get(f"/api/v1/assets/{quote(text, safe='')}/status", {} if key is None else {"partition_key": key})
     if answer is None:
         raise _unknown(text)
     return Status.from_json(answer)
@@ -92,8 +91,7 @@ def _remote(text: str, key: str | None) -> Status:
 
 def _remote_list() -> list[Status]:
     with RemoteApi.of_settings() as api:
-        answer = api.get("/api/v1/statuses") or {"items": ()}
-    return [Status.from_json(each) for each in cast("Sequence[Mapping[str, Any]]", answer["items"])]
+        return [Status.from_json(each) for each in api.items("/api/v1/statuses")]
 
 
 def _unknown(text: str) -> UnknownAsset:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, cast
 from urllib.parse import quote
@@ -19,6 +19,7 @@ from assetflow.errors import ApiRefused, ApiUnreachable, InvalidEvent, Recording
 from assetflow.patience import AskAgain, is_busy
 from assetflow.settings import get_settings
 
+_ITEMS = 1000
 _NOT_OURS = "the server that answers is not assetflow"
 _FIXES = {
     401: "Give the right key (ASSETFLOW_API_KEY)",
@@ -59,6 +60,20 @@ class RemoteApi:
         """
         return self._call("GET", path, params=dict(params or {}), missing_ok=True)
 
+    def items(self, path: str) -> Iterator[Json]:
+        """Yield the items of a list, page by page.
+
+        Raises:
+            ApiUnreachable, ApiRefused: as `get`.
+        """
+        params: dict[str, str | int] = {"limit": _ITEMS}
+        while True:
+            page = self.get(path, params) or {"items": (), "next": None}
+            yield from cast("Sequence[Json]", page["items"])
+            if page["next"] is None:
+                return
+            params["page"] = cast("str", page["next"])
+
     def post(self, path: str, body: object) -> Json:
         """Send JSON and return the JSON of the answer, an empty object if there is none.
 
@@ -81,9 +96,9 @@ class RemoteApi:
             raise RecordingFailed(
                 f"the update of {named} could not be recorded. {error.message}", where=error.where, fix=error.fix
             ) from error
-        for item in cast("Sequence[Mapping[str, str]]", answer.get("items", ())):
+        for item in cast("Sequence[Mapping[str, Any]]", answer.get("items", ())):
             if item["status"] == "refused":
-                raise InvalidEvent(item["error"], where=self.url, fix=item.get("fix", ""), rule=item.get("rule"))
+                raise InvalidEvent(item["error"], where=self.url, fix=item["fix"] or "", rule=item["rule"])
 
     def observe(self, asset: Asset, versions: Versions) -> None:
         """Send the versions of a source that were seen. They are in the ledger when this returns.
@@ -169,4 +184,4 @@ def _is_problem(response: httpx.Response) -> bool:
 
 def _told(response: httpx.Response, field: str) -> str:
     """Return a field of the problem that assetflow's API answered with; "" if another server answered."""
-    return str(cast(Json, response.json()).get(field, "")) if _is_problem(response) else ""
+    return str(cast(Json, response.json()).get(field) or "") if _is_problem(response) else ""

@@ -173,7 +173,7 @@ def _cells(record: BackfillRecord, now: datetime) -> list[Text]:
 def _show_waves(uri: str, planned: Planned, *, json: bool) -> None:
     waves = planned.waves()
     if json:
-        print_json({"asset": uri, "dry_run": True, "targets": len(planned.steps), "waves": waves})
+        print_json({"uri": uri, "dry_run": True, "total_targets": len(planned.steps), "waves": waves})
         return
     made = table("wave", "consumer", "runs", "keys", right=["wave", "runs"])
     cells = (

@@ -12,9 +12,9 @@ from rich.text import Text
 from assetflow.cli.events import events_table
 from assetflow.cli.output import print_json, show, text
 from assetflow.cli.status_output import state_cell
-from assetflow.core.codec.events import event_to_json
+from assetflow.core.explanation import event_as_json
 from assetflow.core.explanation.status import Status
-from assetflow.core.redaction import redact, redacted
+from assetflow.core.redaction import redact
 from assetflow.core.visible import shown
 from assetflow.core.words import ago, at
 from assetflow.errors import UnknownAsset
@@ -48,8 +48,8 @@ def show_asset(asset: str, /, *, wide: bool = False, json: bool = False) -> None
         latest = reader.events.find(EventFilter(uri=uri), newest_first=True, limit=_LATEST)
         status = reader.freshness.status(uri, None, now)
     if json:
-        events = [event_to_json(redacted(event)) for event in latest]
-        print_json(found.as_json(users) | {"status": status.as_json(), "latest": events})
+        events = [event_as_json(event) for event in latest]
+        print_json(found.as_json(users) | {"status": status.as_json(), "latest_events": events})
         return
     show(
         *_facts(found, users, status, now), Text(), events_table(latest, now, empty="It was never updated.", wide=wide)

@@ -56,4 +56,4 @@ def _nothing(found: Sequence[Status]) -> str:
 def _cells(status: Status) -> list[Text]:
     more = len(status.causes) - 1
     why = status.causes[0].words + (f", and {more} more" if more > 0 else "") if status.causes else ""
-    return [text(status.uri), state_cell(status), text(status.made_by or ""), text(why)]
+    return [text(status.uri), state_cell(status), text(status.producer or ""), text(why)]

@@ -25,6 +25,8 @@ app.command(
 )
 
 app.command("assetflow.cli.asset_facts:show_asset", name="show", help="Show one asset: its flows and latest updates.")
+app.command("assetflow.cli.asset_hiding:hide", name="hide", help="Hide an asset that no flow declares or runs on.")
+app.command("assetflow.cli.asset_hiding:unhide", name="unhide", help="Show a hidden asset again.")
 
 ByToken = dict[Token, list[str]]
 
@@ -42,6 +44,7 @@ class ListedAsset:
     events: int
     producers: Sequence[str]
     consumers: Sequence[str]
+    hidden: bool
 
     def as_json(self) -> dict[str, object]:
         asset = self.asset
@@ -49,7 +52,7 @@ class ListedAsset:
             "id": asset.id,
             "uri": asset.uri,
             "names": list(self.names),
-            "group": asset.group,
+            "group": asset.group or None,
             "extra": redact(asset.extra),
             "aliases": list(asset.aliases),
             "first_seen": iso(asset.first_seen),
@@ -57,25 +60,28 @@ class ListedAsset:
             "events": self.events,
             "producers": list(self.producers),
             "consumers": list(self.consumers),
+            "hidden": self.hidden,
         }
 
 
 @app.command
 @watchable
-def ls(*, group: str | None = None, wide: bool = False, json: bool = False) -> None:
+def ls(*, group: str | None = None, hidden: bool = False, wide: bool = False, json: bool = False) -> None:
     """List the assets: when each was last updated, which flows update it, and which flows run on it.
 
     Parameters
     ----------
     group
         List only assets of this group.
+    hidden
+        List only hidden assets, instead of all others.
     wide
         Show all columns, however wide the terminal is.
     json
         Print one JSON document.
     """
     with Reader.open() as reader:
-        found = [each for each in list_assets(reader) if group in (None, each.asset.group)]
+        found = [each for each in list_assets(reader, hidden=hidden) if group in (None, each.asset.group)]
         empty = empty_message(reader, "No assets yet: deploy or run a flow whose task has outlets.")
     if json:
         print_json([each.as_json() for each in found])
@@ -87,8 +93,9 @@ def ls(*, group: str | None = None, wide: bool = False, json: bool = False) -> N
     show(rows(made, cells, empty=empty, spare=("uri", "group", "events"), wide=wide), wide=wide)
 
 
-def list_assets(reader: Reader) -> list[ListedAsset]:
-    """Return all assets, ordered by URI."""
+def list_assets(reader: Reader, *, hidden: bool) -> list[ListedAsset]:
+    """Return the assets that are hidden, or all others, ordered by URI."""
+    left_out = reader.assets.hidden()
     activity = reader.assets.activity()
     edges = reader.lineage.declared()
     producers, consumers, labels = _producers(edges), _consumers(reader), _labels(edges)
@@ -100,8 +107,10 @@ def list_assets(reader: Reader) -> list[ListedAsset]:
             activity[asset.uri].events if asset.uri in activity else 0,
             _names(producers, asset),
             _names(consumers, asset),
+            hidden,
         )
         for asset in reader.assets.all()
+        if (asset.uri in left_out) == hidden
     ]
 
 

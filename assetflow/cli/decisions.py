@@ -112,7 +112,7 @@ def give_up(decision: DecisionName, /, *, why: str, by: str | None = None, json:
         found = find_decision(ledger.reader, decision).id
         decisions.give_up(Installation(ledger), found, by=this_user() if by is None else by, why=why)
     if json:
-        print_json({"decision": str(found), "status": "undeliverable"})
+        print_json({"id": str(found), "status": "undeliverable"})
     else:
         show(text(f"Decision {found} is given up: it gets no run."))
 

@@ -52,7 +52,7 @@ class Emitted:
 
     def as_json(self) -> dict[str, object]:
         return {
-            "event": str(self.event.id),
+            "event_id": str(self.event.id),
             "uri": self.event.uri,
             "partition_key": self.event.partition_key,
             "via": self.via,
@@ -60,7 +60,7 @@ class Emitted:
             "queued": list(self.effects.queued),
             "refused": list(self.effects.refused),
             "decisions": [
-                {"decision": str(decision.id), "consumer": consumer, "target_key": decision.target_key}
+                {"id": str(decision.id), "consumer": consumer, "target_key": decision.target_key}
                 for consumer, decision in self.decisions
             ],
         }

@@ -16,10 +16,9 @@ from assetflow.cli.output import id_cell, print_json, rows, show, table, text, t
 from assetflow.cli.times import since_option
 from assetflow.cli.values import AtLeastOne, EventName
 from assetflow.cli.watch import watchable
-from assetflow.core.codec.events import event_to_json
 from assetflow.core.events import AssetEvent
-from assetflow.core.explanation import source_of
-from assetflow.core.redaction import redact, redacted
+from assetflow.core.explanation import event_as_json, source_of
+from assetflow.core.redaction import redact
 from assetflow.core.visible import shown
 from assetflow.ledger.read.explanations import event_explanation
 from assetflow.ledger.read.reader import Reader
@@ -80,7 +79,7 @@ def ls(
         none = "No events yet: run a flow whose task has outlets." if query == EventFilter() else "No such events."
         empty = empty_message(reader, none)
     if json:
-        print_json([event_to_json(redacted(event)) for event in found])
+        print_json([event_as_json(event) for event in found])
         return
     show(events_table(found, datetime.now(UTC), empty=empty, wide=wide), wide=wide)
 

@@ -106,7 +106,7 @@ def gaps(
     wanted = series.between(start, end)
     missing = [key for key in wanted if key not in known]
     if json:
-        document = {"asset": uri, "every": series.writer.kind, "format": series.writer.output_format}
+        document = {"uri": uri, "every": series.writer.kind, "format": series.writer.output_format}
         print_json(document | {"keys": len(wanted), "updated": len(wanted) - len(missing), "missing": missing})
         return 1 if missing else 0
     show(text(f"{uri}: {series.describe()}"), *_map(series, wanted, known))
@@ -133,14 +133,14 @@ def _as_json(
         "consumer": record.consumer.name,
         "totals": {"pending": pending, **_numbers(decided)},
         "pending": [
-            {"partition": key, "assets": [leaf.as_json() for leaf in leaves]} for key, leaves in waiting.items()
+            {"target_key": key, "assets": [leaf.as_json() for leaf in leaves]} for key, leaves in waiting.items()
         ],
         "decided": [
             {
-                "partition": key,
-                "state": each.state,
-                "decision": str(each.latest),
-                "flow_run": None if each.flow_run_id is None else str(each.flow_run_id),
+                "target_key": key,
+                "run_state": each.state,
+                "decision_id": str(each.latest),
+                "flow_run_id": None if each.flow_run_id is None else str(each.flow_run_id),
                 "made": iso(each.made),
                 "backfills": each.backfills,
             }

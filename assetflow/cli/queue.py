@@ -114,7 +114,7 @@ def rm(
     record = which.consumer
     name = None if record is None else record.consumer.name
     if json:
-        print_json({"consumer": name, "partition": partition, "removed": removed})
+        print_json({"consumer": name, "target_key": partition, "removed": removed})
     else:
         where = "all queues" if name is None else f"the queue of {name}"
         show(text(f"{count(removed, 'event')} removed from {where}"))
@@ -149,7 +149,7 @@ def replay(
         found = _undeliverable(ledger.reader, decision, consumer, asset, event)
         decisions.replay(Installation(ledger), found)
     if json:
-        print_json([{"decision": str(each), "status": "waiting"} for each in found])
+        print_json([{"id": str(each), "status": "waiting"} for each in found])
     else:
         outcome = [f"decision {each} waits for its run again" for each in found]
         show(text("\n".join(outcome) or "No such decision is undeliverable."))
@@ -179,7 +179,7 @@ def _list_queues(reader: Reader, json: bool) -> None:
     sizes = reader.queues.sizes()
     found = [(record.consumer, sizes.get(record.consumer.id, 0)) for record in reader.consumers.all()]
     if json:
-        print_json([{"consumer": consumer.name, "id": consumer.id, "queued": size} for consumer, size in found])
+        print_json([{"id": consumer.id, "name": consumer.name, "queued": size} for consumer, size in found])
         return
     made = table("consumer", "queued", "runs on", right=("queued",))
     cells = ([text(consumer.name), Text(str(size)), text(consumer.options.describe())] for consumer, size in found)
@@ -216,7 +216,7 @@ def _as_json(each: QueuedEvent) -> dict[str, object]:
     event = each.event
     return {
         "consumer": each.consumer_name,
-        "event": str(event.id),
+        "event_id": str(event.id),
         "sequence": event.sequence,
         "uri": event.uri,
         "target_key": each.target_key,

@@ -58,7 +58,7 @@ def ls(
         empty = empty_message(reader, "No runs." if running or consumer else "No runs yet.")
     named = [(each, consumed.get(each.number, ())) for each in found]
     if json:
-        print_json([each.as_json() | {"name": _name(each, assets)} for each, assets in named])
+        print_json([each.as_json() | {"flow_run_name": _name(each, assets)} for each, assets in named])
         return
     now = datetime.now(UTC)
     columns = ("run", "consumer", "key", "because of", "state", "started", "took", "run id", "decision")

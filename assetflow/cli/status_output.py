@@ -30,8 +30,8 @@ def status_parts(status: Status) -> list[RenderableType]:
     """Lay out the status of one asset: its state, and a line for each cause."""
     key = "" if status.partition_key is None else f" ({status.partition_key})"
     parts: list[RenderableType] = [Text.assemble(text(status.uri + key, "bold"), "  ", state_cell(status))]
-    if status.made_by is not None:
-        parts.append(text(f"made by {status.made_by}", "dim"))
+    if status.producer is not None:
+        parts.append(text(f"made by {status.producer}", "dim"))
     return [*parts, *(text(cause.words) for cause in status.causes)]
 
 

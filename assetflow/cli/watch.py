@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 import sys
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import wraps
+from time import sleep
 from typing import Any
 
 from assetflow.core.words import at
@@ -52,6 +52,6 @@ def _again_and_again(show: Callable[[], int | None]) -> int | None:
             sys.stdout.write(f"{_CLEAR}{at(datetime.now(UTC))}, every {EVERY:g} s; Ctrl+C ends it\n\n")
             status = show()
             sys.stdout.flush()
-            time.sleep(EVERY)
+            sleep(EVERY)
     except KeyboardInterrupt:
         return status

@@ -72,7 +72,7 @@ class Neighbourhood:
 
     def as_json(self) -> dict[str, object]:
         return {
-            "start": self.start.as_json(),
+            "focus": self.start.as_json(),
             "nodes": [
                 {
                     "id": node.as_json(),

@@ -9,7 +9,6 @@ from typing import Literal
 from uuid import UUID
 
 from assetflow.core.assets import Asset
-from assetflow.core.codec.freshness import causes_to_json
 from assetflow.core.consumers import Consumer, Decision, DecisionKind, MissedDeadline, Receipt
 from assetflow.core.events import AssetEvent
 from assetflow.core.freshness.causes import Cause
@@ -66,6 +65,10 @@ class ConsumerFilter:
     failed: bool | None = None
 
 
+ConsumerOrder = Literal["name", "decided", "queued"]
+"""The order of a list of consumers: by name, the latest decision first, or the longest queue first."""
+
+
 @dataclass(frozen=True)
 class EventFilter:
     """Which events to read. An attribute that is `None` or empty does not matter.
@@ -116,7 +119,7 @@ class RefusedRecord:
         return {
             "id": str(self.id),
             "at": iso(self.at),
-            "reason": self.reason,
+            "error": self.reason,
             "rule": self.rule,
             "source": self.source,
             "payload": redact(self.payload),
@@ -205,21 +208,21 @@ class DecisionRecord:
         timed = {"opening": iso(self.opening), "by_deadline": self.by_deadline, "scheduled": iso(self.scheduled)}
         return {
             "number": self.number,
-            "decision": str(self.id),
+            "id": str(self.id),
             "consumer": self.consumer_name,
-            "deployment": str(self.deployment_id),
+            "deployment_id": str(self.deployment_id),
             "target_key": self.target_key,
             "made": iso(self.made),
             "kind": self.kind,
             "status": self.status,
-            "flow_run": None if self.flow_run_id is None else str(self.flow_run_id),
-            "state": self.run_state,
+            "flow_run_id": None if self.flow_run_id is None else str(self.flow_run_id),
+            "run_state": self.run_state or None,
             "launched": iso(self.launched),
             "ended": iso(self.ended),
             "attempts": self.attempts,
-            "error": self.error,
+            "error": self.error or None,
             "decided": iso(self.decided),
-            "because": causes_to_json(self.because),
+            "causes": [cause.as_json() for cause in self.because],
             **timed,
         }
 
@@ -335,7 +338,7 @@ class WatcherRecord:
             "watches": self.trigger.describe(),
             "assets": [asset.uri for asset in self.assets],
             "state": self.shown_state,
-            "error": self.error,
+            "error": self.error or None,
             "since": iso(self.since),
             "last_update": iso(self.last_update),
             "updates": self.updates,

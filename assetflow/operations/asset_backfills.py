@@ -124,7 +124,7 @@ def find_backfill(reader: Reader, number: int) -> BackfillRecord:
     """
     found = reader.backfills.get(number) if number < _TOO_LARGE else None
     if found is None:
-        raise UnknownBackfill(f"there is no backfill {number}", fix="`assetflow backfill ls` lists them")
+        raise UnknownBackfill.numbered(number)
     return found
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from assetflow.errors import UnknownConsumer
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.records import ConsumerFilter, ConsumerRecord
+from assetflow.ledger.records import ConsumerFilter, ConsumerOrder, ConsumerRecord
 from assetflow.operations.installation import OpenPrefect
 from assetflow.operations.lookup import find_consumer
 
@@ -24,11 +24,11 @@ def list_by_id(
     return reader.consumers.overviews(reader.consumers.page(wanted, after=after, limit=limit))
 
 
-def list_by_name(
-    reader: Reader, wanted: ConsumerFilter, *, offset: int, limit: int
+def list_in_order(
+    reader: Reader, wanted: ConsumerFilter, order: ConsumerOrder, *, offset: int, limit: int
 ) -> tuple[list[ConsumerOverview], int]:
-    """Return a page of consumers ordered by name, and the number of all consumers that match."""
-    records, total = reader.consumers.page_by_name(wanted, limit=limit, offset=offset)
+    """Return a page of consumers, and the number of all consumers that match."""
+    records, total = reader.consumers.listed(wanted, order, limit=limit, offset=offset)
     return reader.consumers.overviews(records), total
 
 

@@ -30,9 +30,9 @@ def place(ledger: Ledger) -> Place:
 @pytest.mark.usefixtures("place")
 def test_a_preview_shows_the_waves_and_begins_nothing(api: Api) -> None:
     told = api.post(PATH, json={"asset": CORE.uri, "down": True}, params={"preview": True}).json()
-    assert told["targets"] == 4
+    assert told["total_targets"] == 4
     assert [[each["consumer"] for each in wave] for wave in told["waves"]] == [["core/shop"], ["board/shop"]]
-    assert told["waves"][0][0]["keys"] == ["2026-11-01", "2026-11-02"]
+    assert told["waves"][0][0]["target_keys"] == ["2026-11-01", "2026-11-02"]
     assert api.get(PATH).json() == {"items": [], "next": None}
 
 
@@ -40,13 +40,13 @@ def test_a_preview_shows_the_waves_and_begins_nothing(api: Api) -> None:
 def test_a_range_of_keys(api: Api) -> None:
     wanted = {"asset": CORE.uri, "from": "2026-11-02", "to": "2026-11-04"}
     told = api.post(PATH, json=wanted, params={"preview": True}).json()
-    assert told["waves"][0][0]["keys"] == ["2026-11-02", "2026-11-03", "2026-11-04"]
+    assert told["waves"][0][0]["target_keys"] == ["2026-11-02", "2026-11-03", "2026-11-04"]
 
 
 def test_begin_show_stop_and_resume(api: Api, place: Place) -> None:
     wanted = {"asset": CORE.uri, "down": True, "concurrency": 1, "by": "ann", "why": "bugfix"}
     begun = api.post(PATH, json=wanted).json()
-    assert (begun["backfill"], begun["state"], begun["by"], begun["targets"]) == (1, "running", "ann", 4)
+    assert (begun["number"], begun["state"], begun["by"], begun["total_targets"]) == (1, "running", "ann", 4)
     ((record, _),) = place.ledger.reader.decisions.waiting()
     assert (record.kind, record.target_key) == ("backfill", "2026-11-01")
     shown = api.get(f"{PATH}/1").json()
@@ -55,15 +55,16 @@ def test_begin_show_stop_and_resume(api: Api, place: Place) -> None:
         (1, "board/shop", 2),
     ]
     (running,) = api.get(f"{PATH}/1/targets", params={"state": "asked"}).json()["items"]
-    assert (running["consumer"], running["decision"]) == ("core/shop", str(record.id))
+    assert (running["consumer"], running["decision_id"]) == ("core/shop", str(record.id))
     first = api.get(f"{PATH}/1/targets", params={"limit": 3}).json()
-    rest = api.get(f"{PATH}/1/targets", params={"after": first["next"]}).json()
+    rest = api.get(f"{PATH}/1/targets", params={"page": first["next"]}).json()
     assert (len(first["items"]), len(rest["items"]), rest["next"]) == (3, 1, None)
     assert api.post(f"{PATH}/1/stop", json={}).json()["state"] == "stopped"
     assert api.post(f"{PATH}/1/resume", json={}).json()["state"] == "running"
-    second = api.post(PATH, json={"asset": BOARD.uri}).json()["backfill"]
-    assert [each["backfill"] for each in api.get(PATH, params={"limit": 1}).json()["items"]] == [second]
-    assert [each["backfill"] for each in api.get(PATH, params={"before": second}).json()["items"]] == [1]
+    second = api.post(PATH, json={"asset": BOARD.uri}).json()["number"]
+    newest = api.get(PATH, params={"limit": 1}).json()
+    assert [each["number"] for each in newest["items"]] == [second]
+    assert [each["number"] for each in api.get(PATH, params={"page": newest["next"]}).json()["items"]] == [1]
 
 
 @pytest.mark.usefixtures("place")

@@ -27,7 +27,7 @@ def test_rule_8_2_only_items_with_another_version_are_updates(api: Client, ledge
     first = api.post(PATH, json={"items": [{"data_version": "1"}, {"partition_key": "k", "data_version": "1"}]})
     again = api.post(PATH, json={"items": [{"data_version": "2"}, {"partition_key": "k", "data_version": "1"}]})
 
-    assert [len(each.json()["recorded"]) for each in (first, again)] == [2, 1]
+    assert [len(each.json()["events"]) for each in (first, again)] == [2, 1]
     assert [each["consumer"] for each in first.json()["decisions"]] == ["report/shop"]
     found = [(each.partition_key, each.data_version) for each in ledger.reader.events.find()]
     assert found == [(None, "1"), ("k", "1"), (None, "2")]

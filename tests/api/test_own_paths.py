@@ -33,23 +33,20 @@ def shop(ledger: Ledger) -> Ledger:
 
 def test_a_consumer_is_told_as_the_command_line_tells_it(api: Api, shop: Ledger) -> None:
     told = api.get("/api/v1/consumers/report/nightly").json()
-    assert (told["consumer"], told["state"], told["queued"]) == ("report/nightly", "waiting", 1)
+    assert (told["name"], told["state"], told["queued"]) == ("report/nightly", "waiting", 1)
     assert "it still needs customers" in told["words"]
     assert [row["state"] for row in told["condition"]] == ["waiting", "satisfied", "waiting"]
 
     (decision,) = api.get("/api/v1/decisions", params={"consumer": "copy/nightly"}).json()["items"]
     record = shop.reader.decisions.find(consumer=3)[0]
-    assert (
-        api.get(f"/api/v1/decisions/{decision['decision']}").json()
-        == decision_explanation(shop.reader, record).as_json()
-    )
+    assert api.get(f"/api/v1/decisions/{decision['id']}").json() == decision_explanation(shop.reader, record).as_json()
     shop.writer.decisions.launched(record.id, event_id(77), NOON)
-    assert api.get(f"/api/v1/runs/{event_id(77)}").json()["decision"] == decision["decision"]
+    assert api.get(f"/api/v1/runs/{event_id(77)}").json()["id"] == decision["id"]
 
 
 def test_consumers_are_listed_in_pages(api: Api, shop: Ledger) -> None:
     first = api.get("/api/v1/consumers", params={"limit": 2}).json()
-    rest = api.get("/api/v1/consumers", params={"limit": 9, "after": first["next"]}).json()
+    rest = api.get("/api/v1/consumers", params={"limit": 9, "page": first["next"]}).json()
     assert [each["name"] for each in first["items"]] == ["report/nightly", "ingest/hourly"]
     assert [each["name"] for each in rest["items"]] == ["copy/nightly", "late/nightly", "daily/nightly"]
     assert rest["next"] is None
@@ -67,7 +64,7 @@ def test_missed_deadlines_are_listed_in_pages(api: Api, ledger: Ledger) -> None:
     ledger.writer.clock.run(NOON + timedelta(hours=3), NOON + timedelta(hours=3))
 
     first = api.get("/api/v1/deadlines/missed", params={"limit": 1}).json()
-    rest = api.get("/api/v1/deadlines/missed", params={"before": first["next"]}).json()
+    rest = api.get("/api/v1/deadlines/missed", params={"page": first["next"]}).json()
 
     assert [(each["consumer"], each["then"]) for each in first["items"]] == [("audit/nightly", "run")]
     assert [(each["consumer"], each["due"], each["missing"]) for each in rest["items"]] == [
@@ -91,11 +88,13 @@ def test_8_13_freshness_is_listed_with_its_changes(api: Api, ledger: Ledger) -> 
     assert told["lag"] >= 2400
     assert (told["since"], told["data_time"]) == ("2026-01-01T11:50:00Z", "2026-01-01T11:20:00Z")
     first = api.get("/api/v1/freshness/changes", params={"limit": 1}).json()
-    rest = api.get("/api/v1/freshness/changes", params={"before": first["next"], "uri": ORDERS.uri}).json()
+    rest = api.get("/api/v1/freshness/changes", params={"page": first["next"]}).json()
     assert [(each["state"], each["at"]) for each in (*first["items"], *rest["items"])] == [
         ("fail", "2026-01-01T11:50:00Z"),
         ("warn", "2026-01-01T11:25:00Z"),
     ]
+    of_orders = api.get("/api/v1/freshness/changes", params={"asset": "orders"}).json()["items"]
+    assert of_orders == [*first["items"], *rest["items"]]
 
 
 def test_watchers_are_listed_paused_and_resumed(api: Api, ledger: Ledger) -> None:
@@ -108,7 +107,7 @@ def test_watchers_are_listed_paused_and_resumed(api: Api, ledger: Ledger) -> Non
     assert (told["assets"], told["state"], told["error"]) == ([ORDERS.uri], "failing", "no such queue")
     for action, state in (("pause", "paused"), ("resume", "failing")):
         answer = api.post(f"/api/v1/watchers/orders%20queue/{action}", json={})
-        assert answer.json() == {"watcher": "orders queue", "paused": state == "paused"}
+        assert answer.json() == {"name": "orders queue", "paused": state == "paused"}
         assert [each["state"] for each in api.get("/api/v1/watchers").json()["items"]] == [state]
     assert api.post("/api/v1/watchers/nothing/pause", json={}).status_code == 404
 
@@ -132,7 +131,7 @@ def test_very_many_receipts_are_read_in_pages(api: Api, ledger: Ledger) -> None:
     update(ledger, ORDERS, 1)
     path = f"/api/v1/events/{event_id(1)}/receipts"
     first = api.get(path, params={"limit": 3}).json()
-    rest = api.get(path, params={"limit": 3, "offset": first["next"]}).json()
+    rest = api.get(path, params={"limit": 3, "page": first["next"]}).json()
     told = [each["consumer"] for page in (first, rest) for each in page["items"]]
     assert told == [f"report/{number}" for number in range(5)]
     assert rest["next"] is None
@@ -160,18 +159,19 @@ def test_events_are_read_in_pages_both_ways(api: Api, ledger: Ledger) -> None:
 
     def walk(**given: str | int) -> list[int]:
         seen: list[int] = []
-        cursor: int | None = None
+        token: str | None = None
         while True:
-            params = {"limit": 2, **given} | ({} if cursor is None else {"cursor": cursor})
+            params = {"limit": 2, **given} | ({} if token is None else {"page": token})
             page = api.get("/api/v1/events", params=params).json()
             seen += [each["sequence"] for each in page["items"]]
-            cursor = page["next"]
-            if cursor is None:
+            token = page["next"]
+            if token is None:
                 return seen
 
     assert walk() == [5, 4, 3, 2, 1]
     assert walk(order="asc") == [1, 2, 3, 4, 5]
     assert walk(uri="S3://lake/orders/", before="2026-01-01T12:02:00Z") == [2, 1]
+    assert walk(offset=1) == [4, 3, 2, 1]
     assert walk(name="orders", after="2026-01-01T12:03:00Z") == [5]
     assert api.get("/api/v1/events/count").json() == {"count": 5}
 
@@ -188,31 +188,31 @@ def test_the_queue_is_shown_and_emptied_with_a_reason(api: Api, shop: Ledger) ->
 def test_pending_partitions_are_removed_only_by_their_key(api: Api, shop: Ledger) -> None:
     path = "/api/v1/consumers/daily/nightly"
     assert api.get(f"{path}/partitions").json() == {"items": ["2026-01-01"], "next": None}
-    assert api.get(f"{path}/partitions?limit=1").json()["next"] == "2026-01-01"
-    assert api.get(f"{path}/partitions?after=2026-01-01").json()["items"] == []
+    token = api.get(f"{path}/partitions?limit=1").json()["next"]
+    assert api.get(f"{path}/partitions", params={"page": token}).json()["items"] == []
     told = api.get(f"{path}/partitions/2026-01-01").json()
     assert (told["queued"], len(told["missing"])) == (1, 23)
     refused = api.delete(f"{path}/queue", params={"why": "x"})
     assert (refused.status_code, refused.json()["rule"]) == (422, "3.7")
-    assert api.delete(f"{path}/queue", params={"why": "x", "key": "2026-01-01"}).json() == {"removed": 1}
+    assert api.delete(f"{path}/queue", params={"why": "x", "target_key": "2026-01-01"}).json() == {"removed": 1}
     assert shop.reader.queues.pending(5) == {}
 
 
 def test_partitions_of_an_asset(api: Api, shop: Ledger) -> None:
     update(shop, HOURLY, 3, "2026-01-01T01:00:00")
     update(shop, HOURLY, 4, "2026-01-01T00:00:00")
-    first = api.get("/api/v1/partitions", params={"asset": "hourly", "limit": 1}).json()
-    assert [(each["key"], each["events"], each["last_event"]) for each in first["items"]] == [
+    first = api.get("/api/v1/assets/hourly/partitions", params={"limit": 1}).json()
+    assert [(each["partition_key"], each["events"], each["last_event"]) for each in first["items"]] == [
         ("2026-01-01T00:00:00", 2, 4)
     ]
-    rest = api.get("/api/v1/partitions", params={"asset": "hourly", "after": first["next"]}).json()
-    assert [each["key"] for each in rest["items"]] == ["2026-01-01T01:00:00"]
+    rest = api.get("/api/v1/assets/hourly/partitions", params={"page": first["next"]}).json()
+    assert [each["partition_key"] for each in rest["items"]] == ["2026-01-01T01:00:00"]
 
 
 @pytest.mark.usefixtures("shop")
 def test_lineage_keeps_scheduling_and_data_apart(api: Api) -> None:
     def edges(**given: str | int) -> set[tuple[str, str, str]]:
-        graph = api.get("/api/v1/lineage", params={"asset": "orders", "depth": 1, **given}).json()
+        graph = api.get("/api/v1/lineage", params={"focus": "orders", "depth": 1, **given}).json()
         return {(each["source"], each["target"], each["kind"]) for each in graph["edges"]}
 
     orders, scheduling = f"asset:{ORDERS.uri}", {"data": "false"}
@@ -223,7 +223,7 @@ def test_lineage_keeps_scheduling_and_data_apart(api: Api) -> None:
     }
     assert edges(scheduling="false") == {("flow:ingest/hourly", orders, "produces"), (orders, "alias:late", "links")}
     assert ("flow:copy/nightly", f"asset:{CUSTOMERS.uri}", "produces") in edges(depth=2)
-    small = api.get("/api/v1/lineage", params={"asset": "orders", "depth": 9, "limit": 2}).json()
+    small = api.get("/api/v1/lineage", params={"focus": "orders", "depth": 9, "limit": 2}).json()
     assert (len(small["nodes"]), small["truncated"], small["nodes"][0]["more"]) == (2, True, True)
 
 
@@ -231,7 +231,7 @@ def test_lineage_keeps_scheduling_and_data_apart(api: Api) -> None:
     ("path", "near"),
     [
         ("/api/v1/asset?asset=s3://lake/ordes", ORDERS.uri),
-        ("/api/v1/lineage?asset=custmers", "customers"),
+        ("/api/v1/lineage?focus=custmers", "customers"),
         ("/api/v1/consumers/report/nightli", "report/nightly"),
         ("/api/v2/dags/report.nightl/assets/queuedEvents", "report/nightly"),
         ("/api/v2/assets/queuedEvent/s3%3A%2F%2Flake%2Fordes", ORDERS.uri),
@@ -290,7 +290,7 @@ def test_a_waiting_decision_is_given_up_once(api: Api, shop: Ledger) -> None:
     path = f"/api/v1/decisions/{record.id}/give-up"
     assert api.post(path, json={}).status_code == 422
     answer = api.post(path, json={"why": "never sent", "by": "ann"})
-    assert answer.json() == {"decision": str(record.id), "status": "undeliverable"}
+    assert answer.json() == {"id": str(record.id), "status": "undeliverable"}
     run = api.get(f"/api/v1/decisions/{record.id}").json()["run"]
     assert (run["status"], run["error"]) == ("undeliverable", "given up by ann: never sent")
     assert api.post(path, json={"why": "again"}).status_code == 404

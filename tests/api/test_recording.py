@@ -24,7 +24,14 @@ def test_an_event_is_durable_when_answered(api: Client, ledger: Ledger) -> None:
     status, told = post(api, {"uri": "S3://lake/orders/", "extra": {"rows": 3}, "id": number, "by": "night shift"})
 
     assert status == 200
-    assert told["items"] == [{"index": 0, "status": "recorded", "id": number, "uri": "s3://lake/orders", "sequence": 1}]
+    (item,) = told["items"]
+    assert {name: value for name, value in item.items() if value is not None} == {
+        "index": 0,
+        "status": "recorded",
+        "id": number,
+        "uri": "s3://lake/orders",
+        "sequence": 1,
+    }
     (event,) = ledger.reader.events.find()
     assert (str(event.id), event.extra, event.origin.kind, event.origin.by) == (
         number,
@@ -60,7 +67,7 @@ def test_each_item_is_reported_and_the_good_ones_are_recorded(api: Client, ledge
 
     assert status == 207
     assert [each["status"] for each in told["items"]] == ["recorded", *["refused"] * 6, "known"]
-    assert [each.get("field") for each in told["items"][1:7]] == [
+    assert [each["where"] for each in told["items"][1:7]] == [
         "uri",
         "extra",
         "partition_key",
@@ -95,7 +102,7 @@ def test_levels_of_an_extra_are_limited(api: Client) -> None:
 
     assert post(api, nested(48))[0] == 200
     status, told = post(api, nested(60))
-    assert (status, told["items"][0]["field"]) == (422, "extra")
+    assert (status, told["items"][0]["where"]) == (422, "extra")
 
 
 def test_a_uri_with_secrets_is_warned_of(api: Client, ledger: Ledger) -> None:
@@ -141,7 +148,7 @@ def test_beside_a_ledger_that_was_taken_over_airflows_path_records_nothing(make_
 )
 def test_a_refused_update_comes_with_what_to_do(api: Client, update: dict[str, object], field: str, fix: str) -> None:
     (refused,) = post(api, update)[1]["items"]
-    assert (refused["field"], refused["fix"]) == (field, fix)
+    assert (refused["where"], refused["fix"]) == (field, fix)
     assert not refused["error"].startswith("Value error")
 
 
@@ -158,5 +165,5 @@ def test_rule_8_2_an_update_has_the_version_that_is_given(api: Client, ledger: L
 
     assert [each.data_version for each in ledger.reader.events.find()] == ["etag-1"]
     refused = told["items"][1]
-    assert (refused["field"], refused["rule"]) == ("data_version", "8.2")
+    assert (refused["where"], refused["rule"]) == ("data_version", "8.2")
     assert "1 to 250" in refused["fix"]

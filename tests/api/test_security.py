@@ -221,7 +221,7 @@ def test_a_lone_surrogate_is_refused_and_what_was_sent_can_be_shown(api: Api) ->
     answer = api.post("/api/v1/events", content=body, headers=JSON)
     assert (answer.status_code, answer.json()["items"][0]["rule"]) == (422, "2.7")
     (refused,) = api.get("/api/v1/refused").json()["items"]
-    assert "extra.x holds the lone surrogate U+D800" in refused["reason"]
+    assert "extra.x holds the lone surrogate U+D800" in refused["error"]
 
 
 def test_what_did_not_change_is_not_sent_again(api: Api, ledger: Ledger) -> None:

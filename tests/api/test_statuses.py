@@ -30,7 +30,7 @@ def made(ledger: Ledger) -> Ledger:
 def test_the_status_of_an_asset(api: Api) -> None:
     found = api.get(f"{FACT}/status").json()
 
-    assert (found["state"], found["made_by"], found["counts"]) == ("stale", "make/x", None)
+    assert (found["state"], found["producer"], found["counts"]) == ("stale", "make/x", None)
     assert (found["causes"][0]["read"], found["causes"][0]["now"]) == ("first", "second")
     assert [each["state"] for each in api.get("/api/v1/statuses").json()["items"]] == ["source", "stale"]
 
@@ -45,7 +45,7 @@ def test_an_unknown_asset_has_no_status(api: Api) -> None:
 def test_the_versions_of_an_asset_page_by_page(api: Api) -> None:
     place = f"/api/v1/assets/{quote(A.uri, safe='')}/versions"
     first = api.get(place, params={"limit": 1}).json()
-    second = api.get(place, params={"limit": 1, "before": first["next"]}).json()
+    second = api.get(place, params={"limit": 1, "page": first["next"]}).json()
 
     assert [page["items"][0]["data_version"] for page in (first, second)] == ["second", "first"]
 

@@ -97,7 +97,7 @@ def test_the_plan_of_one_key(ledger: Ledger, call: Call) -> None:
 
     (found,) = call("plan", "--key", "k2", "--json").json
     (target,) = found["targets"]
-    assert (target["partition_key"], target["verdict"], found["known"]) == ("k2", "in_progress", 1)
+    assert (target["target_key"], target["verdict"], found["total_targets"]) == ("k2", "in_progress", 1)
     assert found["words"] == "Of 1 key: 1 running."
     answer = call("plan", "--key", "k3")
     assert answer.code != 0

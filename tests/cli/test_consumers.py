@@ -34,7 +34,7 @@ def test_consumers_are_listed_with_what_they_wait_for(ledger: Ledger, call: Call
     assert first["name"] == "joined/daily"
     assert (first["assets"], first["updated"], first["queued"], first["paused"]) == (2, 1, 2, True)
     assert first["last_decision"] is None
-    assert (rolled["pending_keys"], rolled["updated"]) == (1, 0)
+    assert (rolled["pending_partitions"], rolled["updated"]) == (1, 0)
     assert quick["queued"] == 0
     assert quick["last_decision"]["status"] == "waiting"
     text = call("consumers", "ls").out

@@ -30,14 +30,14 @@ def test_an_update_is_recorded_and_decided_when_the_command_answers(ledger: Ledg
 
     (decision,) = ledger.reader.decisions.find()
     assert emitted == {
-        "event": str(ID),
+        "event_id": str(ID),
         "uri": ORDERS.uri,
         "partition_key": None,
         "via": "ledger",
         "new": True,
         "queued": ["both/shop"],
         "refused": [],
-        "decisions": [{"decision": str(decision.id), "consumer": "report/shop", "target_key": None}],
+        "decisions": [{"id": str(decision.id), "consumer": "report/shop", "target_key": None}],
     }
     event = ledger.reader.events.get(ID)
     assert event is not None

@@ -77,7 +77,7 @@ def test_a_run_is_explained_by_its_decision(ledger: Ledger, call: Call) -> None:
 
     told = call("explain", "--run", str(run), "--json").json
 
-    assert told["decision"] == str(decision.id)
+    assert told["id"] == str(decision.id)
     assert told["completed_by"] == str(event_id(2))
     assert [each["id"] for each in told["events"]] == [str(event_id(1)), str(event_id(2))]
     assert "completed it" in call("explain", "--run", str(run)).out
@@ -95,7 +95,7 @@ def test_a_run_of_a_consumer_that_was_deployed_anew_is_not_judged_by_the_new_sch
 
     told = call("explain", "--run", str(run), "--json").json
 
-    assert (told["completed_by"], told["condition"]) == (None, "")
+    assert (told["completed_by"], told["condition"]) == (None, None)
 
 
 def test_an_event_is_shown_with_every_receipt(ledger: Ledger, call: Call) -> None:
@@ -112,7 +112,7 @@ def test_an_event_is_shown_with_every_receipt(ledger: Ledger, call: Call) -> Non
         ("report/shop", "queued"),
         ("paused/shop", "dropped"),
     ]
-    assert told["receipts"][0]["decision"] == str(decision.id)
+    assert told["receipts"][0]["decision_id"] == str(decision.id)
     assert call("explain", "--event", str(event_id(1)), "--json").json == told
     assert call("explain", "--event", "1", "--json").json == call("events", "show", "1", "--json").json == told
     out = call("events", "show", str(event_id(1))).out

@@ -79,7 +79,7 @@ def test_what_was_refused_is_listed_with_the_reason(ledger: Ledger, call: Call) 
         {
             "id": str(event_id(1)),
             "at": "2026-01-01T12:00:00Z",
-            "reason": "the URI is blank",
+            "error": "the URI is blank",
             "rule": "1.5",
             "source": "prefect",
             "payload": {"x": 1},
@@ -101,14 +101,12 @@ def test_decisions_are_listed_by_consumer_and_by_what_became_of_them(ledger: Led
         ("copy/shop", "undeliverable", 1),
         ("report/shop", "launched", 1),
     ]
-    assert both[1]["flow_run"] == str(run)
+    assert both[1]["flow_run_id"] == str(run)
     assert [each["error"] for each in call("decisions", "ls", "--undeliverable", "--json").json] == [
         "the deployment is gone"
     ]
     assert call("decisions", "ls", "--waiting", "--json").json == []
-    assert [each["decision"] for each in call("decisions", "ls", "--consumer", "report", "--json").json] == [
-        str(report.id)
-    ]
+    assert [each["id"] for each in call("decisions", "ls", "--consumer", "report", "--json").json] == [str(report.id)]
 
 
 def test_queues_are_listed_for_all_consumers_and_for_one(ledger: Ledger, call: Call) -> None:
@@ -117,7 +115,7 @@ def test_queues_are_listed_for_all_consumers_and_for_one(ledger: Ledger, call: C
     update(ledger, ORDERS, 1)
     update(ledger, HOURLY, 2, "2026-01-01T00:00:00")
 
-    assert [(each["consumer"], each["queued"]) for each in call("queue", "ls", "--json").json] == [
+    assert [(each["name"], each["queued"]) for each in call("queue", "ls", "--json").json] == [
         ("report/shop", 1),
         ("daily/shop", 1),
     ]
@@ -233,14 +231,14 @@ def test_runs_are_listed_with_the_names_that_prefect_shows(ledger: Ledger, call:
 
     found = call("runs", "ls", "--json").json
 
-    assert [(each["consumer"], each["state"], each["flow_run"]) for each in found] == [
-        ("copy/shop", "", str(event_id(8))),
+    assert [(each["consumer"], each["run_state"], each["flow_run_id"]) for each in found] == [
+        ("copy/shop", None, str(event_id(8))),
         ("report/shop", "Completed", str(event_id(7))),
     ]
-    assert found[1]["name"] == run_name(first.id, None, [ORDERS])
+    assert found[1]["flow_run_name"] == run_name(first.id, None, [ORDERS])
     assert [each["consumer"] for each in call("runs", "ls", "--running", "--json").json] == ["copy/shop"]
     assert call("runs", "ls", "--consumer", "report").out.splitlines()[1].split()[:6] == [
-        found[1]["name"], "report/shop", "orders", "Completed", "2026-01-01T12:00:00Z", "42"
+        found[1]["flow_run_name"], "report/shop", "orders", "Completed", "2026-01-01T12:00:00Z", "42"
     ]  # fmt: skip
 
 
@@ -252,7 +250,7 @@ def test_one_asset_with_its_flows_and_latest_updates(ledger: Ledger, call: Call)
 
     told = call("assets", "show", "orders", "--json").json
     assert (told["producers"], told["consumers"]) == (["ingest/shop"], ["report/shop"])
-    assert [each["sequence"] for each in told["latest"]] == [7, 6, 5, 4, 3]
+    assert [each["sequence"] for each in told["latest_events"]] == [7, 6, 5, 4, 3]
     shown = call("assets", "show", ORDERS.uri).out
     assert shown.startswith(f"orders  {ORDERS.uri}\nupdated")
     assert "\nmade by  ingest/shop\nruns     report/shop\n" in shown
@@ -273,7 +271,7 @@ def test_every_command_accepts_the_first_eight_characters_of_an_id(ledger: Ledge
         assert f"decision {made}" in call("decisions", "show", beginning).out
         assert f"decision {made}" in call("explain", "--run", beginning).out
     last = str(event_id(3))
-    assert call("queue", "ls", "--event", last[:8], "--json").json[0]["event"] == last
+    assert call("queue", "ls", "--event", last[:8], "--json").json[0]["event_id"] == last
     assert call("queue", "rm", "report", "--event", last[:8], "--why", "wrong").out.startswith("1 event removed")
 
 

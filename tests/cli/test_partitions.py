@@ -63,7 +63,7 @@ def test_pending_partitions_say_what_came_and_what_is_missing(ledger: Ledger, ca
     hourly, daily = pending["assets"]
 
     assert listed["totals"] == {"pending": 1, "done": 0, "running": 0, "failed": 0}
-    assert pending["partition"] == "2026-01-01"
+    assert pending["target_key"] == "2026-01-01"
     assert (len(hourly["received"]), hourly["missing"][0], len(hourly["missing"])) == (3, "2026-01-01T03:00:00", 21)
     assert (daily["received"], daily["needed"]) == ([], 1)
     told = call("partitions", "ls", "report").out
@@ -81,7 +81,7 @@ def test_done_and_failed_partitions_are_told_apart(ledger: Ledger, call: Call) -
     listed = call("partitions", "ls", "report", "--json").json
 
     assert listed["totals"] == {"pending": 0, "done": 1, "running": 1, "failed": 1}
-    assert {each["partition"]: each["state"] for each in listed["decided"]} == {
+    assert {each["target_key"]: each["run_state"] for each in listed["decided"]} == {
         "2026-01-03": "Waiting",
         "2026-01-02": "Failed",
         "2026-01-01": "Completed",

@@ -10,7 +10,7 @@ from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, e
 
 
 def queued(call: Call, consumer: str) -> list[str]:
-    return [each["event"] for each in call("queue", "ls", consumer, "--json").json]
+    return [each["event_id"] for each in call("queue", "ls", consumer, "--json").json]
 
 
 def test_removed_events_have_a_receipt_that_says_who_and_why(ledger: Ledger, call: Call) -> None:
@@ -20,7 +20,7 @@ def test_removed_events_have_a_receipt_that_says_who_and_why(ledger: Ledger, cal
 
     removed = call("queue", "rm", "report", "--why", "a test update", "--by", "ann", "--json").json
 
-    assert removed == {"consumer": "report/shop", "partition": None, "removed": 1}
+    assert removed == {"consumer": "report/shop", "target_key": None, "removed": 1}
     assert (queued(call, "report"), queued(call, "other")) == ([], [str(event_id(1))])
     receipt = call("events", "show", str(event_id(1)), "--json").json["receipts"][0]
     assert (receipt["status"], receipt["by"], receipt["why"]) == ("removed", "ann", "a test update")
@@ -56,7 +56,7 @@ def test_an_undeliverable_decision_is_replayed_once(ledger: Ledger, call: Call) 
 
     assert call("queue", "replay", str(decision.id)).code == 0
 
-    assert [each["decision"] for each in call("decisions", "ls", "--waiting", "--json").json] == [str(decision.id)]
+    assert [each["id"] for each in call("decisions", "ls", "--waiting", "--json").json] == [str(decision.id)]
     assert call("queue", "replay", str(decision.id)).code == 2
 
 
@@ -70,14 +70,14 @@ def test_queued_events_are_listed_by_asset_and_by_event_across_consumers(ledger:
     of_event = call("queue", "ls", "--event", str(event_id(3)), "--json").json
     of_both = call("queue", "ls", "other", "--asset", "orders", "--event", str(event_id(1)), "--json").json
 
-    assert [(each["consumer"], each["event"]) for each in of_asset] == [
+    assert [(each["consumer"], each["event_id"]) for each in of_asset] == [
         ("other/shop", str(event_id(1))),
         ("other/shop", str(event_id(3))),
         ("report/shop", str(event_id(1))),
         ("report/shop", str(event_id(3))),
     ]
     assert [each["consumer"] for each in of_event] == ["other/shop", "report/shop"]
-    assert [(each["consumer"], each["event"]) for each in of_both] == [("other/shop", str(event_id(1)))]
+    assert [(each["consumer"], each["event_id"]) for each in of_both] == [("other/shop", str(event_id(1)))]
     told = call("queue", "ls", "--event", str(event_id(3))).out
     assert "other/shop" in told
     assert "report/shop" in told
@@ -91,7 +91,7 @@ def test_one_event_is_removed_from_every_plain_queue(ledger: Ledger, call: Call)
 
     removed = call("queue", "rm", "--event", str(event_id(1)), "--why", "sent twice", "--json").json
 
-    assert removed == {"consumer": None, "partition": None, "removed": 2}
+    assert removed == {"consumer": None, "target_key": None, "removed": 2}
     assert (queued(call, "report"), queued(call, "other")) == ([str(event_id(2))], [str(event_id(2))])
     call("queue", "rm", "other", "--event", str(event_id(2)), "--why", "x")
     assert (queued(call, "report"), queued(call, "other")) == ([str(event_id(2))], [])
@@ -156,7 +156,7 @@ def test_a_waiting_decision_is_given_up_by_somebody_for_a_reason(ledger: Ledger,
 
     given_up = call("decisions", "give-up", str(decision.id), "--why", "never sent", "--by", "ann", "--json").json
 
-    assert given_up == {"decision": str(decision.id), "status": "undeliverable"}
+    assert given_up == {"id": str(decision.id), "status": "undeliverable"}
     run = call("decisions", "show", str(decision.id), "--json").json["run"]
     assert (run["status"], run["error"]) == ("undeliverable", "given up by ann: never sent")
     again = call("decisions", "give-up", str(decision.id), "--why", "x")
@@ -191,8 +191,8 @@ def test_a_decision_is_named_by_what_the_list_shows(ledger: Ledger, call: Call) 
 
     assert f"decision {first.id}" in call("decisions", "show", "1").out
     assert f"decision {first.id}" in call("decisions", "show", str(event_id(9))).out
-    assert call("decisions", "give-up", "2", "--why", "x", "--json").json["decision"] == str(second.id)
-    assert call("queue", "replay", "2", "--json").json == [{"decision": str(second.id), "status": "waiting"}]
+    assert call("decisions", "give-up", "2", "--why", "x", "--json").json["id"] == str(second.id)
+    assert call("queue", "replay", "2", "--json").json == [{"id": str(second.id), "status": "waiting"}]
 
     for unknown in ("0", "3", str(2**70)):
         refused = call("decisions", "show", unknown)

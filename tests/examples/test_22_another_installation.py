@@ -30,7 +30,7 @@ def test_live(prefect_server: PrefectServer, tmp_path: Path) -> None:
         assert [(each["id"], each["extra"]) for each in events_of(run)] == [(str(event.id), {"rows": 3})]
         told = there.until(lambda: _explained(api, run["id"]))
         assert told is not None
-        assert (told["run"]["flow_run"], told["completed_by"]) == (run["id"], str(event.id))
+        assert (told["run"]["flow_run_id"], told["completed_by"]) == (run["id"], str(event.id))
         assert len(there.runs(consumer)) == 1
 
 

@@ -64,8 +64,9 @@ def deploy_maker(
 
 
 def without_freshness(connection: Connection) -> None:
-    """Take away what versions 0014 to 0016 have added to the tables."""
+    """Take away what versions 0014 to 0017 have added to the tables."""
     for table in (
+        "hidden_asset",
         "backfill_edge",
         "backfill_target",
         "backfill",

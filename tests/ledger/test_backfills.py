@@ -293,7 +293,7 @@ def test_a_ledger_of_the_previous_version_gets_the_tables(sqlite_ledger: Ledger)
     place = Place(sqlite_ledger, NOW)
     fresh_chain(place)
     with sqlite_ledger.writes() as connection:
-        for table in ("backfill_edge", "backfill_target", "backfill"):
+        for table in ("hidden_asset", "backfill_edge", "backfill_target", "backfill"):
             connection.exec_driver_sql(f"DROP TABLE {table}")
         connection.exec_driver_sql(f"UPDATE {schema.VERSION_TABLE} SET version_num = '0015'")
         schema.upgrade(connection, place=sqlite_ledger.place)

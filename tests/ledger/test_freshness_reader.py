@@ -77,7 +77,7 @@ def test_8_9_missing_then_fresh_then_stale(ledger: Ledger) -> None:
     found = status(ledger, B, minute=13)
 
     (cause,) = found.causes
-    assert (found.state, found.outdated, found.made_by) == ("stale", True, "make/x")
+    assert (found.state, found.outdated, found.producer) == ("stale", True, "make/x")
     assert (cause.kind, cause.uri, cause.now, cause.since) == ("data", A.uri, "second", NOW + MINUTE)
     assert cause.words.endswith("… → second, 12 min ago, a run reads it now")
     assert Status.from_json(found.as_json()) == found
@@ -249,6 +249,7 @@ def test_8_9_the_statements_do_not_grow_with_the_keys(sqlite_ledger: Ledger) -> 
         run(ledger, record(ledger, A, partition_key=f"{number:03}"), B)
         if number in (2, 19):
             record(ledger, A, partition_key="001")
+            assert status(ledger, A).state == "source", "the flows are read once"
             with statements(ledger) as given:
                 assert status(ledger, B).state == "stale"
                 ledger.reader.freshness.plan(NOW)

@@ -128,6 +128,7 @@ def test_only_what_another_process_wrote_is_read_again(sqlite_ledger: Ledger) ->
         assert decided(sqlite_ledger, A) == []
 
 
+@pytest.mark.long
 def test_what_is_remembered_is_bounded_in_bytes(sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     limit = 1 << 20
     monkeypatch.setattr(unit_of_work, "State", lambda source: State(source, Limits(limit, limit, limit, limit)))

@@ -136,6 +136,7 @@ def test_no_upgrade_while_an_evaluator_works(empty: str) -> None:
         assert version_of(empty) == "0000"
 
 
+@pytest.mark.long
 @BOTH
 def test_an_upgrade_that_fails_leaves_the_version_before(empty: str) -> None:
     make_first_version(empty)

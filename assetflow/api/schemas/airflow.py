@@ -39,7 +39,7 @@ class LastEvent(BaseModel):
     timestamp: datetime
 
 
-class AssetOut(BaseModel):
+class AirflowAsset(BaseModel):
     id: int
     name: str
     uri: str
@@ -56,7 +56,7 @@ class AssetOut(BaseModel):
 
 
 class AssetsOut(BaseModel):
-    assets: list[AssetOut]
+    assets: list[AirflowAsset]
     total_entries: int
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from assetflow.api.paging import Text
-from assetflow.api.schemas.own import Page
+from assetflow.api.schemas.common import Page
 
 MOST_KEYS = 100_000
 
@@ -24,13 +24,13 @@ class BackfillIn(BaseModel):
 
     asset: Text = Field(description="The asset whose maker runs: its URI or its name.", examples=["s3://shop/orders"])
     down: bool = Field(default=False, description="Run the flows that read it, too, step by step down.")
-    keys: Annotated[list[Text], Field(max_length=MOST_KEYS)] = Field(
+    target_keys: Annotated[list[Text], Field(max_length=MOST_KEYS)] = Field(
         default_factory=list[str], description="The target keys of the maker; all known ones by default."
     )
     from_: Text | None = Field(
         default=None,
         alias="from",
-        description="Instead of keys, with `to`: the time of the first.",
+        description="Instead of target keys, with `to`: the time of the first.",
         examples=["2026-11"],
     )
     to: Text | None = Field(default=None, description="The time of the last key, which is included.", examples=["2026"])
@@ -42,25 +42,25 @@ class BackfillIn(BaseModel):
 
 
 class Counts(BaseModel):
-    todo: int = 0
-    asked: int = Field(default=0, description="How many run.")
-    done: int = 0
-    failed: int = 0
-    removed: int = Field(default=0, description="How many were taken off, because something above them failed.")
+    todo: int
+    asked: int = Field(description="How many run.")
+    done: int
+    failed: int
+    removed: int = Field(description="How many were taken off, because something above them failed.")
 
 
 class BackfillOut(BaseModel):
-    backfill: int = Field(description="Its number.")
-    asset: str
+    number: int
+    uri: str
     down: bool
     state: BackfillState
     made: datetime
-    by: str
-    why: str
+    by: str | None
+    why: str | None
     concurrency: int | None
     stopped: datetime | None
     ended: datetime | None
-    targets: int = Field(description="How many targets it has.")
+    total_targets: int
     counts: Counts
 
 
@@ -82,12 +82,12 @@ class BackfillTarget(BaseModel):
     place: int
     wave: int
     consumer: str
-    partition_key: str | None
+    target_key: str | None
     state: TargetState
     waits_for: int = Field(description="How many of the targets directly above it are not done.")
     attempt: int = Field(description="How often it failed and was run again before.")
-    decision: UUID = Field(description="The id of the decision, also before it is made.")
-    flow_run: UUID | None
+    decision_id: UUID = Field(description="The id of the decision, also before it is made.")
+    flow_run_id: UUID | None
     run_state: str | None
     error: str | None
 
@@ -98,12 +98,12 @@ class BackfillTargetsPage(Page):
 
 class PlannedTargets(BaseModel):
     consumer: str
-    keys: list[str] = Field(description="The first keys; empty for a flow without partitions.")
-    targets: int = Field(description="How many targets of the consumer run in this wave.")
+    target_keys: list[str] = Field(description="The first ones; empty for a flow without partitions.")
+    total_targets: int = Field(description="How many targets of the consumer run in this wave.")
 
 
 class BackfillPreview(BaseModel):
-    asset: str
+    uri: str
     down: bool
-    targets: int
+    total_targets: int
     waves: list[list[PlannedTargets]] = Field(description="Each runs when those above it in the waves before are done.")

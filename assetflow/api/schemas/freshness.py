@@ -8,7 +8,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from assetflow.api.schemas.own import Extra, Page
+from assetflow.api.schemas.common import Page
+from assetflow.api.schemas.decisions import CauseOut
 
 
 class Freshness(BaseModel):
@@ -19,10 +20,10 @@ class Freshness(BaseModel):
     lag: float | None = Field(description="Seconds between the data time and now, or the last deadline.")
     maximum_lag: float = Field(description="The seconds that the policy allows.")
     policy: str
-    maker: str | None
-    due: datetime | None = Field(description="When the maker has to start by its policy (8.14).")
+    producer: str | None
+    due: datetime | None = Field(description="When the producer has to start by its policy (8.14).")
     feasible: bool = Field(description="False if the flows that make the asset take too long (8.15).")
-    feasibility: str
+    feasibility: str | None
 
 
 class FreshnessPage(Page):
@@ -37,9 +38,9 @@ class FreshnessChange(BaseModel):
     at: datetime
     data_time: datetime | Literal["current"] | None
     lag: float | None
-    maker: str | None
-    flow_run: UUID | None = Field(description="The last run of the maker that assetflow started.")
-    causes: list[Extra]
+    producer: str | None
+    flow_run_id: UUID | None = Field(description="The last run of the producer that assetflow started.")
+    causes: list[CauseOut]
     words: str
 
 

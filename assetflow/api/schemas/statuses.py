@@ -8,12 +8,12 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from assetflow.api.schemas.own import Page
+from assetflow.api.schemas.common import Page
 
 State = Literal["fresh", "stale", "missing", "source", "unknown"]
 
 
-class CauseOut(BaseModel):
+class StatusCause(BaseModel):
     kind: Literal["missing", "data", "code", "dependency"]
     uri: str
     partition_key: str | None
@@ -28,25 +28,25 @@ class StatusOut(BaseModel):
     partition_key: str | None
     state: State
     outdated: bool = Field(description="It is not fresh, or something is not that it was made from.")
-    causes: list[CauseOut]
+    causes: list[StatusCause]
     counts: dict[State, int] | None = Field(description="Of an asset with keys: how many keys are in which state.")
-    made_by: str | None
+    producer: str | None
 
 
-class StatusesOut(BaseModel):
+class StatusesPage(Page):
     items: list[StatusOut]
 
 
 class VersionOut(BaseModel):
-    event: UUID
+    event_id: UUID
     sequence: int
     partition_key: str | None
     data_version: str
     code_version: str | None
     recorded: datetime
     confirms: bool = Field(description="Its task skipped: the version stayed, and is up to date.")
-    consumer: str | None
-    flow_run: UUID | None
+    producer: str | None
+    flow_run_id: UUID | None
     flow_run_name: str | None
     read: dict[str, int] = Field(description="Each input, with the sequence up to which it was read.")
 
@@ -56,7 +56,7 @@ class VersionsPage(Page):
 
 
 class PlannedTargetOut(BaseModel):
-    partition_key: str | None
+    target_key: str | None
     verdict: str = Field(description="`run`, or what holds it back.")
     words: str
     looked_at: str = Field(description="When it is looked at next, in words.")
@@ -69,8 +69,8 @@ class PlannedConsumerOut(BaseModel):
     words: str
     targets: list[PlannedTargetOut] = Field(description="Those that are not up to date, at most 50.")
     counts: dict[str, int]
-    known: int
+    total_targets: int = Field(description="How many it has, also those that are up to date.")
 
 
-class PlanOut(BaseModel):
+class PlanPage(Page):
     items: list[PlannedConsumerOut]

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from assetflow.api.schemas.own import Page
+from assetflow.api.schemas.common import Page
 
 
 class Watcher(BaseModel):
@@ -15,7 +15,7 @@ class Watcher(BaseModel):
     watches: str = Field(description="The trigger in words, without a password.")
     assets: list[str] = Field(description="The URIs of the assets that it updates.")
     state: Literal["new", "watching", "failing", "paused"]
-    error: str = Field(description="Why it fails.")
+    error: str | None = Field(description="Why it fails.")
     since: datetime = Field(description="Since when it watches or fails.")
     last_update: datetime | None
     updates: int
@@ -29,5 +29,5 @@ class WatchersPage(Page):
 
 
 class WatcherSwitched(BaseModel):
-    watcher: str
+    name: str
     paused: bool

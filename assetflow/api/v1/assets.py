@@ -6,38 +6,44 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from assetflow.api.backend import TheReader
-from assetflow.api.paging import Limit, Offset, Text, page
-from assetflow.api.params import NamedAsset
+from assetflow.api.backend import TheBackend, TheReader
+from assetflow.api.paging import Text, ThePage
+from assetflow.api.params import NamedAsset, PathAsset
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
-from assetflow.api.schemas.own import AssetOut, AssetsPage, GraphOut, NameOut
-from assetflow.core.lineage import DATA, SCHEDULING, EdgeKind, Node, neighbourhood
-from assetflow.errors import InvalidCall, UnknownAsset
+from assetflow.api.schemas.assets import AssetHidden, AssetOut, AssetsPage, GraphOut, NameOut
+from assetflow.core.lineage import DATA, SCHEDULING, EdgeKind, neighbourhood
+from assetflow.errors import UnknownAsset, places
 from assetflow.ledger.read.assets import AssetFilter
-from assetflow.ledger.read.reader import Reader
-from assetflow.operations.lookup import find_uri
+from assetflow.operations import hiding
+from assetflow.operations.lookup import find_node, find_uri
 
 router = APIRouter(tags=["assets"], route_class=EtagRoute)
 
 MOST_NODES = 500
+Focus = Annotated[
+    Text,
+    Query(
+        min_length=1,
+        description="An asset by URI or name, a flow, or any node by its id.",
+        examples=["s3://shop/orders"],
+    ),
+]
 
 
 @router.get("/assets", response_model=AssetsPage, responses=answers())
 def list_assets(
     reader: TheReader,
+    page: ThePage,
     search: Annotated[Text, Query(description="A part of the URI, of a name or of the group.")] = "",
     group: Annotated[Text | None, Query(description="Of this group.")] = None,
-    offset: Offset = 0,
-    limit: Limit = 100,
+    hidden: Annotated[bool, Query(description="Only those that are hidden, instead of all others.")] = False,
 ) -> Json:
-    """List assets by URI. For the next page, give `next` as `offset`."""
-    query = AssetFilter(search=search, group=group)
-    found, total = reader.assets.page(query, [("uri", False)], limit=limit, offset=offset)
+    """List assets by URI, without those that are hidden."""
+    query = AssetFilter(search=search, group=group, hidden=hidden)
+    found, total = reader.assets.page(query, [("uri", False)], limit=page.limit, offset=page.number or 0)
     users = reader.assets.users_of([each.record for each in found])
-    items = [each.as_json(users[each.record.uri]) for each in found]
-    more = offset + len(items) if offset + len(items) < total and items else None
-    return Json({**page(items, more), "total": total})
+    return Json(page.counted(found, lambda each: each.as_json(users[each.record.uri]), total) | {"total": total})
 
 
 @router.get("/asset", response_model=AssetOut, responses=answers(404))
@@ -50,32 +56,42 @@ def get_asset(reader: TheReader, asset: NamedAsset) -> Json:
     return Json(found.as_json(reader.assets.users_of([found.record])[uri]))
 
 
+@router.post("/assets/{asset:path}/hide", response_model=AssetHidden, responses=answers(404, 409, 415))
+def hide_asset(
+    asset: PathAsset,
+    backend: TheBackend,
+    by: Annotated[Text, Query(description="Who hides it.")] = "api",
+) -> Json:
+    """Hide an asset that no flow declares or runs on from lists, graph and search, until its next update.
+
+    It is also shown while a flow declares it. Its events stay.
+    """
+    with places(asset="path.asset"):
+        return Json({"uri": hiding.hide(backend, asset, by=by), "hidden": True})
+
+
+@router.post("/assets/{asset:path}/unhide", response_model=AssetHidden, responses=answers(404, 415))
+def unhide_asset(asset: PathAsset, backend: TheBackend) -> Json:
+    """Show an asset again."""
+    return Json({"uri": hiding.unhide(backend, asset), "hidden": False})
+
+
 @router.get("/lineage", response_model=GraphOut, responses=answers(404))
 def get_lineage(
     reader: TheReader,
-    asset: Annotated[Text, Query(description="The asset's URI, or its name.", examples=["s3://shop/orders"])] = "",
-    node: Annotated[Text, Query(description="Any node, by its id in these answers.")] = "",
-    depth: Annotated[int, Query(ge=0, le=100, description="The largest number of edges from the start.")] = 2,
+    focus: Focus,
+    depth: Annotated[int, Query(ge=0, le=100, description="The largest number of edges from the focus.")] = 2,
     scheduling: Annotated[bool, Query(description="Include edges that start flows.")] = True,
     data: Annotated[bool, Query(description="Include edges of data: what flows produce and read.")] = True,
     limit: Annotated[int, Query(ge=1, le=MOST_NODES, description="The largest number of nodes, nearest first.")] = 200,
 ) -> Json:
     """Return the graph around an asset: the flows that it starts, that make it and that read it, and their assets.
 
-    Name the `asset`, or a `node` of an earlier answer to continue from there.
+    To continue from a node of the answer, give its id as `focus`.
     """
     kinds: set[EdgeKind] = {*(SCHEDULING if scheduling else ()), *(DATA if data else ())}
-    start = _start(reader, asset, node)
+    start = find_node(reader, focus)
     return Json(neighbourhood(reader.lineage.edges_of, start, depth, kinds=kinds, most=limit).as_json())
-
-
-def _start(reader: Reader, asset: str, node: str) -> Node:
-    if bool(asset) == bool(node):
-        raise InvalidCall("the graph needs either an asset or a node", where="query.asset", fix="Give one of them")
-    found = Node.from_json(node) if node else Node("asset", asset)
-    if found is None:
-        raise InvalidCall(f"{node!r} is not a node", where="query.node", fix="Give an id from an answer")
-    return Node("asset", find_uri(reader, found.value)) if found.kind == "asset" else found
 
 
 @router.get("/names/{name:path}", response_model=NameOut, responses=answers(404))

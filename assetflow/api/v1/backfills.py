@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from assetflow.api.backend import TheBackend, TheReader
-from assetflow.api.paging import LARGEST, Limit, Number, following, page
+from assetflow.api.paging import Number, ThePage
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.backfills import (
@@ -22,24 +22,24 @@ from assetflow.api.schemas.backfills import (
 )
 from assetflow.core.partitions.ranges import read_periods
 from assetflow.errors import InvalidCall, places
+from assetflow.ledger.read.backfills import BackfillRecord, TargetRecord
 from assetflow.operations import asset_backfills
 from assetflow.operations.asset_backfills import BackfillWanted, find_backfill, plan
 from assetflow.operations.lookup import find_uri
 
 router = APIRouter(tags=["backfills"], route_class=EtagRoute)
 
-_PLACES = {"asset": "body.asset", "keys": "body.keys"}
+_PLACES = {"asset": "body.asset", "keys": "body.target_keys"}
 
 
 @router.get("/backfills", response_model=BackfillsPage, responses=answers())
 def list_backfills(
     reader: TheReader,
-    before: Annotated[int | None, Query(ge=0, le=LARGEST, description="The `next` of the previous page.")] = None,
-    limit: Limit = 100,
+    page: ThePage,
 ) -> Json:
     """List the backfills of assets, newest first."""
-    items = [each.as_json() for each in reader.backfills.all(before=before, limit=limit)]
-    return Json(page(items, following(items, limit, "backfill")))
+    found = reader.backfills.all(before=page.number, limit=page.limit)
+    return Json(page.after(found, BackfillRecord.as_json, lambda each: each.number))
 
 
 @router.post(
@@ -54,11 +54,11 @@ def begin_backfill(
     reader = backend.ledger.reader
     with places(**_PLACES):
         between = _range_of(wanted)
-        given = BackfillWanted(find_uri(reader, wanted.asset), wanted.down, wanted.keys, between)
+        given = BackfillWanted(find_uri(reader, wanted.asset), wanted.down, wanted.target_keys, between)
         planned = plan(reader, given)
     if preview:
         waves = planned.waves_as_json()
-        return Json({"asset": given.uri, "down": given.down, "targets": len(planned.steps), "waves": waves})
+        return Json({"uri": given.uri, "down": given.down, "total_targets": len(planned.steps), "waves": waves})
     options = {"by": wanted.by, "why": wanted.why}
     return Json(asset_backfills.begin(backend, given, planned, concurrency=wanted.concurrency, **options).as_json())
 
@@ -74,14 +74,14 @@ def show_backfill(number: Number, reader: TheReader) -> Json:
 def list_backfill_targets(
     number: Number,
     reader: TheReader,
+    page: ThePage,
     state: TargetState | None = None,
-    after: Annotated[int, Query(ge=-1, le=LARGEST, description="The `next` of the previous page.")] = -1,
-    limit: Limit = 100,
 ) -> Json:
     """List the targets of a backfill with their runs, by consumer and key."""
     find_backfill(reader, number)
-    items = [each.as_json() for each in reader.backfills.targets(number, state=state, after=after, limit=limit)]
-    return Json(page(items, following(items, limit, "place")))
+    after = -1 if page.number is None else page.number
+    found = reader.backfills.targets(number, state=state, after=after, limit=page.limit)
+    return Json(page.after(found, TargetRecord.as_json, lambda each: each.step.place))
 
 
 @router.post("/backfills/{number}/stop", response_model=BackfillOut, responses=answers(404, 409, 415))

@@ -8,13 +8,13 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 
 from assetflow.api.backend import TheBackend, TheReader
-from assetflow.api.paging import LARGEST, Limit, Text, following, page
+from assetflow.api.paging import Text, ThePage
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
-from assetflow.api.schemas.own import DecisionsPage, DecisionTold, GivenUpOut, GiveUpIn, ReplayedOut
+from assetflow.api.schemas.decisions import DecisionsPage, DecisionTold, GivenUpOut, GiveUpIn, ReplayedOut
 from assetflow.errors import places
 from assetflow.ledger.read.explanations import decision_explanation, run_explanation
-from assetflow.ledger.records import DecisionStatus
+from assetflow.ledger.records import DecisionRecord, DecisionStatus
 from assetflow.operations import decisions
 from assetflow.operations.decisions import decision_with
 from assetflow.operations.lookup import find_consumer
@@ -25,16 +25,14 @@ router = APIRouter(tags=["decisions"], route_class=EtagRoute)
 @router.get("/decisions", response_model=DecisionsPage, responses=answers(404))
 def list_decisions(
     reader: TheReader,
+    page: ThePage,
     consumer: Annotated[Text | None, Query(description="Of this consumer: `flow/deployment`, or an id.")] = None,
     status: DecisionStatus | None = None,
-    before: Annotated[int | None, Query(ge=0, le=LARGEST, description="The `next` of the previous page.")] = None,
-    limit: Limit = 100,
 ) -> Json:
     """List decisions, newest first, with their runs."""
     number = None if consumer is None else find_consumer(reader, consumer).consumer.id
-    found = reader.decisions.find(consumer=number, status=status, before=before, limit=limit)
-    items = [each.as_json() for each in found]
-    return Json(page(items, following(items, limit, "number")))
+    found = reader.decisions.find(consumer=number, status=status, before=page.number, limit=page.limit)
+    return Json(page.after(found, DecisionRecord.as_json, lambda each: each.number))
 
 
 @router.get("/decisions/{decision_id}", response_model=DecisionTold, responses=answers(404))
@@ -52,7 +50,7 @@ def explain_decision(decision_id: UUID, reader: TheReader) -> Json:
 def replay_decision(decision_id: UUID, backend: TheBackend) -> Json:
     """Make an undeliverable decision wait for its run again (4.6)."""
     decisions.replay(backend, [decision_id])
-    return Json({"decision": str(decision_id), "status": "waiting"})
+    return Json({"id": str(decision_id), "status": "waiting"})
 
 
 @router.post("/decisions/{decision_id}/give-up", response_model=GivenUpOut, responses=answers(404, 415))
@@ -60,7 +58,7 @@ def give_up_decision(decision_id: UUID, wanted: GiveUpIn, backend: TheBackend) -
     """Give up a decision that waits for its run, so that later decisions of its consumer can go ahead (4.6)."""
     with places(why="body.why"):
         decisions.give_up(backend, decision_id, by=wanted.by, why=wanted.why)
-    return Json({"decision": str(decision_id), "status": "undeliverable"})
+    return Json({"id": str(decision_id), "status": "undeliverable"})
 
 
 @router.get("/runs/{flow_run_id}", response_model=DecisionTold, responses=answers(404))

@@ -9,16 +9,16 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query
 
 from assetflow.api.backend import TheReader
-from assetflow.api.paging import LARGEST, Limit, Moment, Offset, Text, following, page
+from assetflow.api.paging import LARGEST, Moment, Text, ThePage
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
-from assetflow.api.schemas.own import CountOut, EventsPage, EventTold, IdsIn, IdsOut, ReceiptsOut, RefusedPage
+from assetflow.api.schemas.events import CountOut, EventsPage, EventTold, IdsIn, IdsOut, ReceiptsPage, RefusedPage
 from assetflow.core.assets import Asset
-from assetflow.core.codec.events import event_to_json
-from assetflow.core.redaction import redacted
+from assetflow.core.events import AssetEvent
+from assetflow.core.explanation import ReceiptExplanation, event_as_json
 from assetflow.errors import InvalidCall
 from assetflow.ledger.read.explanations import event_explanation
-from assetflow.ledger.records import EventFilter
+from assetflow.ledger.records import EventFilter, RefusedRecord
 
 router = APIRouter(tags=["events"], route_class=EtagRoute)
 
@@ -28,7 +28,7 @@ Alias = Annotated[Text | None, Query(description="That came through this alias."
 Key = Annotated[str | None, Query(max_length=250, description="With this partition key.")]
 Later = Annotated[Moment | None, Query(description="Occurred later than this.")]
 Earlier = Annotated[Moment | None, Query(description="Occurred earlier than this.")]
-Cursor = Annotated[int | None, Query(ge=0, le=LARGEST, description="The `next` of the previous page.")]
+Offset = Annotated[int, Query(ge=0, le=LARGEST, description="Begin after this many events; of the first page.")]
 
 
 def wanted_events(
@@ -37,7 +37,7 @@ def wanted_events(
     name: Name = None,
     alias: Alias = None,
     partition_key: Key = None,
-    flow_run: UUID | None = None,
+    flow_run_id: UUID | None = None,
     after: Later = None,
     before: Earlier = None,
 ) -> EventFilter | None:
@@ -53,7 +53,7 @@ def wanted_events(
         after=after,
         before=before,
         partition_key=partition_key,
-        flow_run_id=flow_run,
+        flow_run_id=flow_run_id,
     )
 
 
@@ -64,21 +64,16 @@ Wanted = Annotated[EventFilter | None, Depends(wanted_events)]
 def list_events(
     reader: TheReader,
     wanted: Wanted,
+    page: ThePage,
     order: Literal["asc", "desc"] = "desc",
-    cursor: Cursor = None,
     offset: Offset = 0,
-    limit: Limit = 100,
 ) -> Json:
-    """List events in ledger order, newest first unless `order=asc`. For the next page, give `next` as `cursor`."""
-    newest_first = order == "desc"
-    if wanted is None:
-        return Json(page([]))
-    found = reader.events.find(
-        _from(wanted, cursor, newest_first), newest_first=newest_first, limit=limit, offset=offset
-    )
-    items = [event_to_json(redacted(event)) for event in found]
-    last = following(items, limit, "sequence")
-    return Json(page(items, None if last is None else max(0, int(str(last)) + (-1 if newest_first else 1))))
+    """List events in ledger order, newest first unless `order=asc`."""
+    newest_first, found = order == "desc", list[AssetEvent]()
+    if wanted is not None:
+        query, skip = _from(wanted, page.number, newest_first), offset if page.number is None else 0
+        found = reader.events.find(query, newest_first=newest_first, limit=page.limit, offset=skip)
+    return Json(page.after(found, event_as_json, lambda each: each.sequence or 0))
 
 
 @router.get("/events/count", response_model=CountOut, responses=answers())
@@ -88,7 +83,7 @@ def count_events(reader: TheReader, wanted: Wanted) -> Json:
 
 
 @router.post("/events/known", response_model=IdsOut, responses=answers(413, 415))
-def known_events(body: IdsIn, reader: TheReader) -> Json:
+def find_known_events(body: IdsIn, reader: TheReader) -> Json:
     """Return those of the given ids that are recorded or refused."""
     return Json({"ids": sorted(map(str, reader.events.known(body.ids)))})
 
@@ -99,22 +94,22 @@ def explain_event(event_id: UUID, reader: TheReader) -> Json:
     return Json(event_explanation(reader, event_id).as_json())
 
 
-@router.get("/events/{event_id}/receipts", response_model=ReceiptsOut, responses=answers(404))
-def list_receipts(event_id: UUID, reader: TheReader, offset: Offset = 0, limit: Limit = 100) -> Json:
-    """List the receipts of an event, one for each consumer (and target key). To page on, give `next` as `offset`."""
-    told = event_explanation(reader, event_id, limit=limit, offset=offset)
-    last = offset + len(told.receipts)
-    return Json(page([each.as_json() for each in told.receipts], last if last < told.total else None))
+@router.get("/events/{event_id}/receipts", response_model=ReceiptsPage, responses=answers(404))
+def list_receipts(event_id: UUID, reader: TheReader, page: ThePage) -> Json:
+    """List the receipts of an event, one for each consumer (and target key)."""
+    told = event_explanation(reader, event_id, limit=page.limit, offset=page.number or 0)
+    return Json(page.counted(told.receipts, ReceiptExplanation.as_json, told.total))
 
 
 @router.get("/refused", response_model=RefusedPage, responses=answers())
-def list_refused(reader: TheReader, limit: Limit = 100) -> Json:
+def list_refused(reader: TheReader, page: ThePage) -> Json:
     """List the events that were refused, with the reasons, newest first."""
-    return Json(page([each.as_json() for each in reader.events.refused(limit=limit)]))
+    found = reader.events.refused(before=page.number, limit=page.limit)
+    return Json(page.after(found, RefusedRecord.as_json, lambda each: each.number))
 
 
-def _from(query: EventFilter, cursor: int | None, newest_first: bool) -> EventFilter:
-    if cursor is None:
+def _from(query: EventFilter, sequence: int | None, newest_first: bool) -> EventFilter:
+    """Return the query for the events that follow one."""
+    if sequence is None:
         return query
-    first, last = (None, cursor) if newest_first else (cursor, None)
-    return replace(query, from_sequence=first, to_sequence=last)
+    return replace(query, to_sequence=sequence - 1) if newest_first else replace(query, from_sequence=sequence + 1)

@@ -7,30 +7,32 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from assetflow.api.backend import TheBackend
-from assetflow.api.paging import LARGEST, Limit, Text, following, page
+from assetflow.api.paging import Text, ThePage
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.freshness import FreshnessChangesPage, FreshnessPage
+from assetflow.core.freshness.telling import StateChange
+from assetflow.operations.lookup import find_uri
 
 router = APIRouter(tags=["assets"], route_class=EtagRoute)
 
 
 @router.get("/freshness", response_model=FreshnessPage, responses=answers())
-def list_freshness(backend: TheBackend) -> Json:
+def list_freshness(backend: TheBackend, page: ThePage) -> Json:
     """List the assets that have a freshness policy, with state, data time and lag (8.13)."""
     now = backend.now()
     found = backend.ledger.reader.policies.all()
-    return Json(page([each.as_json(now) for each in found], None))
+    return Json(page.within(found, lambda each: each.as_json(now)))
 
 
-@router.get("/freshness/changes", response_model=FreshnessChangesPage, responses=answers())
+@router.get("/freshness/changes", response_model=FreshnessChangesPage, responses=answers(404))
 def list_freshness_changes(
     backend: TheBackend,
-    uri: Annotated[Text | None, Query(description="Of this asset.")] = None,
-    before: Annotated[int | None, Query(ge=0, le=LARGEST, description="The `next` of the previous page.")] = None,
-    limit: Limit = 100,
+    page: ThePage,
+    asset: Annotated[Text | None, Query(description="Of this asset: its URI, or its name.")] = None,
 ) -> Json:
     """List the changes of states, newest first: each is one event in Prefect (8.13)."""
-    found = backend.ledger.reader.policies.changes(uri=uri, before=before, limit=limit)
-    items = [each.as_json() for each in found]
-    return Json(page(items, following(items, limit, "number")))
+    reader = backend.ledger.reader
+    uri = None if asset is None else find_uri(reader, asset)
+    found = reader.policies.changes(uri=uri, before=page.number, limit=page.limit)
+    return Json(page.after(found, StateChange.as_json, lambda each: each.number))

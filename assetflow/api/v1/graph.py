@@ -10,7 +10,7 @@ from assetflow.api.backend import TheReader
 from assetflow.api.paging import Text
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
-from assetflow.api.schemas.own import PictureOut
+from assetflow.api.schemas.assets import PictureOut
 from assetflow.operations.graph import Wanted, graph_of
 from assetflow.operations.lookup import find_node
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from assetflow.api.backend import TheBackend, TheReader
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
-from assetflow.api.schemas.own import HealthOut, LedgerOut, ReadyOut
+from assetflow.api.schemas.health import HealthOut, LedgerOut, ReadyOut
 from assetflow.core.words import iso
 from assetflow.evaluator.liveness import downtime
 from assetflow.evaluator.process.held_up import held_up
@@ -20,7 +20,7 @@ plain = APIRouter(include_in_schema=False)
 
 @plain.get("/health")
 @router.get("/health", response_model=HealthOut, responses=answers())
-def health() -> Json:
+def check_health() -> Json:
     """Answer that this process is alive. Needs no key."""
     return Json({"status": "ok"})
 
@@ -29,7 +29,7 @@ def health() -> Json:
 @router.get(
     "/ready", response_model=ReadyOut, responses=answers() | {503: {"model": ReadyOut, "description": "Not ready"}}
 )
-def ready(backend: TheBackend) -> Json:
+def check_readiness(backend: TheBackend) -> Json:
     """Check that updates lead to runs: the ledger can be read, and an evaluator is alive and reaches Prefect."""
     evaluators = backend.ledger.reader.evaluators()
     found, lease = backend.troubles(), evaluators.lease
@@ -49,7 +49,7 @@ def ready(backend: TheBackend) -> Json:
 
 
 @router.get("/ledger", response_model=LedgerOut, responses=answers())
-def ledger(reader: TheReader) -> Json:
+def get_ledger(reader: TheReader) -> Json:
     """Return the size and the state of the ledger."""
     status = reader.status()
     url = reader.prefect_api_url()

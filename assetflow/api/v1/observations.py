@@ -9,13 +9,12 @@ from assetflow.api.paging import Text
 from assetflow.api.posted_events import decisions_to_json
 from assetflow.api.problems import answers
 from assetflow.api.responses import Json
-from assetflow.api.schemas.own import ObservationIn, ObservedOut
+from assetflow.api.schemas.recording import ObservationIn, ObservedOut
 from assetflow.core.assets import Asset
 from assetflow.core.by_hand import key_by_hand
-from assetflow.core.codec.events import event_to_json
 from assetflow.core.events import Origin
+from assetflow.core.explanation import event_as_json
 from assetflow.core.json_data import fit_text
-from assetflow.core.redaction import redacted
 from assetflow.core.versions import check_data_version
 from assetflow.operations.recording import observe
 
@@ -39,7 +38,7 @@ def observe_asset(uri: Text, body: ObservationIn, backend: TheBackend) -> Json:
     return Json(
         {
             "uri": asset.uri,
-            "recorded": [event_to_json(redacted(event)) for event in recorded.events],
+            "events": [event_as_json(event) for event in recorded.events],
             "decisions": decisions_to_json(recorded),
             "warnings": list(recorded.warnings),
         }

@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 
 from assetflow.api.backend import TheReader
-from assetflow.api.paging import Limit, following, page
-from assetflow.api.params import NamedAsset
+from assetflow.api.paging import ThePage
+from assetflow.api.params import PathAsset
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
-from assetflow.api.schemas.own import PartitionsPage
+from assetflow.api.schemas.assets import PartitionsPage
 from assetflow.core.words import iso
+from assetflow.ledger.read.partitions import PartitionRecord
 from assetflow.operations.lookup import find_uri
 
 router = APIRouter(tags=["assets"], route_class=EtagRoute)
 
 
-@router.get("/partitions", response_model=PartitionsPage, responses=answers(404))
+@router.get("/assets/{asset:path}/partitions", response_model=PartitionsPage, responses=answers(404))
 def list_partitions(
+    asset: PathAsset,
     reader: TheReader,
-    asset: NamedAsset,
-    after: Annotated[str, Query(max_length=250, description="The `next` of the previous page.")] = "",
-    limit: Limit = 100,
+    page: ThePage,
 ) -> Json:
     """List the partitions of an asset by key: how often each was updated, and when last."""
-    found = reader.partitions.page(find_uri(reader, asset), after=after, limit=limit)
-    items: list[dict[str, object]] = [
-        {
-            "key": each.key,
-            "events": each.events,
-            "last_event": each.last_event,
-            "last_update": iso(each.last_time),
-        }
-        for each in found
-    ]
-    return Json(page(items, following(items, limit, "key")))
+    found = reader.partitions.page(find_uri(reader, asset), after=page.text or "", limit=page.limit)
+    return Json(page.after(found, _as_json, lambda each: each.key))
+
+
+def _as_json(each: PartitionRecord) -> dict[str, object]:
+    return {
+        "partition_key": each.key,
+        "events": each.events,
+        "last_event": each.last_event,
+        "last_update": iso(each.last_time),
+    }

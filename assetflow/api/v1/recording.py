@@ -17,7 +17,7 @@ from assetflow.api.params import Preview
 from assetflow.api.posted_events import decisions_to_json, make_event, with_warnings
 from assetflow.api.problems import answers, field_errors, field_fix
 from assetflow.api.responses import Json
-from assetflow.api.schemas.own import EventIn, EventsIn, PreviewOut, RecordedOut
+from assetflow.api.schemas.recording import EventIn, EventsIn, PreviewOut, RecordedOut
 from assetflow.core.assets import Asset
 from assetflow.core.events import AssetEvent, Recording
 from assetflow.errors import AssetflowError, InvalidEvent, TooLarge
@@ -127,23 +127,17 @@ def _document(items: Sequence[_Item], recorded: Recorded, warnings: Sequence[str
 
 def _report(item: _Item, new: dict[UUID, AssetEvent]) -> dict[str, object]:
     """Return the status of one update. The same id twice in one POST is `recorded` once, then `known`."""
-    if item.event is None:
-        error = item.error
-        assert error is not None
-        about = {
-            "code": error.code,
-            "field": error.where,
-            "error": error.message,
-            "fix": error.fix,
-            "rule": error.rule,
-        }
-        refused: dict[str, object] = {"index": item.index, "status": "refused"}
-        return refused | {key: value for key, value in about.items() if value}
-    event = new.pop(item.event.id, None)
-    report: dict[str, object] = {
+    error = item.error
+    event = None if item.event is None else new.pop(item.event.id, None)
+    return {
         "index": item.index,
-        "status": "known" if event is None else "recorded",
-        "id": str(item.event.id),
-        "uri": item.event.uri,
+        "status": "refused" if item.event is None else "known" if event is None else "recorded",
+        "id": None if item.event is None else str(item.event.id),
+        "uri": None if item.event is None else item.event.uri,
+        "sequence": None if event is None else event.sequence,
+        "code": None if error is None else error.code,
+        "where": None if error is None else error.where or None,
+        "error": None if error is None else error.message,
+        "fix": None if error is None else error.fix or None,
+        "rule": None if error is None else error.rule,
     }
-    return report if event is None else report | {"sequence": event.sequence}

@@ -32,7 +32,9 @@ _EXAMPLE = {
 
 
 @router.post("/simulate", response_model=dict[str, Any], responses=answers(413, 415))
-async def simulate(scenario: Annotated[dict[str, Any], Body(examples=[_EXAMPLE])], backend: TheBackend) -> Json:
+async def simulate_schedules(
+    scenario: Annotated[dict[str, Any], Body(examples=[_EXAMPLE])], backend: TheBackend
+) -> Json:
     """Show what schedules would do with events: takes a scenario of `assetflow simulate`, and runs no user's code."""
     _check_size(scenario)
     async with backend.simulations:

@@ -7,10 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 
 from assetflow.api.backend import TheBackend
-from assetflow.api.paging import page
+from assetflow.api.paging import ThePage
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.watchers import WatchersPage, WatcherSwitched
+from assetflow.ledger.records import WatcherRecord
 from assetflow.operations.watchers import switch
 
 router = APIRouter(tags=["assets"], route_class=EtagRoute)
@@ -19,9 +20,9 @@ Name = Annotated[str, Path(max_length=250, description="The watcher.")]
 
 
 @router.get("/watchers", response_model=WatchersPage, responses=answers())
-def list_watchers(backend: TheBackend) -> Json:
+def list_watchers(backend: TheBackend, page: ThePage) -> Json:
     """List what updates assets from outside: queues, files, tables and queries, with their states and counts (10.1)."""
-    return Json(page([each.as_json() for each in backend.ledger.reader.watchers.all()], None))
+    return Json(page.within(backend.ledger.reader.watchers.all(), WatcherRecord.as_json))
 
 
 @router.post("/watchers/{watcher}/pause", response_model=WatcherSwitched, responses=answers(404, 415))
@@ -38,4 +39,4 @@ def resume_watcher(watcher: Name, backend: TheBackend) -> Json:
 
 def _switch(backend: TheBackend, watcher: str, *, paused: bool) -> Json:
     switch(backend, watcher, paused=paused)
-    return Json({"watcher": watcher, "paused": paused})
+    return Json({"name": watcher, "paused": paused})

@@ -10,7 +10,7 @@ from assetflow.api.backend import TheReader
 from assetflow.api.paging import Text
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
-from assetflow.api.schemas.airflow import AssetOut, AssetsOut
+from assetflow.api.schemas.airflow import AirflowAsset, AssetsOut
 from assetflow.api.v2.airflow_terms import (
     DEFAULT,
     alias_to_json,
@@ -47,6 +47,7 @@ def get_assets(
     assets = reader.assets
     uris = assets.uris_of_tokens(assets.tokens_of_flows([dag_id(each) for each in dag_ids])) if dag_ids else None
     query = AssetFilter(
+        hidden=False,
         name=alternatives(name_pattern),
         uri=alternatives(uri_pattern),
         name_prefix=alternatives(name_prefix_pattern),
@@ -58,7 +59,7 @@ def get_assets(
     return Json({"assets": [asset_to_json(each, users[each.record.uri]) for each in found], "total_entries": total})
 
 
-@router.get("/assets/{asset_id}", response_model=AssetOut, responses=answers(404))
+@router.get("/assets/{asset_id}", response_model=AirflowAsset, responses=answers(404))
 def get_asset(asset_id: AssetId, reader: TheReader) -> Json:
     """Get an asset."""
     found = asset_numbered(reader, asset_id)

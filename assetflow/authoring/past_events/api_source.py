@@ -49,7 +49,7 @@ class RemoteLedger:
             found += [recorded_event_from_json(item, where="assetflow's API") for item in items]
             if page["next"] is None:
                 break
-            params |= {"cursor": cast(int, page["next"]), "offset": 0}
+            params |= {"page": cast(str, page["next"])}
         return found
 
     def known(self, ids: Sequence[UUID]) -> Collection[UUID]:

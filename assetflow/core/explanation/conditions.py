@@ -68,15 +68,21 @@ class ConditionRow:
 
     def as_json(self) -> dict[str, object]:
         event = self.satisfied_by
-        row: dict[str, object] = {"depth": self.depth, "kind": self.kind, "state": self.state, "words": self.words}
-        row["since"] = iso(self.since)
-        if self.is_gate:
-            return row | {"members": self.members, "satisfied_members": self.satisfied_members}
-        row |= {"value": self.value, "label": self.label, "queued": self.queued}
-        row["satisfied_by"] = None if event is None else str(event.id)
-        if self.received or self.missing:
-            row |= {"received": list(self.received), "missing": list(self.missing)}
-        return row
+        return {
+            "depth": self.depth,
+            "kind": self.kind,
+            "value": self.value or None,
+            "label": self.label,
+            "state": self.state,
+            "words": self.words,
+            "since": iso(self.since),
+            "satisfied_by": None if event is None else str(event.id),
+            "queued": None if self.is_gate else self.queued,
+            "members": self.members if self.is_gate else None,
+            "satisfied_members": self.satisfied_members if self.is_gate else None,
+            "received": list(self.received),
+            "missing": list(self.missing),
+        }
 
 
 @dataclass(frozen=True)

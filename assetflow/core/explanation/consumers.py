@@ -66,9 +66,9 @@ class ConsumerExplanation:
     def as_json(self) -> dict[str, object]:
         consumer = self.facts.consumer
         return {
-            "consumer": consumer.name,
             "id": consumer.id,
-            "deployment": str(consumer.deployment_id),
+            "name": consumer.name,
+            "deployment_id": str(consumer.deployment_id),
             "state": self.state,
             "words": self.words,
             "notes": list(self.notes),
@@ -80,13 +80,15 @@ class ConsumerExplanation:
             "schedule": consumer.options.describe(),
             "holds": self.holds,
             "queued": self.queued,
-            "pending_partitions": self.facts.partition_count if consumer.schedule.is_partitioned else 0,
+            "pending_partitions": self.facts.partition_count if consumer.schedule.is_partitioned else None,
             "condition": [row.as_json() for row in self.condition],
             "partitions": [partition.as_json() for partition in self.partitions],
             "since": iso(self.facts.since),
             "next_time": iso(self.next_time),
             "last_decision": None if self.last is None else self.last.as_json(),
-            **({} if self.waiting is None else self.waiting.as_json()),
+            **(self.waiting or Waiting({})).as_json(),
+            "at": None,
+            "next_decision": None,
         }
 
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from assetflow.core.codec.events import event_to_json
 from assetflow.core.consumers import Receipt
-from assetflow.core.events import AssetEvent, Origin
+from assetflow.core.events import AssetEvent, Origin, SourceFlowRun
 from assetflow.core.explanation.facts import DecisionFacts
 from assetflow.core.redaction import redacted
 from assetflow.core.words import at, iso
@@ -64,11 +63,11 @@ class ReceiptExplanation:
             "target_key": receipt.target_key,
             "status": receipt.status,
             "words": self.words,
-            "decision": None if receipt.decision is None else str(receipt.decision),
-            "flow_run": None if run is None else str(run),
-            "by": receipt.by,
-            "why": receipt.why,
-            "error": receipt.error,
+            "decision_id": None if receipt.decision is None else str(receipt.decision),
+            "flow_run_id": None if run is None else str(run),
+            "by": receipt.by or None,
+            "why": receipt.why or None,
+            "error": receipt.error or None,
         }
 
 
@@ -88,7 +87,7 @@ class EventExplanation:
 
     def as_json(self) -> dict[str, object]:
         return {
-            "event": event_to_json(redacted(self.event)),
+            "event": event_as_json(self.event),
             "words": self.words,
             "total_receipts": self.total,
             "receipts": [receipt.as_json() for receipt in self.receipts],
@@ -135,6 +134,56 @@ def summary_of(event: AssetEvent) -> EventSummary:
         recorded=event.recorded,
         source=source_of(event.origin),
     )
+
+
+def event_as_json(event: AssetEvent) -> dict[str, object]:
+    """Return an event as the API and `--json` show it: with all fields, without the values that look like secrets."""
+    event = redacted(event)
+    return {
+        "id": str(event.id),
+        "sequence": event.sequence,
+        "uri": event.uri,
+        "name": event.asset.name,
+        "group": event.asset.group or None,
+        "asset_extra": dict(event.asset.extra),
+        "extra": dict(event.extra),
+        "partition_key": event.partition_key,
+        "aliases": list(event.aliases),
+        "metrics": dict(event.metrics),
+        "code_version": event.code_version,
+        "data_version": event.data_version,
+        "inputs": dict(event.inputs),
+        "read": {uri: {"event_id": str(pin.event), "recorded": iso(pin.recorded)} for uri, pin in event.read.items()},
+        "occurred": iso(event.occurred),
+        "recorded": iso(event.recorded),
+        "origin": _origin_as_json(event.origin),
+    }
+
+
+def _origin_as_json(origin: Origin) -> dict[str, object]:
+    task, run = origin.task_run, origin.flow_run
+    return {
+        "kind": origin.kind,
+        "by": origin.by or None,
+        "task_run": None if task is None else {"id": str(task.id), "name": task.name or None},
+        "flow_run": None if run is None else _flow_run_as_json(run),
+        "traceparent": origin.traceparent or None,
+    }
+
+
+def _flow_run_as_json(run: SourceFlowRun) -> dict[str, object]:
+    return {
+        "id": str(run.id),
+        "name": run.name or None,
+        "flow_id": None if run.flow_id is None else str(run.flow_id),
+        "flow_name": run.flow_name or None,
+        "deployment_id": None if run.deployment_id is None else str(run.deployment_id),
+        "deployment_name": run.deployment_name or None,
+        "parameters": None if run.parameters is None else dict(run.parameters),
+        "scheduled_time": iso(run.scheduled_time),
+        "data_interval_start": iso(run.data_interval_start),
+        "data_interval_end": iso(run.data_interval_end),
+    }
 
 
 _PLACES = {

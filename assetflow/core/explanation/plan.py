@@ -74,7 +74,7 @@ class PlannedTarget:
     def as_json(self) -> dict[str, object]:
         """Return the target as JSON, with times in ISO 8601."""
         return {
-            "partition_key": self.partition_key,
+            "target_key": self.partition_key,
             "verdict": self.verdict,
             "words": self.words,
             "looked_at": self.looked_at,
@@ -118,7 +118,7 @@ class PlannedConsumer:
             "words": self.words,
             "targets": [target.as_json() for target in self.targets],
             "counts": dict(self.counts),
-            "known": self.known,
+            "total_targets": self.known,
         }
 
 

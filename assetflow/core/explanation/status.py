@@ -74,7 +74,7 @@ class Status:
         causes: why it is not fresh, at most 100 causes; empty for an asset with keys as a whole.
         outdated: it is not fresh, or something is not that it was made from, directly or through others.
         counts: of an asset with keys, how many keys are in which state; else `None`.
-        made_by: the consumer whose declaration counts for it; `None` for a source.
+        producer: the consumer whose declaration counts for it; `None` for a source.
     """
 
     uri: str
@@ -83,7 +83,7 @@ class Status:
     causes: tuple[StatusCause, ...] = ()
     outdated: bool = False
     counts: Mapping[ItemState, int] | None = None
-    made_by: str | None = None
+    producer: str | None = None
 
     @property
     def words(self) -> str:
@@ -101,7 +101,7 @@ class Status:
             "outdated": self.outdated,
             "causes": [cause.as_json() for cause in self.causes],
             "counts": None if self.counts is None else dict(self.counts),
-            "made_by": self.made_by,
+            "producer": self.producer,
         }
 
     @classmethod
@@ -115,7 +115,7 @@ class Status:
             causes,
             data["outdated"],
             data["counts"],
-            data["made_by"],
+            data["producer"],
         )
 
 
@@ -169,15 +169,15 @@ class StatusExplainer:
         if not self._book.concerns(uri):
             return Status(uri, key, "unknown")
         maker = self._book.graph.maker(uri)
-        made_by = None if maker is None else maker.consumer.name
+        producer = None if maker is None else maker.consumer.name
         counts = self._statuses.counts(uri) if key is None else None
         if counts is not None:
             states: dict[ItemState, int] = {each: counts.states[each] for each in _WORST_FIRST if each in counts.states}
             state = next(iter(states)) if states else "missing"
-            return Status(uri, None, state, (), counts.outdated, states, made_by)
+            return Status(uri, None, state, (), counts.outdated, states, producer)
         found = self._statuses.of(Item(uri, key))
         causes = () if maker is None else tuple(self._cause(maker, Item(uri, key), each) for each in found.causes)
-        return Status(uri, key, found.state, causes, found.outdated, None, made_by)
+        return Status(uri, key, found.state, causes, found.outdated, None, producer)
 
     def reads(self, uri: str, key: str | None = None) -> Sequence[ReadVersion]:
         """Return what an output is made from, at most 100 items, with the versions that were read and those of now."""

@@ -78,7 +78,7 @@ class Waiting:
             "until": iso(self.until),
             "because": list(self.waits),
             "waits": {reason: iso(moment) for reason, moment in self.waits.items()},
-            "expires": [[str(event.id), iso(moment)] for event, moment in self.expires],
+            "expires": [{"event_id": str(event.id), "at": iso(moment)} for event, moment in self.expires],
             "deadline": iso(self.deadline),
         }
 

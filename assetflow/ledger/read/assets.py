@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Connection, String, and_, bindparam, func,
 
 from assetflow.core.redaction import redact
 from assetflow.core.words import iso
+from assetflow.ledger.read.hidden import HIDDEN
 from assetflow.ledger.records import Activity, AssetRecord, Order
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import begins_with, in_values
@@ -43,6 +44,7 @@ _ASSETS = select(
     ASSET.c.first_seen,
     _NAME.label("name"),
     _NEWEST.label("newest"),
+    ASSET.c.uri.in_(HIDDEN).label("hidden"),
 )
 _ORDER: dict[str, Any] = {
     "id": ASSET.c.id,
@@ -96,6 +98,7 @@ class AssetFilter:
         search: the URI, a name or the group contains this text, in any case.
         group: the asset is in this group.
         uris: the URI is one of these.
+        hidden: whether an operator hid it.
     """
 
     name: Sequence[str] = ()
@@ -105,6 +108,7 @@ class AssetFilter:
     search: str = ""
     group: str | None = None
     uris: Collection[str] | None = None
+    hidden: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -129,6 +133,7 @@ class ListedAsset:
         name: its readable name; before it has one, the name that a deployed flow declares, or else its URI.
         last_event, last_time: the newest event's sequence, and when it occurred.
         updated: when the newest event was recorded; without events, when the asset became known.
+        hidden: an operator hid it, and nothing has come since.
     """
 
     record: AssetRecord
@@ -136,6 +141,7 @@ class ListedAsset:
     last_event: int | None
     last_time: datetime | None
     updated: datetime
+    hidden: bool = False
 
     def as_json(self, users: AssetUsers) -> dict[str, object]:
         """Return the asset as the API and `--json` show it, with the flows that make, read and run on it."""
@@ -145,7 +151,7 @@ class ListedAsset:
             "uri": record.uri,
             "name": self.name,
             "names": list(record.names),
-            "group": record.group,
+            "group": record.group or None,
             "extra": redact(record.extra),
             "aliases": list(record.aliases),
             "first_seen": iso(record.first_seen),
@@ -154,6 +160,7 @@ class ListedAsset:
             "producers": sorted(users.producers),
             "readers": sorted(users.readers),
             "consumers": sorted(users.scheduled),
+            "hidden": self.hidden,
         }
 
 
@@ -211,6 +218,11 @@ class AssetReader:
         query = select(totals.c.uri, totals.c.count, EVENT.c.occurred).join(EVENT, EVENT.c.sequence == totals.c.newest)
         with self._connect() as connection:
             return {uri: Activity(count, occurred) for uri, count, occurred in connection.execute(query)}
+
+    def hidden(self) -> set[str]:
+        """Return the URIs of the assets that are hidden."""
+        with self._connect() as connection:
+            return set(connection.scalars(HIDDEN))
 
     def owner_of(self, name: str) -> str | None:
         """Return the URI that a name belongs to. Contract 1.2."""
@@ -299,6 +311,8 @@ def _conditions(where: AssetFilter) -> list[ColumnElement[bool]]:
         found.append(ASSET.c.group == where.group)
     if where.uris is not None:
         found.append(in_values(ASSET.c.uri, "uris"))
+    if where.hidden is not None:
+        found.append(ASSET.c.uri.in_(HIDDEN) if where.hidden else ASSET.c.uri.not_in(HIDDEN))
     return found
 
 
@@ -309,10 +323,10 @@ def _listed(connection: Connection, rows: Sequence[Any]) -> list[ListedAsset]:
     newest = {"newest": [row[6] for row in rows if row[6] is not None]}
     times = {row[0]: (row[1], row[2]) for row in connection.execute(_TIMES, newest)}
     found: list[ListedAsset] = []
-    for number, uri, group, extra, seen, name, last in rows:
+    for number, uri, group, extra, seen, name, last, hidden in rows:
         record = AssetRecord(number, uri, group, extra, seen, names[uri], aliases[uri])
         occurred, recorded = times.get(last, (None, seen))
-        found.append(ListedAsset(record, name, last, occurred, recorded))
+        found.append(ListedAsset(record, name, last, occurred, recorded, bool(hidden)))
     return found
 
 

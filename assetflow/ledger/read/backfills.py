@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -14,13 +13,10 @@ from assetflow.core.consumers import Consumer
 from assetflow.core.freshness.backfilling import edges_of, run_id, steps_of, targets_of, waves_of
 from assetflow.core.freshness.state.backfills import Backfill, Step, StepState
 from assetflow.core.freshness.touching import all_keys
-from assetflow.core.rules.state import State
 from assetflow.core.words import iso
 from assetflow.ledger.fold.backfill_rows import BACKFILL_COLUMNS, STEP_COLUMNS, backfill_from_row, step_from_row
-from assetflow.ledger.fold.source import LedgerSource
-from assetflow.ledger.read.queues import LAST
+from assetflow.ledger.read.states import States
 from assetflow.ledger.sql.backfill_tables import BACKFILL, BACKFILL_TARGET
-from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.tables import CONSUMER, DECISION
 
@@ -72,7 +68,11 @@ class Planned:
         """Return the waves as JSON, with the first keys of each consumer."""
         return [
             [
-                {"consumer": name, "targets": len(keys), "keys": [key for key in keys[:most] if key is not None]}
+                {
+                    "consumer": name,
+                    "total_targets": len(keys),
+                    "target_keys": [key for key in keys[:most] if key is not None],
+                }
                 for name, keys in wave.items()
             ]
             for wave in self.waves()
@@ -113,17 +113,17 @@ class BackfillRecord:
         """Return the backfill as JSON, with times in ISO 8601."""
         each = self.backfill
         return {
-            "backfill": each.number,
-            "asset": each.uri,
+            "number": each.number,
+            "uri": each.uri,
             "down": each.down,
             "state": self.state,
             "made": iso(each.made),
-            "by": each.by,
-            "why": each.why,
+            "by": each.by or None,
+            "why": each.why or None,
             "concurrency": each.concurrency,
             "stopped": None if each.stopped is None else iso(each.stopped),
             "ended": None if each.ended is None else iso(each.ended),
-            "targets": self.total,
+            "total_targets": self.total,
             "counts": {
                 "todo": each.todo,
                 "asked": each.asked,
@@ -143,7 +143,11 @@ class Column:
     counts: Mapping[str, int]
 
     def as_json(self) -> dict[str, object]:
-        return {"wave": self.wave, "consumer": self.consumer, "counts": dict(self.counts)}
+        return {
+            "wave": self.wave,
+            "consumer": self.consumer,
+            "counts": {state: self.counts.get(state, 0) for state in ("todo", "asked", "done", "failed", "removed")},
+        }
 
 
 @dataclass(frozen=True)
@@ -169,12 +173,12 @@ class TargetRecord:
             "place": self.step.place,
             "wave": self.step.wave,
             "consumer": self.consumer,
-            "partition_key": self.step.target.key,
+            "target_key": self.step.target.key,
             "state": self.step.state,
             "waits_for": self.step.waits,
             "attempt": self.step.attempt,
-            "decision": str(self.decision),
-            "flow_run": None if self.flow_run is None else str(self.flow_run),
+            "decision_id": str(self.decision),
+            "flow_run_id": None if self.flow_run is None else str(self.flow_run),
             "run_state": self.run_state or None,
             "error": self.error or None,
         }
@@ -183,12 +187,13 @@ class TargetRecord:
 class BackfillReader:
     """Reads backfills. All methods raise `LedgerError` if the ledger cannot be read."""
 
-    def __init__(self, connect: Connect) -> None:
-        self._connect = connect
+    def __init__(self, states: States) -> None:
+        self._states = states
 
     def maker(self, uri: str) -> tuple[Consumer, Sequence[str]] | None:
         """Return the flow that makes an asset, and its known target keys; `None` if no flow does."""
-        with self._state() as state:
+        with self._states.open() as state:
+            state.freshness.admit_all()
             maker = state.freshness.graph.maker(uri)
             keys = [] if maker is None else all_keys(state.freshness, maker)
             return None if maker is None else (maker.consumer, [key for key in keys if key is not None])
@@ -203,8 +208,9 @@ class BackfillReader:
         Raises:
             InvalidCall: nothing makes the asset, or keys are given for a flow without partitions.
         """
-        with self._state() as state:
+        with self._states.open() as state:
             book = state.freshness
+            book.admit_all()
             above = targets_of(book, uri, keys, down=down)
             steps = steps_of(book, above)
             nodes = (book.graph.find(number) for number in {step.target.consumer for step in steps})
@@ -230,7 +236,7 @@ class BackfillReader:
     def progress(self, number: int) -> list[Column]:
         """Return the consumers of a backfill, wave by wave, with the number of their targets in each state."""
         found: dict[tuple[int, str], dict[str, int]] = {}
-        with self._connect() as connection:
+        with self._states.connect() as connection:
             for wave, name, state, count in connection.execute(_PROGRESS, {"backfill": number}):
                 found.setdefault((wave, name), {})[state] = count
         return [Column(wave, name, counts) for (wave, name), counts in found.items()]
@@ -248,7 +254,7 @@ class BackfillReader:
         if record is None:
             return []
         query = _TARGETS if state is None else _TARGETS.where(_T.state == state)
-        with self._connect() as connection:
+        with self._states.connect() as connection:
             rows = connection.execute(query.limit(limit), {"backfill": number, "after": after}).all()
             found = [(step_from_row(step), name, deployment) for *step, name, deployment in rows]
             ids = [run_id(record.backfill, deployment, step.target.key, step.attempt) for step, _, deployment in found]
@@ -259,14 +265,6 @@ class BackfillReader:
         ]
 
     def _backfills(self, query: Any) -> list[BackfillRecord]:
-        with self._connect() as connection:
+        with self._states.connect() as connection:
             rows = connection.execute(query).all()
         return [BackfillRecord(backfill_from_row(row[:-1]), row[-1] is not None) for row in rows]
-
-    @contextmanager
-    def _state(self) -> Generator[State]:
-        with self._connect() as connection:
-            state = State(LedgerSource(connection))
-            state.begin(LAST + 1)
-            state.freshness.admit_all()
-            yield state

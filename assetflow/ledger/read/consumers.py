@@ -13,12 +13,12 @@ from sqlalchemy import ColumnElement, Select, case, exists, func, or_, select
 
 from assetflow.core.condition_tree import Token
 from assetflow.core.rules.evaluation import facts_of
-from assetflow.core.run_ends import FAILED
+from assetflow.core.run_changes import FAILED
 from assetflow.core.time.reading import timetable_from_json
 from assetflow.core.time.timers import Timer
 from assetflow.core.words import count, iso
 from assetflow.ledger.read.decisions import DECISIONS, decision_from_row
-from assetflow.ledger.records import ConsumerFilter, ConsumerRecord, DecisionRecord, TimerRecord
+from assetflow.ledger.records import ConsumerFilter, ConsumerOrder, ConsumerRecord, DecisionRecord, TimerRecord
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import CONSUMER_COLUMNS, consumer_from_row
@@ -52,6 +52,23 @@ _LINKS = select(ALIAS_LINK.c.uri, ALIAS_LINK.c.alias).where(in_values(ALIAS_LINK
 _LATER = DECISION.alias("later")
 _IS_WAITING = exists().where(PENDING.c.consumer == CONSUMER.c.id)
 _FAILED_RUN = DECISION.alias("failed_run")
+_LAST_NUMBER = (
+    select(func.coalesce(func.max(_LATER.c.number), 0))
+    .where(_LATER.c.consumer == CONSUMER.c.id)
+    .correlate(CONSUMER)
+    .scalar_subquery()
+)
+_QUEUED = (
+    select(func.coalesce(func.sum(PENDING.c.count), 0))
+    .where(PENDING.c.consumer == CONSUMER.c.id)
+    .correlate(CONSUMER)
+    .scalar_subquery()
+)
+_ORDERS: dict[ConsumerOrder, tuple[ColumnElement[Any], ...]] = {
+    "name": (),
+    "decided": (_LAST_NUMBER.desc(),),
+    "queued": (_QUEUED.desc(),),
+}
 _HAS_FAILED = exists().where(
     _FAILED_RUN.c.number
     == select(func.max(_LATER.c.number))
@@ -116,7 +133,7 @@ class ConsumerOverview:
             "assets": len(consumer.schedule.tokens),
             "updated": self.updated,
             "queued": self.queued,
-            "pending_keys": self.pending if consumer.schedule.is_partitioned else None,
+            "pending_partitions": self.pending if consumer.schedule.is_partitioned else None,
             "paused": consumer.paused,
             "held": consumer.held,
             "active": not (consumer.paused or consumer.held),
@@ -160,12 +177,12 @@ class ConsumerReader:
         query = _CONSUMERS.where(*_conditions(where), CONSUMER.c.id > after)
         return self._read(query.order_by(CONSUMER.c.id).limit(limit))
 
-    def page_by_name(
-        self, where: ConsumerFilter, *, limit: int = 100, offset: int = 0
+    def listed(
+        self, where: ConsumerFilter, order: ConsumerOrder = "name", *, limit: int = 100, offset: int = 0
     ) -> tuple[list[ConsumerRecord], int]:
-        """Return a page of consumers by name, and the number of all consumers that match."""
+        """Return a page of consumers, and the number of all consumers that match."""
         conditions = _conditions(where)
-        page = _CONSUMERS.where(*conditions).order_by(CONSUMER.c.name).limit(limit).offset(offset)
+        page = _CONSUMERS.where(*conditions).order_by(*_ORDERS[order], CONSUMER.c.name).limit(limit).offset(offset)
         with self._connect() as connection:
             total = connection.execute(select(func.count()).select_from(CONSUMER).where(*conditions)).scalar_one()
             return [_record(row) for row in connection.execute(page)], total

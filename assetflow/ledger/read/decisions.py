@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, bindparam, exists, func, literal_column, select
+from sqlalchemy import Connection, Select, bindparam, exists, func, literal_column, or_, select
 
 from assetflow.core.codec.freshness import causes_from_json
 from assetflow.core.events import AssetEvent
@@ -61,10 +61,13 @@ _CONSUMED_ASSETS = (
     .order_by(RECEIPT.c.decision, func.min(EVENT.c.sequence))
 )
 _IS_COMPARED = select(
-    exists(
-        select(KEPT_RUN.c.id)
-        .join(DECISION, DECISION.c.id == KEPT_RUN.c.id)
-        .where(DECISION.c.flow_run_id == bindparam("flow_run"), KEPT_RUN.c.ended.is_(None))
+    or_(
+        exists(
+            select(KEPT_RUN.c.id)
+            .join(DECISION, DECISION.c.id == KEPT_RUN.c.id)
+            .where(DECISION.c.flow_run_id == bindparam("flow_run"), KEPT_RUN.c.ended.is_(None))
+        ),
+        exists().where(KEPT_RUN.c.id == bindparam("flow_run"), KEPT_RUN.c.ended.is_(None)),
     )
 )
 _TRIED = select(KEPT_RUN.c.id, KEPT_RUN.c.tried).where(in_values(KEPT_RUN.c.id, "ids"))

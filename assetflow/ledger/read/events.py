@@ -123,9 +123,11 @@ class EventReader:
             found = {uri: connection.execute(newest.where(EVENT.c.uri == uri)).first() for uri in uris}
         return {uri: Pin(*row) for uri, row in found.items() if row is not None}
 
-    def refused(self, *, limit: int = 100) -> list[RefusedRecord]:
-        """Return what was refused as an event, newest first. Contract 2.6."""
+    def refused(self, *, before: int | None = None, limit: int = 100) -> list[RefusedRecord]:
+        """Return what was refused as an event, newest first: with `before`, what was so earlier. Contract 2.6."""
         query = select(*_REFUSED).order_by(REFUSED.c.number.desc()).limit(limit)
+        if before is not None:
+            query = query.where(REFUSED.c.number < before)
         with self._connect() as connection:
             return [RefusedRecord(*row) for row in connection.execute(query)]
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, exists, select
+from sqlalchemy import bindparam, exists, or_, select
 
 from assetflow.core.codec.origins import origin_from_json
 from assetflow.core.explanation.plan import PlannedConsumer, explain_plan
@@ -20,18 +19,30 @@ from assetflow.core.freshness.touching import all_keys
 from assetflow.core.rules.state import State
 from assetflow.core.words import iso
 from assetflow.ledger.fold.freshness_rows import VERSION_COLUMNS, update_from_row
-from assetflow.ledger.fold.source import LedgerSource
 from assetflow.ledger.read.queues import LAST
-from assetflow.ledger.sql.engine import Connect
-from assetflow.ledger.sql.freshness_tables import DATA_FLOW, ITEM_VERSION
+from assetflow.ledger.read.states import States
+from assetflow.ledger.sql.freshness_tables import DATA_FLOW, ITEM_VERSION, KEPT_RUN
 from assetflow.ledger.sql.rows import key_to_column
-from assetflow.ledger.sql.tables import CONSUMER, EVENT
+from assetflow.ledger.sql.tables import CONSUMER, DECISION, EVENT
 
 MOST_READERS = 20
 MOST_MISSED = 500
 
 _V = ITEM_VERSION.c
 _COMPARES = select(exists(select(DATA_FLOW.c.consumer)))
+_COMPARES_FLOW = select(
+    exists()
+    .where(CONSUMER.c.deployment_id == bindparam("deployment"), CONSUMER.c.removed_at.is_(None))
+    .where(DATA_FLOW.c.consumer == CONSUMER.c.id)
+)
+_OTHER_RUNS = (
+    select(KEPT_RUN.c.id)
+    .where(KEPT_RUN.c.ended.is_(None), KEPT_RUN.c.kind.in_(["manual", "time"]))
+    .order_by(KEPT_RUN.c.asked, KEPT_RUN.c.id)
+)
+_KNOWS_RUN = select(
+    or_(exists().where(KEPT_RUN.c.id == bindparam("run")), exists().where(DECISION.c.flow_run_id == bindparam("run")))
+)
 _VERSIONS = (
     select(*VERSION_COLUMNS, EVENT.c.origin, CONSUMER.c.name)
     .outerjoin(EVENT, EVENT.c.id == _V.event)
@@ -69,15 +80,15 @@ class AssetVersion:
     def as_json(self) -> dict[str, object]:
         """Return the version as JSON, with times in ISO 8601."""
         return {
-            "event": str(self.event),
+            "event_id": str(self.event),
             "sequence": self.sequence,
             "partition_key": self.partition_key,
             "data_version": self.data_version,
             "code_version": self.code_version,
             "recorded": iso(self.recorded),
             "confirms": self.confirms,
-            "consumer": self.consumer or None,
-            "flow_run": None if self.flow_run is None else str(self.flow_run),
+            "producer": self.consumer or None,
+            "flow_run_id": None if self.flow_run is None else str(self.flow_run),
             "flow_run_name": self.flow_run_name or None,
             "read": dict(self.read),
         }
@@ -89,13 +100,25 @@ class FreshnessReader:
     All methods raise `LedgerError` if the ledger cannot be read.
     """
 
-    def __init__(self, connect: Connect) -> None:
-        self._connect = connect
+    def __init__(self, states: States) -> None:
+        self._states = states
 
-    def compares(self) -> bool:
-        """Return True if a flow keeps its outputs up to date, so that assets have a status."""
-        with self._connect() as connection:
-            return bool(connection.scalar(_COMPARES))
+    def compares(self, deployment_id: UUID | None = None) -> bool:
+        """Return True if the flow of a deployment is compared with what it reads and makes; by default, if any is."""
+        with self._states.connect() as connection:
+            if deployment_id is None:
+                return bool(connection.scalar(_COMPARES))
+            return bool(connection.scalar(_COMPARES_FLOW, {"deployment": deployment_id}))
+
+    def knows_run(self, flow_run_id: UUID) -> bool:
+        """Return True if a flow run is that of a decision, or is or was one of a flow that is compared."""
+        with self._states.connect() as connection:
+            return bool(connection.scalar(_KNOWS_RUN, {"run": flow_run_id}))
+
+    def other_runs(self, limit: int) -> Sequence[UUID]:
+        """Return the flow runs that go on, as far as the ledger knows, and that no decision asked for (8.6)."""
+        with self._states.connect() as connection:
+            return connection.scalars(_OTHER_RUNS.limit(limit)).all()
 
     def status(self, uri: str, key: str | None, now: datetime) -> Status:
         """Return the status of an asset, or of one of its partitions.
@@ -107,13 +130,13 @@ class FreshnessReader:
 
     def statuses(self, uris: Collection[str] | None, now: datetime) -> list[Status]:
         """Return the status of these assets, in order; of all that Eager flows need, by URI, for `None`."""
-        with self._state() as state:
+        with self._states.open() as state:
             explainer = StatusExplainer(state.freshness, _names_of(state), now)
             return [explainer.of(uri) for uri in (sorted(state.freshness.graph.compared()) if uris is None else uris)]
 
     def explained(self, uri: str, key: str | None, now: datetime) -> tuple[Status, Sequence[ReadVersion]]:
         """Return the status of an item, and the versions that it was made from, beside those of now."""
-        with self._state() as state:
+        with self._states.open() as state:
             explainer = StatusExplainer(state.freshness, _names_of(state), now)
             return explainer.of(uri, key), explainer.reads(uri, key)
 
@@ -125,18 +148,18 @@ class FreshnessReader:
             consumer: only this one.
             key: only this target key, of the consumers that have it.
         """
-        with self._state() as state:
+        with self._states.open() as state:
             return explain_plan(state.freshness, _names_of(state), now, None if consumer is None else [consumer], key)
 
     def readers(self, uri: str, now: datetime) -> list[PlannedConsumer]:
         """Return what would be done with the Eager consumers that read an asset, by name, at most 20."""
-        with self._state() as state:
+        with self._states.open() as state:
             readers = (node.id for node in state.freshness.graph.readers(uri) if node.keeping is not None)
             return explain_plan(state.freshness, _names_of(state), now, list(islice(readers, MOST_READERS)))
 
     def keys_needed(self, uri: str) -> set[str]:
         """Return the keys that Eager flows make of an asset, and those of it that they wait for."""
-        with self._state() as state:
+        with self._states.open() as state:
             book = state.freshness
             maker = book.graph.maker(uri)
             is_kept = maker is not None and maker.keeping is not None and maker.is_partitioned
@@ -156,17 +179,9 @@ class FreshnessReader:
             before: only those before this place in the ledger.
         """
         query = _VERSIONS if key is None else _VERSIONS.where(_V.partition_key == key_to_column(key))
-        with self._connect() as connection:
+        with self._states.connect() as connection:
             given = {"uri": uri, "last": LAST if before is None else before - 1}
             return [_version(row) for row in connection.execute(query.limit(limit), given)]
-
-    @contextmanager
-    def _state(self) -> Generator[State]:
-        with self._connect() as connection:
-            state = State(LedgerSource(connection))
-            # The state reads everything from the tables: no event is newer than them.
-            state.begin(LAST + 1)
-            yield state
 
 
 def _names_of(state: State) -> Callable[[str], str]:

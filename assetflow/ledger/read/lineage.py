@@ -9,6 +9,7 @@ from sqlalchemy import Connection, and_, or_, select
 
 from assetflow.core.condition_tree import Token
 from assetflow.core.lineage import Edge, Node, edge_of
+from assetflow.ledger.read.hidden import HIDDEN
 from assetflow.ledger.records import DeclaredEdge
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import in_values
@@ -20,7 +21,7 @@ _NAMES_OF_ASSETS = select(ASSET_NAME.c.name).where(in_values(ASSET_NAME.c.uri, "
 _OWNERS = select(ASSET_NAME.c.name, ASSET_NAME.c.uri).where(in_values(ASSET_NAME.c.name, "name"))
 _LINKS = select(ALIAS_LINK.c.uri, ALIAS_LINK.c.alias)
 _LINKS_OF_ASSETS = _LINKS.where(in_values(ALIAS_LINK.c.uri, "uri"))
-_LINKS_OF_ALIASES = _LINKS.where(in_values(ALIAS_LINK.c.alias, "alias"))
+_LINKS_OF_ALIASES = _LINKS.where(in_values(ALIAS_LINK.c.alias, "alias"), ALIAS_LINK.c.uri.not_in(HIDDEN))
 
 
 def _by_token(query: Any, kind: Any, value: Any) -> Any:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, bindparam, exists, func, or_, select
 from assetflow.core.condition_tree import Token
 from assetflow.core.explanation.awaited_keys import awaited_keys, targets_of_keys
 from assetflow.core.partitions import PartitionMapper
-from assetflow.core.run_ends import FAILED
+from assetflow.core.run_changes import FAILED
 from assetflow.ledger.fold.source import LedgerSource
 from assetflow.ledger.records import AssetRecord
 from assetflow.ledger.sql.engine import Connect
@@ -34,10 +34,10 @@ _WITH_PENDING_KEYS = (
 _QUEUED = select(PENDING.c.consumer, PENDING.c.target_key, PENDING.c.uri, PENDING.c.source_key).where(
     in_values(PENDING.c.consumer, "consumers"), in_values(PENDING.c.target_key, "targets")
 )
+_MAKERS = select(CONSUMER.c.id).where(in_values(CONSUMER.c.deployment_id, "deployments"))
 _NEWEST = (
     select(func.max(DECISION.c.number))
-    .join(CONSUMER, CONSUMER.c.id == DECISION.c.consumer)
-    .where(in_values(CONSUMER.c.deployment_id, "deployments"), in_values(DECISION.c.target_key, "keys"))
+    .where(DECISION.c.consumer.in_(_MAKERS), in_values(DECISION.c.target_key, "keys"))
     .group_by(DECISION.c.target_key)
 )
 _RUNS = select(DECISION.c.target_key, DECISION.c.ended).where(

@@ -22,8 +22,8 @@ from assetflow.core.explanation.facts import QueuedEvents
 from assetflow.core.explanation.waiting import waiting_of
 from assetflow.core.rules.state import QueueKey, State
 from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
-from assetflow.ledger.fold.source import LedgerSource
 from assetflow.ledger.read.queues import LAST
+from assetflow.ledger.read.states import QueueSource
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import EVENT_COLUMNS, QUEUED, event_from_row, key_from_column
@@ -187,7 +187,7 @@ class _Then:
         return {"consumer": self.consumer.id, "moment": self.moment} | more
 
 
-class _SourceThen(LedgerSource):
+class _SourceThen(QueueSource):
     """The tables, with the queues of one consumer and its clocks as they were at a moment."""
 
     def __init__(self, connection: Connection, then: _Then) -> None:

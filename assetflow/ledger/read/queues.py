@@ -15,8 +15,8 @@ from assetflow.core.events import AssetEvent
 from assetflow.core.explanation.waiting import Waiting, waiting_of
 from assetflow.core.rules.evaluation import Pending
 from assetflow.core.rules.state import State
-from assetflow.ledger.fold.source import LedgerSource
 from assetflow.ledger.read.samples import EventSample, sample
+from assetflow.ledger.read.states import QueueSource
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.rows import EVENT_COLUMNS, QUEUED, event_from_row, key_from_column, key_to_column
 from assetflow.ledger.sql.tables import ASSET, CONSUMER, EVENT, PENDING, RECEIPT
@@ -77,9 +77,12 @@ class QueueReader:
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
 
-    def events(self, consumer: int, target_key: str | None = None, *, limit: int | None = None) -> list[AssetEvent]:
-        """Return the events in a queue, oldest first."""
-        query = _QUEUED.where(_in_queue(consumer, target_key)).order_by(RECEIPT.c.sequence).limit(limit)
+    def events(
+        self, consumer: int, target_key: str | None = None, *, after: int = 0, limit: int | None = None
+    ) -> list[AssetEvent]:
+        """Return the events in a queue, oldest first: those whose sequence is greater than `after`."""
+        query = _QUEUED.where(_in_queue(consumer, target_key), RECEIPT.c.sequence > after)
+        query = query.order_by(RECEIPT.c.sequence).limit(limit)
         with self._connect() as connection:
             return [event_from_row(row) for row in connection.execute(query)]
 
@@ -137,7 +140,7 @@ class QueueReader:
         if not consumer.is_timed:
             return None
         with self._connect() as connection:
-            state = State(LedgerSource(connection))
+            state = State(QueueSource(connection))
             # The state reads everything from the tables: no event is newer than them.
             state.begin(LAST + 1)
             return waiting_of(state, consumer, target_key, now)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from assetflow.ledger.read.pruning import PruningReader
     from assetflow.ledger.read.queues import QueueReader
     from assetflow.ledger.read.receipts import ReceiptReader
+    from assetflow.ledger.read.states import States
     from assetflow.ledger.read.waiting import WaitingReader
     from assetflow.ledger.read.watchers import WatcherReader
     from assetflow.ledger.read.what_if import WhatIfReader
@@ -70,6 +71,9 @@ _TOPICS = {
     "waiting": ("waiting", "WaitingReader"),
     "past": ("past", "PastReader"),
 }
+
+# The topics that open states.
+_WITH_STATES = frozenset({"backfills", "freshness", "what_if"})
 
 
 class Reader:
@@ -118,7 +122,8 @@ class Reader:
         if name not in _TOPICS:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         module, topic = _TOPICS[name]
-        found: object = getattr(import_module(f"assetflow.ledger.read.{module}"), topic)(self._connect)
+        given = self._states if name in _WITH_STATES else self._connect
+        found: object = getattr(import_module(f"assetflow.ledger.read.{module}"), topic)(given)
         setattr(self, name, found)
         return found
 
@@ -158,6 +163,12 @@ class Reader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @cached_property
+    def _states(self) -> States:
+        from assetflow.ledger.read.states import States
+
+        return States(self._connect)
 
     @contextmanager
     def _connect(self) -> Generator[Connection]:

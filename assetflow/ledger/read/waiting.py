@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, func, select
 
 from assetflow.core.explanation.what_if import why_it_waits
 from assetflow.core.rules.state import State
-from assetflow.ledger.fold.source import LedgerSource
+from assetflow.ledger.read.states import QueueSource
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.rows import QUEUED, key_from_column
 from assetflow.ledger.sql.tables import CONSUMER, EVENT, LEDGER, RECEIPT
@@ -28,13 +28,23 @@ _WAITING = (
     .where(CONSUMER.c.removed_at.is_(None), ~CONSUMER.c.paused, ~CONSUMER.c.held)
     .subquery()
 )
-_LONGEST = (
-    select(_WAITING.c.id, RECEIPT.c.target_key, EVENT.c.recorded, func.count().over())
-    .join(EVENT, EVENT.c.sequence == _WAITING.c.first)
-    .join(RECEIPT, (RECEIPT.c.sequence == _WAITING.c.first) & (RECEIPT.c.consumer == _WAITING.c.id))
-    .where(RECEIPT.c.status == QUEUED)
-    .order_by(_WAITING.c.first, _WAITING.c.id, RECEIPT.c.target_key)
+# Only what is left of the many consumers is looked up in the large tables.
+_OLDEST = (
+    select(_WAITING.c.id, _WAITING.c.first, func.count().over().label("all"))
+    .where(_WAITING.c.first.is_not(None))
+    .order_by(_WAITING.c.first, _WAITING.c.id)
     .limit(bindparam("most"))
+    .subquery()
+)
+_FIRST_KEY = (
+    select(func.min(RECEIPT.c.target_key))
+    .where(RECEIPT.c.status == QUEUED, RECEIPT.c.consumer == _OLDEST.c.id)
+    .scalar_subquery()
+)
+_LONGEST = (
+    select(_OLDEST.c.id, _FIRST_KEY, EVENT.c.recorded, _OLDEST.c.all)
+    .join(EVENT, EVENT.c.sequence == _OLDEST.c.first)
+    .order_by(_OLDEST.c.first, _OLDEST.c.id)
 )
 _LAST_EVENT = select(LEDGER.c.last_event)
 
@@ -62,7 +72,7 @@ class WaitingReader:
         """
         with self._connect() as connection:
             rows = connection.execute(_LONGEST, {"most": limit}).all()
-            state = State(LedgerSource(connection))
+            state = State(QueueSource(connection))
             state.begin(connection.execute(_LAST_EVENT).scalar_one() + 1, now)
             places = {(number, key_from_column(column)): since for number, column, since, _ in rows}
             state.consumers.load_ids(number for number, _ in places)

@@ -134,5 +134,5 @@ def _find(connection: Connection, number: int) -> tuple[Backfill, bool]:
     query = select(*BACKFILL_COLUMNS, BACKFILL.c.begun).where(BACKFILL.c.number == number)
     row = connection.execute(query).one_or_none()
     if row is None:
-        raise UnknownBackfill(f"there is no backfill {number}", fix="`assetflow backfill ls` lists them")
+        raise UnknownBackfill.numbered(number)
     return backfill_from_row(row[:-1]), row[-1] is not None

@@ -1,0 +1,135 @@
+"""Consumers, their queues, pending partitions and missed deadlines."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from assetflow.api.schemas.common import Page
+from assetflow.api.schemas.decisions import DecisionTold
+from assetflow.api.schemas.events import EventSummary
+
+
+class LastDecision(BaseModel):
+    id: UUID
+    made: datetime
+    status: Literal["waiting", "launched", "ended", "undeliverable"]
+    flow_run_id: UUID | None
+
+
+class ConsumerListed(BaseModel):
+    id: int
+    name: str
+    deployment_id: UUID
+    automation_id: UUID | None
+    schedule: str
+    assets: int
+    updated: int
+    queued: int
+    pending_partitions: int | None = Field(description="Of a partitioned consumer: how many keys are pending.")
+    paused: bool = Field(description="Its automation is switched off.")
+    held: bool = Field(description="Its deployment is paused.")
+    active: bool = Field(description="It is neither paused nor held.")
+    last_decision: LastDecision | None
+
+
+class ConsumersPage(Page):
+    items: list[ConsumerListed]
+
+
+class Expiry(BaseModel):
+    event_id: UUID
+    at: datetime
+
+
+class ConditionRow(BaseModel):
+    """A gate or a leaf of a condition; the members of a gate follow it with a greater depth."""
+
+    depth: int
+    kind: str
+    value: str | None = Field(description="The URI, name or alias of a leaf.")
+    label: str
+    state: Literal["satisfied", "waiting", "never"]
+    words: str
+    since: datetime | None
+    satisfied_by: UUID | None = Field(description="The event that satisfied a leaf.")
+    queued: int | None = Field(description="How many queued events match a leaf.")
+    members: int | None = Field(description="How many members a gate has.")
+    satisfied_members: int | None
+    received: list[str]
+    missing: list[str]
+
+
+class PartitionTold(BaseModel):
+    """A pending partition."""
+
+    target_key: str
+    holds: bool
+    since: datetime | None
+    words: str
+    queued: int
+    received: list[str]
+    missing: list[str]
+    condition: list[ConditionRow]
+    events: list[EventSummary]
+
+
+class ConsumerTold(BaseModel):
+    id: int
+    name: str
+    deployment_id: UUID
+    state: str
+    words: str
+    notes: list[str]
+    paused: bool
+    held: bool
+    while_paused: Literal["drop", "keep"]
+    coalesce: bool
+    partitioned: bool
+    schedule: str
+    holds: bool
+    queued: int
+    pending_partitions: int | None = Field(description="Of a partitioned consumer: how many keys are pending.")
+    condition: list[ConditionRow]
+    partitions: list[PartitionTold]
+    since: datetime | None
+    next_time: datetime | None
+    last_decision: DecisionTold | None
+    until: datetime | None = Field(description="The latest instant that it waits for.")
+    because: list[str] = Field(description="What it waits for, such as `quiet`.")
+    waits: dict[str, datetime | None] = Field(description="The same, each with the instant at which that is over.")
+    expires: list[Expiry]
+    deadline: datetime | None
+    at: datetime | None = Field(description="The time that was asked for with `at`.")
+    next_decision: DecisionTold | None = Field(description="With `at`: its first decision afterwards.")
+
+
+class PendingPage(Page):
+    items: list[str] = Field(description="The target keys.")
+
+
+class SwitchedOut(BaseModel):
+    name: str
+    paused: bool
+
+
+class RemovedOut(BaseModel):
+    removed: int
+
+
+class MissedDeadlineListed(BaseModel):
+    number: int
+    consumer: str
+    target_key: str | None
+    due: datetime
+    at: datetime = Field(description="When the deadline was looked at: later than `due` after a pause or a redeploy.")
+    then: Literal["alert", "run", "skip"]
+    queued: int
+    missing: list[str] = Field(description="The assets and aliases of which no update was queued.")
+
+
+class MissedDeadlinesPage(Page):
+    items: list[MissedDeadlineListed]

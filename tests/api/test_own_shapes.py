@@ -1,0 +1,308 @@
+"""The shape of assetflow's own API: every field is always there, one word for one thing, one kind of page token."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any, cast
+from urllib.parse import quote
+from uuid import uuid4
+
+import pytest
+from fastapi.routing import iter_route_contexts
+from pydantic import BaseModel, TypeAdapter
+
+from assetflow import AssetWatcher
+from assetflow.api import v1
+from assetflow.core.assets import Asset
+from assetflow.core.codec import declaration_to_text
+from assetflow.core.events import Origin, SourceFlowRun, SourceTaskRun
+from assetflow.core.freshness.policy import FreshnessPolicy
+from assetflow.core.timing import Deadline, Intake
+from assetflow.ledger import Holder, Ledger
+from assetflow.watchers import MessageQueueTrigger
+from tests.api.conftest import Api
+from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
+from tests.ledger.test_kept import BOARD, CORE, RAW, kept
+
+ORDERS_PATH = quote(ORDERS.uri, safe="")
+# The verbs with which operation ids begin.
+VERBS = {
+    "begin",
+    "check",
+    "count",
+    "explain",
+    "find",
+    "get",
+    "give",
+    "hide",
+    "list",
+    "observe",
+    "pause",
+    "record",
+    "remove",
+    "replay",
+    "resume",
+    "show",
+    "simulate",
+    "stop",
+    "unhide",
+}
+# A word that is not said in v1, with the one that is.
+NOT_SAID = {
+    "cursor": "page",
+    "decision": "decision_id",
+    "deployment_name": "deployment",
+    "flow_run": "flow_run_id",
+    "key": "partition_key or target_key",
+    "keys": "target_keys",
+    "made_by": "producer",
+    "maker": "producer",
+    "node": "focus",
+    "pending_keys": "pending_partitions",
+    "reason": "error or why",
+    "start": "focus",
+}
+
+
+@pytest.fixture
+def busy(ledger: Ledger) -> Ledger:
+    """A ledger that has something to answer on every path: event 1, decision 1, backfill 1."""
+    fresh = Asset(ORDERS.uri, name="orders", freshness=FreshnessPolicy(timedelta(minutes=30)))
+    queue = AssetWatcher("queue", MessageQueueTrigger("amqp://mq.internal", queue="orders"))
+    deploy(ledger, "copy/nightly", fresh, produces=(CUSTOMERS,))
+    deploy(
+        ledger, "report/nightly", ORDERS & CUSTOMERS, deadline=Deadline(timedelta(hours=1)), intake=Intake(min_events=9)
+    )
+    deploy(ledger, "daily/nightly", ROLLED_UP)
+    deploy(ledger, "watched/nightly", Asset("s3://lake/watched", watchers=[queue]))
+    for name, declared in (("core/nightly", kept([RAW], [CORE])), ("board/nightly", kept([CORE], [BOARD]))):
+        ledger.writer.consumers.deploy(name, uuid4(), uuid4(), declaration_to_text(declared), False, False, NOON)
+    run = SourceFlowRun(event_id(90), parameters={"day": 1})
+    update(ledger, ORDERS, 1, aliases=("late",), origin=Origin("task", SourceTaskRun(event_id(91)), run))
+    for minute, asset in enumerate((ORDERS, CUSTOMERS, RAW, CORE, BOARD, Asset("s3://lake/left")), start=2):
+        update(ledger, asset, minute)
+    for minute in range(2):
+        update(ledger, HOURLY, 10 + minute, f"2026-01-0{minute + 1}T00:00:00")
+        ledger.writer.events.refuse({"x": minute}, "no URI", "2.2", "api", None, NOON)
+    ledger.writer.clock.run(NOON + timedelta(hours=3), NOON + timedelta(hours=3))
+    ledger.writer.lease.acquire(Holder.this_process(event_id(1)))
+    return ledger
+
+
+def calls(ledger: Ledger) -> dict[str, tuple[str, object]]:
+    """The address and the body with which each operation answers well, by its id."""
+    decision, later = ledger.reader.decisions.find(limit=2)
+    ledger.writer.decisions.launched(decision.id, event_id(77), NOON)
+    own = "/api/v1/"
+    paths = {
+        "check_health": "health",
+        "check_readiness": "ready",
+        "count_events": "events/count",
+        "explain_consumer": "consumers/daily/nightly",
+        "explain_decision": f"decisions/{decision.id}",
+        "explain_event": f"events/{event_id(1)}",
+        "explain_partition": "consumers/daily/nightly/partitions/2026-01-01",
+        "explain_run": f"runs/{event_id(77)}",
+        "get_asset": "asset?asset=orders",
+        "get_graph": "graph?focus=orders",
+        "get_ledger": "ledger",
+        "get_lineage": "lineage?focus=orders",
+        "get_owner": "names/orders",
+        "get_status": f"assets/{quote(CORE.uri, safe='')}/status",
+        "list_assets": "assets",
+        "list_backfill_targets": "backfills/1/targets",
+        "list_backfills": "backfills",
+        "list_consumers": "consumers",
+        "list_decisions": "decisions",
+        "list_events": "events",
+        "list_freshness": "freshness",
+        "list_freshness_changes": "freshness/changes",
+        "list_missed_deadlines": "deadlines/missed",
+        "list_partitions": "assets/hourly/partitions",
+        "list_pending": "consumers/daily/nightly/partitions",
+        "list_plan": "plan",
+        "list_queue": "consumers/report/nightly/queue",
+        "list_receipts": f"events/{event_id(1)}/receipts",
+        "list_refused": "refused",
+        "list_statuses": "statuses",
+        "list_versions": f"assets/{quote(RAW.uri, safe='')}/versions",
+        "list_watchers": "watchers",
+        "show_backfill": "backfills/1",
+    }
+    found: dict[str, tuple[str, object]] = {name: (own + path, None) for name, path in paths.items()}
+    good, bad = {"uri": ORDERS.uri}, {"uri": "airflow://x"}
+    return found | {
+        "begin_backfill": (f"{own}backfills", {"asset": CORE.uri, "down": True}),
+        "find_known_events": (f"{own}events/known", {"ids": [str(event_id(1))]}),
+        "give_up_decision": (f"{own}decisions/{later.id}/give-up", {"why": "a test"}),
+        "hide_asset": (f"{own}assets/{quote('s3://lake/left', safe='')}/hide", {}),
+        "observe_asset": (f"{own}assets/{quote('s3://lake/outside', safe='')}/observations", {"items": [SEEN]}),
+        "pause_watcher": (f"{own}watchers/queue/pause", {}),
+        "record_events": (f"{own}events", {"events": [good, good | {"id": str(event_id(1))}, bad]}),
+        "remove_queued": (f"{own}consumers/report/nightly/queue?why=x", None),
+        "replay_decision": (f"{own}decisions/{later.id}/replay", {}),
+        "resume_backfill": (f"{own}backfills/1/resume", {}),
+        "resume_consumer": (f"{own}consumers/report/nightly/resume?preview=true", {}),
+        "resume_watcher": (f"{own}watchers/queue/resume", {}),
+        "simulate_schedules": (f"{own}simulate", {"name": "x", "consumers": {}, "steps": []}),
+        "unhide_asset": (f"{own}assets/{quote('s3://lake/left', safe='')}/unhide", {}),
+        "stop_backfill": (f"{own}backfills/1/stop", {}),
+    }
+
+
+SEEN = {"data_version": "1"}
+# It turns a switch in Prefect, and answers as `resume_consumer` does without `preview`.
+IN_PREFECT = {"pause_consumer"}
+# What has to be there before.
+FIRST = ("begin_backfill", "give_up_decision", "stop_backfill")
+
+
+def own_operations(document: Any) -> Iterator[tuple[str, str, str, Any]]:
+    """The id, the method, the path and the description of each operation of v1 that is assetflow's own."""
+    for path, methods in document["paths"].items():
+        for method, told in methods.items():
+            if path.startswith("/api/v1/") and not told["operationId"].startswith("airflow"):
+                yield told["operationId"], method.upper(), path, told
+
+
+def test_every_field_is_in_every_answer(api: Api, busy: Ledger) -> None:
+    document = api.get("/api/openapi.json").json()
+    operations = {name: method for name, method, _, _ in own_operations(document)}
+    models = response_models()
+    wanted = calls(busy)
+    assert wanted.keys() | IN_PREFECT == operations.keys()
+
+    answered: dict[str, Any] = {}
+    for name in (*FIRST, *(each for each in wanted if each not in FIRST)):
+        address, body = wanted[name]
+        response = api.request(operations[name], address, json=body)
+        # On a slow machine the lease may be over: readiness answers with the same fields then.
+        assert response.status_code in ((200, 503) if name == "check_readiness" else (200, 207)), (name, response.text)
+        answered[name] = response.json()
+        model = TypeAdapter(models[name])
+        assert shape(model.dump_python(model.validate_python(answered[name]), mode="json", by_alias=True)) == shape(
+            answered[name]
+        ), name
+    empty = [name for name, answer in answered.items() if "items" in answer and not answer["items"]]
+    assert not empty, "a list without an item shows nothing"
+
+
+def shape(value: Any) -> Any:
+    """The names of the fields, however deep."""
+    if isinstance(value, dict):
+        return {name: shape(inner) for name, inner in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [shape(inner) for inner in cast("list[Any]", value)]
+    return None
+
+
+def test_no_field_of_an_answer_is_optional(api: Api) -> None:
+    schemas = api.get("/api/openapi.json").json()["components"]["schemas"]
+    own = {each.__name__ for each in answer_models()} | {"Problem"}
+    assert len(own) > 60
+    missing = {name: set(schemas[name]["properties"]) - set(schemas[name].get("required", ())) for name in own}
+    assert not {name: fields for name, fields in missing.items() if fields}
+
+
+def response_models() -> dict[str, Any]:
+    """The model of each operation's answer, by the operation's id."""
+    routes: list[Any] = [context.route for context in iter_route_contexts(v1.router.routes)]
+    assert len(routes) > 40
+    return {route.name: route.response_model for route in routes}
+
+
+def answer_models() -> set[type[BaseModel]]:
+    """The models of all answers of v1, and those within them."""
+    waiting: list[Any] = list(response_models().values())
+    found: set[type[BaseModel]] = set()
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, type) and issubclass(each, BaseModel):
+            if each not in found:
+                found.add(each)
+                waiting += [field.annotation for field in each.model_fields.values()]
+        else:
+            waiting += getattr(each, "__args__", ())
+    return found
+
+
+def test_operation_ids_are_verbs_with_nouns(api: Api) -> None:
+    document = api.get("/api/openapi.json").json()
+    names = [told["operationId"] for methods in document["paths"].values() for told in methods.values()]
+    assert len(names) == len(set(names))
+    assert not [name for name in document["components"]["schemas"] if "__" in name], "two schemas have one name"
+    own = [name for name, *_ in own_operations(document)]
+    assert [
+        each for each in own if not re.fullmatch(r"[a-z]+(_[a-z]+)+", each) or each.partition("_")[0] not in VERBS
+    ] == []
+
+
+def test_one_word_for_one_thing(api: Api) -> None:
+    document = api.get("/api/openapi.json").json()
+    said: dict[str, str] = {}
+    for name, _, path, told in own_operations(document):
+        said |= dict.fromkeys(re.findall(r"{(\w+)}", path), name)
+        said |= {each["name"]: name for each in told.get("parameters", ())}
+    for model in answer_models():
+        said |= dict.fromkeys(model.model_fields, model.__name__)
+    # An event's origin is a run, not the id of one.
+    assert (said.pop("flow_run"), said.pop("deployment_name")) == ("OriginOut", "SourceFlowRun")
+    assert {word: (said[word], instead) for word, instead in NOT_SAID.items() if word in said} == {}
+
+
+def test_every_list_takes_a_page_and_refuses_what_is_none(api: Api, busy: Ledger) -> None:
+    api.post("/api/v1/backfills", json={"asset": CORE.uri, "down": True})
+    api.post("/api/v1/backfills", json={"asset": CORE.uri})
+    document = api.get("/api/openapi.json").json()
+    wanted = calls(busy)
+    lists = [name for name, method, *_ in own_operations(document) if method == "GET" and name.startswith("list_")]
+    tokens: dict[str, str] = {}
+    for name in lists:
+        address, _ = wanted[name]
+        whole = api.get(address).json()
+        assert (set(whole) - {"total"}, whole["next"]) == ({"items", "next"}, None), name
+        seen: list[Any] = []
+        token: str | None = None
+        while True:
+            page = api.get(address, params={"limit": 1} | ({} if token is None else {"page": token})).json()
+            seen += page["items"]
+            token = page["next"]
+            if token is None:
+                break
+            tokens[name] = token
+        assert [without_age(each) for each in seen] == [without_age(each) for each in whole["items"]], name
+    assert len(tokens) > 12
+    for name in lists:
+        other = next(token for of, token in tokens.items() if of != name)
+        for nonsense in (other, "nonsense", "1", "W10", "W1tdLFtdXQ", "[" * 4000, "é"):
+            answer = api.get(wanted[name][0], params={"page": nonsense})
+            assert (answer.status_code, answer.json()["where"]) == (422, "query.page"), (name, nonsense)
+
+
+def without_age(item: Any) -> Any:
+    """An item without what changes from moment to moment."""
+    return {key: value for key, value in item.items() if key != "lag"} if isinstance(item, dict) else item
+
+
+def test_a_page_token_belongs_to_its_parameters(api: Api, busy: Ledger) -> None:
+    assert busy.reader.events.count() > 2
+    token = api.get("/api/v1/events", params={"limit": 1, "uri": ORDERS.uri}).json()["next"]
+    assert api.get("/api/v1/events", params={"limit": 9, "uri": ORDERS.uri, "page": token}).status_code == 200
+    refused = api.get("/api/v1/events", params={"uri": CUSTOMERS.uri, "page": token})
+    assert refused.status_code == 422
+    assert refused.json()["detail"] == "this page token belongs to another list, or to other parameters"
+    assert "same parameters" in refused.json()["fix"]
+
+
+@pytest.mark.parametrize("place", ["x", -1, 2**63, 1.5, True, None, [1], {"a": 1}])
+def test_a_token_that_was_changed_by_hand_does_no_harm(api: Api, busy: Ledger, place: object) -> None:
+    from assetflow.api.paging import AskedPage, _read  # pyright: ignore[reportPrivateUsage]
+
+    assert busy.reader.events.count() > 2
+    for address in ("/api/v1/events", "/api/v1/assets", "/api/v1/statuses", "/api/v1/assets/hourly/partitions"):
+        digest, _ = _read(api.get(address, params={"limit": 1}).json()["next"])
+        forged = AskedPage(1, str(digest))._token(cast("Any", place))  # pyright: ignore[reportPrivateUsage]
+        answer = api.get(address, params={"page": forged})
+        assert answer.status_code in (200, 422), answer.text
