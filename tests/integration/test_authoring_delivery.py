@@ -23,7 +23,7 @@ from tests.environment.prefect_server import PrefectServer
 from tests.environment.prefect_settings import prefect_at
 from tests.integration.recorded import fresh, new_events
 
-pytestmark = pytest.mark.prefect
+pytestmark = [pytest.mark.long, pytest.mark.prefect]
 
 A = fresh("a")
 

@@ -44,7 +44,7 @@ from tests.environment.prefect_server import PrefectServer
 from tests.integration.recorded import fresh, new_events
 from tests.integration.remote_flow import A as REMOTE
 
-pytestmark = [pytest.mark.prefect, pytest.mark.usefixtures("prefect_here")]
+pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.usefixtures("prefect_here")]
 
 A, B = fresh("a"), fresh("b")
 EVENTS = (event(1, A), event(2, B, "x"), event(3, A))

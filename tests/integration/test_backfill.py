@@ -15,7 +15,7 @@ from assetflow.partitions import IdentityMapper, StartOfDayMapper
 from assetflow.testing import Harness, harness
 from tests.environment.prefect_server import PrefectServer
 
-pytestmark = pytest.mark.prefect
+pytestmark = [pytest.mark.long, pytest.mark.prefect]
 
 RAW, HOURS, DAYS = (Asset(f"s3://backfill/{name}") for name in ("raw", "hours", "days"))
 FAILING: list[str] = []

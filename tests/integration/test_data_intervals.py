@@ -20,7 +20,7 @@ from tests.environment.prefect_server import PrefectServer
 from tests.examples.upcoming import execute
 from tests.integration.recorded import fresh, new_events
 
-pytestmark = pytest.mark.prefect
+pytestmark = [pytest.mark.long, pytest.mark.prefect]
 
 TABLE = fresh("table")
 BERLIN, NEW_YORK = ZoneInfo("Europe/Berlin"), ZoneInfo("America/New_York")

@@ -16,7 +16,7 @@ from assetflow.partitions import StartOfDayMapper
 from assetflow.testing import Harness, harness
 from tests.environment.prefect_server import PrefectServer
 
-pytestmark = pytest.mark.prefect
+pytestmark = [pytest.mark.long, pytest.mark.prefect]
 
 RAW, LEFT, RIGHT, BOARD = (Asset(f"s3://eager/{name}") for name in ("raw", "left", "right", "board"))
 HITS, DAY, ONCE = (Asset(f"s3://eager/{name}") for name in ("hits", "day", "once"))

@@ -14,7 +14,7 @@ from assetflow.prefect_io.recordings import recording_to_prefect_events
 from tests.environment.prefect_server import PrefectServer
 from tests.integration.installation import Installation, events_of, recording
 
-pytestmark = pytest.mark.prefect
+pytestmark = [pytest.mark.long, pytest.mark.prefect]
 
 
 @pytest.fixture(scope="module")

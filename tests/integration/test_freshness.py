@@ -25,7 +25,7 @@ from assetflow.testing import Harness, harness
 from tests.environment.prefect_server import PrefectServer
 from tests.environment.waiting import until
 
-pytestmark = pytest.mark.prefect
+pytestmark = [pytest.mark.long, pytest.mark.prefect]
 
 HOUR = timedelta(hours=1)
 RAW = Asset("s3://fresh/raw")

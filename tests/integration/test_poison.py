@@ -18,7 +18,7 @@ from tests.environment.prefect_server import PrefectServer
 from tests.integration.installation import Installation, events_of
 from tests.integration.recorded import in_flow
 
-pytestmark = pytest.mark.prefect
+pytestmark = [pytest.mark.long, pytest.mark.prefect]
 
 DEEP = json.loads("[" * 300 + "]" * 300)
 POISON: dict[str, object] = {

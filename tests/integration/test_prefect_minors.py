@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,12 @@ from tests.environment.fresh import ROOT, make_environment, run_uv
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.timeout(1800)]
 
-TESTS = ("tests/prefect_io", "tests/integration/test_prefect_internals.py", "tests/examples")
+TESTS = (
+    "tests/prefect_io",
+    "tests/integration/test_prefect_internals.py",
+    "tests/examples",
+    "tests/worker/test_listening.py",
+)
 # What Prefect 3.9.1 asks of certifi is not on every index.
 OVERRIDES = "certifi>=2025\nprefect=={version}\n"
 
@@ -33,15 +39,22 @@ def environment(version: str) -> Path:
     return folder / "env" / "bin"
 
 
+@pytest.mark.parametrize(
+    ("tests", "chosen"),
+    [
+        pytest.param(TESTS, "not long and not heavy and not faults", id="the road to Prefect"),
+        pytest.param(["tests/worker"], "not heavy and not faults", id="the warm worker", marks=pytest.mark.heavy),
+    ],
+)
 @pytest.mark.parametrize("version", ["3.9.1"])
-def test_the_other_minor(version: str) -> None:
+def test_the_other_minor(version: str, tests: Sequence[str], chosen: str) -> None:
     python = environment(version) / "python"
     told = subprocess.run(
         [str(python), "-c", "import prefect; print(prefect.__version__)"], capture_output=True, text=True, check=True
     )
     assert told.stdout.strip() == version
     done = subprocess.run(
-        [str(python), "-m", "pytest", "-q", "-m", "not long and not heavy and not faults", *TESTS],
+        [str(python), "-m", "pytest", "-q", "-m", chosen, *tests],
         cwd=ROOT,
         env=os.environ | {"PATH": os.pathsep.join((str(python.parent), os.environ["PATH"]))},
         capture_output=True,

@@ -30,7 +30,7 @@ from tests.environment.prefect_server import PrefectServer
 from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async
 
-pytestmark = pytest.mark.prefect
+pytestmark = [pytest.mark.long, pytest.mark.prefect]
 
 T = TypeVar("T")
 ORDERS = Asset("s3://shop/raw/orders")

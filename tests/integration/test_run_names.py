@@ -16,7 +16,7 @@ from assetflow.ledger.read.explanations import decision_explanation, event_expla
 from assetflow.testing import harness
 from tests.environment.prefect_server import PrefectServer
 
-pytestmark = pytest.mark.prefect
+pytestmark = [pytest.mark.long, pytest.mark.prefect]
 
 NAMED = [Asset(f"s3://run-names/{number}", name=f"named {number}") for number in (3, 1, 2)]
 UNNAMED = Asset("s3://run-names/deep/table/")

@@ -40,7 +40,7 @@ def test_pause_resume_and_ready(there: ServedInstallation, api: httpx.Client) ->
     json = {"content-type": "application/json"}
 
     assert api.get("/api/v1/ready").json()["status"] == "ready"
-    assert api.post(f"{path}/pause", headers=json).json() == {"consumer": there.deployments[consumer], "paused": True}
+    assert api.post(f"{path}/pause", headers=json).json() == {"name": there.deployments[consumer], "paused": True}
     there.until(lambda: api.get(path).json()["state"] == "paused")
     assetflow.emit(uri, to=there.url, api_key=KEY)
     assert api.post(f"{path}/resume", headers=json).status_code == 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -91,16 +92,20 @@ def test_the_page_is_true(newcomer: Newcomer, dev: Path) -> None:
     newcomer.shell(f"{source}\n{run}\n{explain}")
     told = explained(newcomer, f"{source}\n{explain}", "ended Completed")
     assert anonymous(told) == anonymous(SAMPLE)
-    said = newcomer.shell(f"{source}\nassetflow decisions ls --json")
-    assert said.count('"decision"') == 1
+    assert decisions(newcomer, source) == 1
 
     newcomer.shell(f"{source}\n{BLOCKS['emit']}")
     until(lambda: "held up" not in newcomer.shell(f"{source}\nassetflow status || true"))
-    until(lambda: newcomer.shell(f"{source}\nassetflow decisions ls --json").count('"decision"') == 2)
+    until(lambda: decisions(newcomer, source) == 2)
 
     assert f"prefect deployment run {run.split()[-1]}" in dev.read_text()
     assert not set(dev.read_text()) & set("╭╰│\x1b")
     assert not (newcomer.folder.parent / ".assetflow").exists()
+
+
+def decisions(newcomer: Newcomer, source: str) -> int:
+    """Return how many decisions there are."""
+    return len(json.loads(newcomer.shell(f"{source}\nassetflow decisions ls --json")))
 
 
 def anonymous(told: str) -> str:

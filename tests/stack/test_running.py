@@ -84,7 +84,7 @@ def dev(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StackEnviro
         command = [sys.executable, "-m", "assetflow", "dev", *ports]
         process = subprocess.Popen(command, cwd=tmp_path, stdout=output, stderr=output, start_new_session=True)
     try:
-        until(lambda: "Ctrl-C stops everything" in log.read_text() or process.poll() is not None)
+        until(lambda: "Ctrl-C stops everything" in log.read_text() or process.poll() is not None, seconds=240)
         assert process.poll() is None, log.read_text()
         yield environment
     finally:

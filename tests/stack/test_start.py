@@ -19,6 +19,8 @@ from assetflow.stack.environment import StackEnvironment, choose_port, find_proj
 from assetflow.stack.stack import Stack, empty
 from tests.environment.waiting import until
 
+pytestmark = pytest.mark.long
+
 SLEEPS = "import time; time.sleep(120)"
 
 
