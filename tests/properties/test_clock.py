@@ -228,11 +228,13 @@ def test_a_schedule_runs_while_it_is_open_and_once_for_each_opening(scenario: Js
         for runs in runs_of(scenario, name).values():
             for run in runs:
                 check_opening(opening["until"], run)
-            once = {(run["time"], run["at"] if options.get("max_events") else None) for run in runs if "time" in run}
+            # For a missed deadline with "run", the opening counts as open also after its decision (9.8).
+            ordinary = [run for run in runs if "time" in run and "deadline" not in run]
+            once = {(run["time"], run["at"] if options.get("max_events") else None) for run in ordinary}
             # With a limit, one pass makes several decisions, and then the schedule is closed.
             assert len({time for time, _ in once}) == len(once)
             if not options.get("max_events"):
-                assert len(once) == sum("time" in run for run in runs)
+                assert len(once) == len(ordinary)
 
 
 def check_opening(until: str | None, run: Json) -> None:
