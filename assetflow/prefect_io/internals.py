@@ -19,6 +19,7 @@ from prefect.tasks import (
 from prefect.transactions import BaseTransaction, get_transaction
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
     from prefect.server.schemas.schedules import SCHEDULE_TYPES
 
 
@@ -117,3 +118,22 @@ def schedule_dates(schedule: SCHEDULE_TYPES, start: datetime, end: datetime) -> 
     found = {datetime.fromisoformat(each.isoformat()).astimezone(UTC) for each in dates}
     # When the clock changes, Prefect also returns times before `start`.
     return sorted(each for each in found if start <= each <= end)
+
+
+def pass_requests_through(middleware: type) -> None:
+    """Let the Prefect server that this process starts pass each request through an ASGI middleware, the outermost.
+
+    `prefect server start` calls the factory, and so do services of the server that call its API within the process:
+    they get the same application again.
+    """
+    from prefect.server.api import server
+
+    create_app = server.create_app
+
+    def create(*args: Any, **given: Any) -> FastAPI:
+        app = create_app(*args, **given)
+        if not any(cast(object, each.cls) is middleware for each in app.user_middleware):
+            app.add_middleware(middleware)
+        return app
+
+    server.create_app = create

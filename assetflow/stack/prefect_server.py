@@ -1,9 +1,11 @@
-"""`prefect server start`, with Python's garbage collected in a thread of its own.
+"""`prefect server start`, with what makes it reliable on SQLite.
 
 Prefect's server on SQLite can stop answering for 60 seconds. The garbage collector runs in the thread of the event
 loop, and frees a cursor that a failed statement left behind. SQLite makes it wait for the cursor's connection, which
 another thread uses: that thread waits for the write lock, up to Prefect's `busy_timeout` of 60 seconds, and the owner
 of the write lock waits for the event loop. In a thread of its own, the garbage collector waits alone.
+
+It also refuses many of the requests that come at the same time: see `OneWriter`.
 """
 
 from __future__ import annotations
@@ -13,6 +15,11 @@ import runpy
 import sys
 import threading
 import time
+
+from prefect.settings import get_current_settings
+
+from assetflow.prefect_io.internals import pass_requests_through
+from assetflow.stack.one_writer import OneWriter
 
 SECONDS = 1.0
 # Python collects its oldest objects more rarely than the younger ones, too.
@@ -40,8 +47,15 @@ def _collect(seconds: float) -> None:
 def main() -> None:
     """Run `prefect server start` with the options of the command line."""
     collect_garbage_in_a_thread()
+    if _is_on_sqlite():
+        pass_requests_through(OneWriter)
     sys.argv[1:] = ["server", "start", *sys.argv[1:]]
     runpy.run_module("prefect", run_name="__main__", alter_sys=True)
+
+
+def _is_on_sqlite() -> bool:
+    url = get_current_settings().server.database.connection_url
+    return url is not None and url.get_secret_value().startswith("sqlite")
 
 
 if __name__ == "__main__":

@@ -26,12 +26,10 @@ from assetflow.prefect_io.websocket import subscribe
 from assetflow.worker import POOL_TYPE
 from assetflow.worker.abandoned_runs import see_to_abandoned_runs
 from assetflow.worker.keeper import TemplateKeeper
-from assetflow.worker.starts import Starts
 from assetflow.worker.taken_runs import TakenRuns
 
 if TYPE_CHECKING:
     from prefect.client.schemas.objects import FlowRun
-    from prefect.client.schemas.responses import WorkerFlowRunResponse
 
 logger = get_logger("worker.assetflow")
 
@@ -39,8 +37,7 @@ logger = get_logger("worker.assetflow")
 PAUSES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.5)
 SECONDS_TO_LISTEN_AGAIN = 2.0
 SECONDS_TO_LOOK_AFTER_RUNS = 10.0
-_ENDED = frozenset({"COMPLETED", "FAILED", "CRASHED", "CANCELLED"})
-_HEARD = frozenset({"SCHEDULED", "RUNNING"}) | _ENDED
+_DUE = frozenset({"SCHEDULED", "COMPLETED", "FAILED", "CRASHED", "CANCELLED"})
 
 
 class WarmJobConfiguration(ProcessJobConfiguration):
@@ -89,8 +86,6 @@ class WarmWorker(ProcessWorker):
         # The resource ids of runs that were heard of and not seen in the pool yet, with the number of looks for each.
         self._due: dict[str, int] = {}
         self._hearing = anyio.CancelScope()
-        self._starts = Starts()
-        self._listens = False
 
     async def start(
         self, run_once: bool = False, with_healthcheck: bool = False, printer: Callable[..., None] = print
@@ -115,11 +110,6 @@ class WarmWorker(ProcessWorker):
                 # Nothing was awaited since: the tasks that take these runs begin now.
                 WarmJobConfiguration.taken.note(run.id)
         return found
-
-    async def _get_scheduled_flow_runs(self) -> list[WorkerFlowRunResponse]:
-        due = await super()._get_scheduled_flow_runs()
-        # Without the event stream, the worker does not learn when there is room for more.
-        return self._starts.choose(due) if self._listens else due
 
     async def run(
         self,
@@ -156,37 +146,31 @@ class WarmWorker(ProcessWorker):
         while True:
             try:
                 async with subscribe(str(PREFECT_API_URL.value()), prefixes=["prefect.flow-run."]) as events:
-                    self._listens = True
                     self._heard.set()
                     async for event in events:
                         if self._concerns(event):
                             self._hear(event["resource"])
             except PrefectUnreachable as error:
                 logger.debug("the worker does not hear of runs: %s", error)
-            finally:
-                self._listens = False
             await anyio.sleep(SECONDS_TO_LISTEN_AGAIN)
 
     def _concerns(self, event: Mapping[str, Any]) -> bool:
         """Return True if an event may mean that a run of this pool is due, or that there is room for one."""
-        if event["resource"].get("prefect.state-type") not in _HEARD:
+        if event["resource"].get("prefect.state-type") not in _DUE:
             return False
         pools = (each for each in event["related"] if each.get("prefect.resource.role") == "work-pool")
         return any(each.get("prefect.resource.name") == self._work_pool_name for each in pools)
 
     def _hear(self, run: Mapping[str, Any]) -> None:
-        state, resource = run["prefect.state-type"], run["prefect.resource.id"]
-        if state == "SCHEDULED":
-            self._due[resource] = 0
-        has_room = self._starts.begun(resource.rpartition(".")[2])
-        if has_room or state != "RUNNING":
-            self._heard.set()
+        if run["prefect.state-type"] == "SCHEDULED":
+            self._due[run["prefect.resource.id"]] = 0
+        self._heard.set()
 
     async def _ask_when_heard(self) -> None:
         """Ask for runs when something was heard, and again after each of the pauses until the runs are there."""
         while True:
-            pause = PAUSES[min(self._due.values())] if self._due else math.inf
-            with anyio.move_on_after(min(pause, self._starts.seconds_to_place())):
+            waits = PAUSES[min(self._due.values())] if self._due else math.inf
+            with anyio.move_on_after(waits):
                 await self._heard.wait()
             self._heard = anyio.Event()
             found = await self._ask()

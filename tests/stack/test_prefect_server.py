@@ -1,14 +1,21 @@
-"""The garbage collector of the stack's Prefect server stops nobody else."""
+"""The stack's Prefect server: its garbage collector stops nobody, and many requests at once are not refused."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from uuid import uuid4
 
+import httpx
 import pytest
 
+from assetflow.prefect_io.internals import pass_requests_through
 from assetflow.stack import prefect_server
+from assetflow.stack.one_writer import OneWriter
+from tests.environment.prefect_server import PrefectServer
 
 # A writer's thread waits for the write lock of another connection, while garbage of the writer's connection is
 # collected. The lock is given back only by the thread that made the garbage.
@@ -68,3 +75,29 @@ def test_collecting_garbage_stops_nobody(tmp_path: Path, collecting: str, said: 
         timeout=60,
     )
     assert done.stdout.strip() == said
+
+
+@pytest.mark.prefect
+def test_requests_that_write_at_the_same_time_are_not_refused(prefect_server: PrefectServer) -> None:
+    with httpx.Client(base_url=prefect_server.api_url, timeout=60) as http, ThreadPoolExecutor(16) as threads:
+        flow = http.post("/flows/", json={"name": f"burst-{uuid4().hex}"}).json()["id"]
+
+        def run(_: int) -> list[int]:
+            made = http.post("/flow_runs/", json={"flow_id": flow})
+            path = f"/flow_runs/{made.json()['id']}"
+            labelled = http.patch(f"{path}/labels", json={"a": "b"})
+            begun = http.post(f"{path}/set_state", json={"state": {"type": "RUNNING"}})
+            return [made.status_code, labelled.status_code, begun.status_code]
+
+        answers = Counter(status for statuses in threads.map(run, range(60)) for status in statuses)
+    assert set(answers) == {201, 204}
+
+
+def test_an_application_gets_the_middleware_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from prefect.server.api import server
+
+    monkeypatch.setattr(server, "create_app", server.create_app)
+    pass_requests_through(OneWriter)
+    found = [server.create_app(ephemeral=True) for _ in range(2)]
+    assert found[0] is found[1]
+    assert sum(each.cls is OneWriter for each in found[0].user_middleware) == 1
