@@ -264,10 +264,12 @@ class PrefectUnreachable(AssetflowError, ConnectionError):
 
     Attributes:
         retry_after: the seconds after which the server asks to be asked again, or `None` if it names no time.
+        is_busy: it answers that it is too busy (429, 503).
     """
 
     code = "prefect-unreachable"
     retry_after: float | None = None
+    is_busy: bool = False
 
 
 class PrefectUnauthorized(PrefectUnreachable):

@@ -19,6 +19,7 @@ _UNAUTHORIZED = frozenset({401, 403})
 _REFUSALS = frozenset({400, 404, 409, 413, 422})
 # FastAPI's answer for an unknown path. For an unknown object, Prefect answers "… not found".
 _NO_SUCH_PATH = "Not Found"
+_BUSY = frozenset({429, 503})
 _DETAILS = ("detail", "exception_detail", "exception_message")
 _SHOWN = 500
 
@@ -69,6 +70,7 @@ def _failure(response: httpx.Response, request: str, address: str) -> PrefectRef
     if status not in _REFUSALS or detail is None:
         failure = PrefectUnreachable(problem, where=address)
         failure.retry_after = _retry_after(response)
+        failure.is_busy = status in _BUSY
         return failure
     return PrefectNotFound(problem) if status == HTTPStatus.NOT_FOUND else PrefectRefused(problem)
 

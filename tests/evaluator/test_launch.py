@@ -205,6 +205,31 @@ async def test_a_busy_prefect_is_asked_again_at_once_and_the_launcher_is_not_at_
     assert list(pad.ledger.runs) == [decision]
 
 
+@pytest.mark.parametrize("is_busy", [True, False])
+async def test_a_run_that_a_busy_prefect_refused_is_asked_for_again_when_another_one_is_created(
+    pad: Pad, monkeypatch: pytest.MonkeyPatch, is_busy: bool
+) -> None:
+    monkeypatch.setattr(launch_module.Backoff, "next", lambda _: 3600.0)
+    monkeypatch.setattr(launch_module, "LONGEST_PAUSE_WHILE_BUSY", 0.01)
+    pad.ledger.consumer("report/daily", Asset("a"))
+    pad.ledger.consumer("report/hourly", Asset("b"))
+    (first,) = await pad.decide(1)
+    refusal = PrefectUnreachable("503")
+    refusal.is_busy = is_busy
+    pad.runs.fails[first] = [refusal] * 3
+    pad.go()
+    await until_async(lambda: len(pad.runs.fails[first]) == 2 and pad.launcher.is_idle)
+    await pad.ledger.record([recording("b")])
+    second = pad.ledger.state.changes.decisions[-1].id
+    pad.launcher.wake()
+    await until_async(lambda: second in pad.ledger.runs)
+    if is_busy:
+        await until_async(lambda: first in pad.ledger.runs)
+    else:
+        await until_async(lambda: pad.launcher.is_idle)
+        assert (list(pad.ledger.runs), len(pad.runs.fails[first])) == ([second], 2)
+
+
 async def test_a_decision_that_a_user_gave_up_is_not_waited_for(pad: Pad, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch_module, "LOOK_EVERY", 3600.0)
     (decision,) = await pad.decide(1)

@@ -27,7 +27,7 @@ from assetflow.core.codec import RunContext, events_to_text
 from assetflow.core.consumers import Decision
 from assetflow.core.visible import shown
 from assetflow.crash_points import reach
-from assetflow.errors import AssetflowError, LedgerError, PrefectRefused, Unsendable
+from assetflow.errors import AssetflowError, LedgerError, PrefectRefused, PrefectUnreachable, Unsendable
 from assetflow.evaluator.health import ENDS_ALL, REASONS_LOGGED, Backoff, Health, heard
 from assetflow.evaluator.ports import EvaluatorLedger, Launch, RecordingLog, RunMaker
 from assetflow.tracing import current_traceparent, span
@@ -39,6 +39,10 @@ LARGEST_CONTEXT = 64 * 1024
 # On SQLite, Prefect answers 503 while something else writes, which takes some milliseconds.
 FIRST_PAUSE = 0.02
 LONGEST_PAUSE = 30.0
+# A busy server creates some runs and refuses others. Even one that it refuses again and again waits no longer.
+LONGEST_PAUSE_WHILE_BUSY = 1.0
+# The seconds for which a created run shows that Prefect is busy and not down.
+SHOWN_BY_A_RUN = 60.0
 FAILURES_NOT_LOGGED = 6
 ATTEMPTS_TO_SEND = 5
 CONSUMERS_AT_ONCE = 16
@@ -65,6 +69,7 @@ class _Attempts:
 
     Attributes:
         due: when to try again, by the monotonic clock.
+        is_busy: Prefect was too busy for the last attempt.
         unsent: the number of attempts in a row whose request could not be written.
         logged: the reasons that the log has.
     """
@@ -72,6 +77,7 @@ class _Attempts:
     decision: UUID
     due: float = 0.0
     backoff: Backoff = field(default_factory=lambda: Backoff(FIRST_PAUSE, LONGEST_PAUSE))
+    is_busy: bool = False
     unsent: int = 0
     logged: set[str] = field(default_factory=set[str])
 
@@ -102,6 +108,8 @@ class Launcher:
         # By consumer: the attempts that failed, and the start of the one that is under way.
         self._attempts: dict[int, _Attempts] = {}
         self._under_way: dict[int, float] = {}
+        # When the last run was created.
+        self._created = -inf
 
     def wake(self) -> None:
         """Look now: there may be a new decision."""
@@ -179,6 +187,7 @@ class Launcher:
         try:
             await self._create_and_mark(launch)
             self._attempts.pop(consumer, None)
+            self._shorten_pauses_while_busy()
         except ENDS_ALL:
             raise
         except Exception as error:
@@ -186,6 +195,18 @@ class Launcher:
         finally:
             self._under_way.pop(consumer, None)
             self._wake.set()
+
+    def _shorten_pauses_while_busy(self) -> None:
+        """Ask again soon for what a busy Prefect has refused, because it has just created another run."""
+        now = self._created = time.monotonic()
+        for attempts in self._attempts.values():
+            if attempts.is_busy:
+                attempts.due = min(attempts.due, now + LONGEST_PAUSE_WHILE_BUSY)
+
+    def _pause(self, attempts: _Attempts) -> float:
+        pause, now = attempts.backoff.next(), time.monotonic()
+        is_short = attempts.is_busy and now - self._created < SHOWN_BY_A_RUN
+        return min(pause, LONGEST_PAUSE_WHILE_BUSY) if is_short else pause
 
     async def _create_and_mark(self, launch: Launch) -> None:
         decision = launch.decision
@@ -228,6 +249,7 @@ class Launcher:
         if attempts is None or attempts.decision != decision:
             attempts = self._attempts[consumer] = _Attempts(decision)
         reason = shown(str(error) or repr(error))
+        attempts.is_busy = isinstance(error, PrefectUnreachable) and error.is_busy
         attempts.unsent = attempts.unsent + 1 if isinstance(error, Unsendable) else 0
         # Do not log the first failures: a busy server answers 503 now and then.
         hung = time.monotonic() - self._under_way.get(consumer, inf) >= HUNG
@@ -241,7 +263,7 @@ class Launcher:
                 return
             if is_reported:
                 await self._ledger.attempt_failed(decision, reason)
-        attempts.due = time.monotonic() + attempts.backoff.next()
+        attempts.due = time.monotonic() + self._pause(attempts)
 
     def _log(self, launch: Launch, attempts: _Attempts, error: Exception, reason: str) -> None:
         """Log why a decision waits: each reason once, an unexpected error with its traceback."""
