@@ -16,11 +16,6 @@ import sys
 import threading
 import time
 
-from prefect.settings import get_current_settings
-
-from assetflow.prefect_io.internals import pass_requests_through
-from assetflow.stack.one_writer import OneWriter
-
 SECONDS = 1.0
 # Python collects its oldest objects more rarely than the younger ones, too.
 ROUNDS_UNTIL_ALL = 30
@@ -44,18 +39,25 @@ def _collect(seconds: float) -> None:
         gc.collect(2 if rounds % ROUNDS_UNTIL_ALL == 0 else 1)
 
 
+def take_turns_on_sqlite() -> None:
+    """Let requests that write take turns if Prefect's settings name a database on SQLite."""
+    # Whoever needs only the name of this module is spared the import of Prefect.
+    from prefect.settings import get_current_settings
+
+    from assetflow.prefect_io.internals import pass_requests_through
+    from assetflow.stack.one_writer import OneWriter
+
+    url = get_current_settings().server.database.connection_url
+    if url is not None and url.get_secret_value().startswith("sqlite"):
+        pass_requests_through(OneWriter)
+
+
 def main() -> None:
     """Run `prefect server start` with the options of the command line."""
     collect_garbage_in_a_thread()
-    if _is_on_sqlite():
-        pass_requests_through(OneWriter)
+    take_turns_on_sqlite()
     sys.argv[1:] = ["server", "start", *sys.argv[1:]]
     runpy.run_module("prefect", run_name="__main__", alter_sys=True)
-
-
-def _is_on_sqlite() -> bool:
-    url = get_current_settings().server.database.connection_url
-    return url is not None and url.get_secret_value().startswith("sqlite")
 
 
 if __name__ == "__main__":
