@@ -56,6 +56,11 @@ def no_answer(error: Exception, address: str) -> PrefectUnreachable:
     )
 
 
+def unconfirmed(refusal: PrefectRefused) -> PrefectUnreachable:
+    """Return the error for a refusal that comes from something on the way, as far as Prefect's other answers tell."""
+    return PrefectUnreachable(f"{refusal.message}; Prefect itself does not confirm it")
+
+
 def _failure(response: httpx.Response, request: str, address: str) -> PrefectRefused | PrefectUnreachable:
     status, detail = response.status_code, _detail(response)
     if status in _UNAUTHORIZED:

@@ -18,6 +18,8 @@ from uuid import UUID
 
 from assetflow.core.codec import events_to_text
 from assetflow.core.consumers import Decision
+from assetflow.errors import PrefectRefused, PrefectUnreachable
+from assetflow.prefect_io.answers import unconfirmed
 from assetflow.prefect_io.names import TRIGGERING_EVENTS_ARTIFACT, UPDATE_ARTIFACT, artifact_key
 from assetflow.prefect_io.rest import Json, PrefectApi, id_of, patiently
 
@@ -72,16 +74,37 @@ class ArtifactLog:
         artifact of this decision, it is the latest with the key.
 
         Raises:
-            PrefectUnreachable, PrefectRefused
+            PrefectUnreachable: the artifact may have been written; a retry is safe.
+            PrefectRefused: Prefect itself takes no such artifact.
         """
         key = events_key(consumer)
+        latest = await self._latest(decision, key)
+        if latest and decision_of(latest[0]) == decision.id:
+            return str(id_of(latest[0]))
+        try:
+            return str(id_of(await self._api.post("/artifacts/", _artifact_of(decision, key))))
+        except PrefectRefused as refusal:
+            await self._latest(decision, key)
+            if not await self._api.is_prefect():
+                raise unconfirmed(refusal) from refusal
+            raise
+
+    async def _latest(self, decision: Decision, key: str) -> Sequence[Json]:
+        """Return the latest artifact with the key, or the one that an earlier version wrote for the decision.
+
+        Raises:
+            PrefectUnreachable: no answer, or one that is not Prefect's. Prefect refuses no such question.
+        """
         # `/artifacts/{key}/latest` answers with the id of the entry in Prefect's list, which no artifact has.
         wanted = {"key": {"any_": [key, f"{_OLD_PREFIX}{decision.id}"]}}
         body = {"artifacts": wanted, "sort": "CREATED_DESC", "limit": 1}
-        latest = cast("list[Json]", await self._api.post("/artifacts/filter", body))
-        if latest and decision_of(latest[0]) == decision.id:
-            return str(id_of(latest[0]))
-        return str(id_of(await self._api.post("/artifacts/", _artifact_of(decision, key))))
+        try:
+            answer = await self._api.post("/artifacts/filter", body)
+        except PrefectRefused as refusal:
+            raise unconfirmed(refusal) from refusal
+        if not isinstance(answer, list):
+            raise PrefectUnreachable("something that is not Prefect answered: its answer is not a list of artifacts")
+        return cast("list[Json]", answer)
 
 
 def events_key(consumer: str) -> str:

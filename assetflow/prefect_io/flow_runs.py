@@ -15,6 +15,7 @@ from assetflow.core.json_data import fit_text
 from assetflow.core.run_changes import DELETED, RunEnd
 from assetflow.core.run_names import listed, run_name
 from assetflow.errors import PrefectNotFound, PrefectRefused, PrefectUnreachable, Unsendable
+from assetflow.prefect_io.answers import unconfirmed
 from assetflow.prefect_io.names import (
     CONSUMER_LABEL,
     DEADLINE_LABEL,
@@ -71,13 +72,17 @@ class FlowRuns:
         Raises:
             PrefectUnreachable: Prefect does not confirm it.
         """
-        deployment = await self._api.get(f"/deployments/{deployment_id}")
+        try:
+            deployment = await self._api.get(f"/deployments/{deployment_id}")
+        except PrefectRefused:
+            # Prefect refuses nobody a look at a deployment: whatever answers this is not Prefect.
+            raise unconfirmed(refusal) from refusal
         if deployment is None:
             confirmed = isinstance(refusal, PrefectNotFound) and await self._api.is_prefect()
         else:
             confirmed = not isinstance(refusal, PrefectNotFound) and id_of(deployment) == deployment_id
         if not confirmed:
-            raise PrefectUnreachable(f"{refusal.message}; Prefect itself does not confirm it")
+            raise unconfirmed(refusal) from refusal
 
     async def ended(self, runs: Sequence[UUID]) -> dict[UUID, RunEnd]:
         """Return the runs that have ended, and how; a run that is gone was deleted.

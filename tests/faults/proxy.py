@@ -16,10 +16,10 @@ import httpx
 CHUNK = 65536
 HOP_BY_HOP = {"connection", "transfer-encoding", "content-encoding", "content-length", "host"}
 
-Fault = Literal["500", "503", "404", "hang", "lose the answer"] | dict[str, Any] | None
+Fault = Literal["500", "503", "404", "400", "409", "413", "422", "hang", "lose the answer"] | dict[str, Any] | None
 """An error; no answer; the request arrives and its answer does not; a false answer, as JSON; none of these.
 
-The 404 is that of a router which does not know the path.
+The 404 is that of a router which does not know the path; 400, 409, 413 and 422 are refusals as Prefect writes them.
 """
 
 Rule = Callable[[str, str], Fault]
@@ -141,7 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, fault: Fault, body: bytes) -> None:
         if isinstance(fault, dict):
             self._send(200, json.dumps(fault).encode(), {"Content-Type": "application/json"})
-        elif fault in ("500", "503"):
+        elif fault in ("500", "503", "400", "409", "413", "422"):
             self._send(int(fault), b'{"detail": "broken"}', {"Content-Type": "application/json"})
         elif fault == "404":
             self._send(404, b'{"detail": "Not Found"}', {"Content-Type": "application/json"})

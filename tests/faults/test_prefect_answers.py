@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from assetflow.core.assets import Asset
+from assetflow.evaluator.runs.launch import LARGEST_CONTEXT
 from assetflow.prefect_io.rest import SECONDS_TO_ANSWER
 from tests.environment.prefect_server import PrefectServer
 from tests.faults.conftest import Judged
@@ -129,6 +130,30 @@ def test_something_on_the_way_answers_wrongly_for_a_while(
     behind.until(lambda: len(behind.runs(deployment)) == UPDATES, 120)
     behind.settle()
     assert judged(behind).runs == UPDATES
+
+
+@pytest.mark.parametrize("fault", ["400", "422"])
+def test_something_on_the_way_refuses_everything_for_a_while(
+    behind: World, proxy: Proxy, judged: Judged, fault: Fault
+) -> None:
+    """No decision is given up for it, nor one whose events are too many for the context of its run."""
+    small = behind.deploy("small", Asset(behind.uri("a")))
+    large = behind.deploy("large", Asset(behind.uri("b")))
+    behind.start()
+    behind.wait_for_consumers()
+    launching = [f"/deployments/{small}", f"/deployments/{large}", "/artifacts/", "/health", "/admin/version"]
+    # What only reads goes on, so that there are decisions to launch.
+    with proxy.broken(
+        lambda _, path: fault if path != "/api/artifacts/filter" and any(map(path.count, launching)) else None
+    ):
+        behind.update(behind.uri("a"))
+        behind.update(behind.uri("b"), extra={"rows": "x" * LARGEST_CONTEXT})
+        behind.until(lambda: behind.log.count("Prefect itself does not confirm it") == 2, 60)
+        with behind.reader() as ledger:
+            assert ledger.status().undeliverable == 0
+    behind.until(lambda: len(behind.runs(small)) == len(behind.runs(large)) == 1, 120)
+    behind.settle()
+    assert judged(behind).runs == 2
 
 
 def test_the_runs_of_one_deployment_hang(behind: World, proxy: Proxy, judged: Judged) -> None:

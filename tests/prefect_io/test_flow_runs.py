@@ -221,6 +221,13 @@ async def test_what_prefect_refuses_for_good(
         (409, "Conflict", NO_DEPLOYMENT, WELL),
         (422, "Unprocessable", NO_PATH, WELL),
         (400, "Bad Request", httpx.Response(200, json=[]), WELL),
+        # Something on the way that answers every request alike.
+        (400, "Bad Request", httpx.Response(400, json={"detail": "Bad Request"}), NO_PATH),
+        (404, "no such backend", httpx.Response(404, json={"detail": "no such backend"}), NO_PATH),
+        (409, "Conflict", httpx.Response(409, json={"detail": "Conflict"}), NO_PATH),
+        (413, "Too large", httpx.Response(413, json={"detail": "Too large"}), NO_PATH),
+        (422, "Unprocessable", httpx.Response(422, json={"detail": "Unprocessable"}), NO_PATH),
+        (422, "Unprocessable", httpx.Response(422, json={"detail": "Unprocessable"}), WELL),
     ],
 )
 async def test_a_refusal_that_prefect_does_not_confirm_is_none(
