@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.rules.state import Limits, State, queues
+from assetflow.core.codec import declaration_from_text
+from assetflow.core.consumers import Consumer
+from assetflow.core.rules.state import Limits, State, consumers, names, queues
+from assetflow.core.rules.state.consumers import weight_of_options
+from assetflow.core.rules.state.kept import Kept
+from assetflow.core.rules.state.names import KnownAsset
 from assetflow.core.schedule_values import PartitionedAssetTimetable
+from assetflow.core.schedules import ConsumerOptions
 from assetflow.ledger import Ledger
 from assetflow.ledger.fold import unit_of_work
+from assetflow.ledger.sql import parsed
 from tests.ledger.making import NOW, A, B, C, declared, deploy, event, recording, update
 from tests.ledger.test_plans import statements
 
@@ -110,6 +119,50 @@ def test_a_long_queue_is_not_kept_in_memory(sqlite_ledger: Ledger, monkeypatch: 
     assert [each.sequence for each in decision.events] == [1, 2, 3, 4, 5, 6, 7]
 
 
+def test_a_queue_that_only_another_process_fills_is_not_kept_in_memory_either(
+    ledger: Ledger, other: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queues, "LONG", 3)
+    deploy(ledger, A & B)
+    decided(ledger, A)
+    for _ in range(6):
+        decided(other, A)
+        decided(ledger, C)
+    with ledger.transaction(NOW) as unit:
+        assert not unit.state.queues.is_read((1, None))
+        assert len(unit.state.queues.queued(1, None)) == 7
+
+
+def test_a_queue_that_another_process_empties_and_fills_again(
+    ledger: Ledger, other: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queues, "LONG", 2)
+    deploy(ledger, A & B)
+    for _ in range(3):
+        decided(ledger, A)
+    decided(other, A)
+    assert decided(other, B) == [None]
+    decided(other, A)
+    assert decided(ledger, C) == []
+    assert decided(ledger, B) == [None]
+
+
+def test_what_another_process_queues_counts_as_remembered(
+    ledger: Ledger, other: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unit_of_work, "State", lambda source: State(source, Limits(queues=2_500)))
+    deploy(ledger, PartitionedAssetTimetable(assets=A & B))
+    for key in ("grows", "never used again"):
+        decided(ledger, A, partition_key=key)
+    for _ in range(2):
+        for _ in range(27):
+            decided(other, A, partition_key="grows")
+        decided(ledger, C)
+    with ledger.transaction(NOW) as unit:
+        assert unit.state.queues.is_read((1, "grows"))
+        assert not unit.state.queues.is_read((1, "never used again"))
+
+
 def test_only_what_another_process_wrote_is_read_again(sqlite_ledger: Ledger) -> None:
     deploy(sqlite_ledger, A & B)
     deploy(sqlite_ledger, C & B, "flow/two")
@@ -126,6 +179,60 @@ def test_only_what_another_process_wrote_is_read_again(sqlite_ledger: Ledger) ->
         assert decided(sqlite_ledger, A, B) == []
         decided(other, C)
         assert decided(sqlite_ledger, A) == []
+
+
+SMALL, LARGE = {}, {f"field {number}": "text" for number in range(200)}
+
+
+def known_asset(number: int, extra: dict[str, str]) -> KnownAsset:
+    known = KnownAsset()
+    asset = Asset(f"s3://lake/{number}", extra={"number": number, **extra})
+    known.names, known.described = (asset.name,), (f"group {number}", asset.extra)
+    known.tokens = names.all_tokens(asset.uri, known.names, ())
+    return known
+
+
+def consumer_of(number: int, assets: int, extra: dict[str, str]) -> Consumer:
+    many = [Asset(f"s3://lake/{number}/{each}", extra={"number": number, **extra}) for each in range(assets)]
+    options = declaration_from_text(declared(many)).options
+    assert options.wanted_tokens
+    return Consumer(number, f"flow/{number}", uuid4(), options)
+
+
+@pytest.mark.parametrize(
+    ("make", "weigh"),
+    [
+        pytest.param(lambda number: known_asset(number, SMALL), names._weight, id="asset"),
+        pytest.param(lambda number: known_asset(number, LARGE), names._weight, id="asset with a large extra"),
+        pytest.param(lambda number: consumer_of(number, 2, SMALL), consumers._weight, id="consumer"),
+        pytest.param(lambda number: consumer_of(number, 100, SMALL), consumers._weight, id="consumer of many assets"),
+        pytest.param(lambda number: consumer_of(number, 2, LARGE), consumers._weight, id="consumer of large assets"),
+    ],
+)
+def test_an_entry_takes_about_as_many_bytes_as_it_counts(
+    make: Callable[[int], Any], weigh: Callable[[Any], int]
+) -> None:
+    make(0)
+    tracemalloc.start()
+    try:
+        made = [make(number) for number in range(1, 6)]
+        gc.collect()
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken / 2 < sum(map(weigh, made)) < taken * 4
+
+
+def test_large_declarations_do_not_stay_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    remembered = Kept[str, ConsumerOptions](100_000, weight_of_options)
+    monkeypatch.setattr(parsed, "_parsed", remembered)
+    texts = [declared([Asset(f"s3://lake/{number}/{each}") for each in range(20)]) for number in range(50)]
+    first = parsed.options_from_text(texts[0])
+    assert parsed.options_from_text(texts[0]) is first
+    for text in texts:
+        parsed.options_from_text(text)
+    assert len([text for text in texts if remembered.find(text) is not None]) < 20
+    assert parsed.options_from_text(texts[0]) == first
 
 
 @pytest.mark.long

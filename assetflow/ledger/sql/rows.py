@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, cast
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, literal_column
 
 from assetflow.core.assets import Asset
-from assetflow.core.codec import FlowDeclaration, declaration_from_text
 from assetflow.core.codec.origins import origin_from_json, origin_to_json
 from assetflow.core.consumers import Consumer, Receipt
 from assetflow.core.events import AssetEvent
+from assetflow.ledger.sql.parsed import options_from_text
 from assetflow.ledger.sql.tables import CONSUMER, DECISION, EVENT, NO_CONSUMER, NO_KEY, RECEIPT
 
 # Part of the statement's text, not a parameter: otherwise SQLite does not use its partial indexes.
@@ -149,12 +148,7 @@ def receipt_from_row(row: Sequence[Any]) -> Receipt:
 def consumer_from_row(row: Sequence[Any]) -> Consumer:
     """Return the consumer in a row that begins with `CONSUMER_COLUMNS`."""
     number, name, deployment_id, text, paused, held, deployed = row[:7]
-    return Consumer(number, name, deployment_id, _declaration(text).options, paused, held, deployed)
-
-
-@lru_cache(maxsize=16_384)
-def _declaration(text: str) -> FlowDeclaration:
-    return declaration_from_text(text, where="ledger")
+    return Consumer(number, name, deployment_id, options_from_text(text), paused, held, deployed)
 
 
 def key_to_column(key: str | None) -> str:

@@ -7,12 +7,19 @@ from collections.abc import Iterable, Sequence
 from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer
 from assetflow.core.rules.state.changes import Changes
-from assetflow.core.rules.state.kept import Kept
+from assetflow.core.rules.state.kept import Kept, weight_of_json
 from assetflow.core.rules.state.source import Source
+from assetflow.core.schedules import ConsumerOptions
 
 
-def _weight(_: Consumer) -> int:
-    return 600
+def weight_of_options(options: ConsumerOptions) -> int:
+    """Return about how many bytes the options of a consumer take in memory; most of them are its schedule."""
+    tokens = len(options.wanted_tokens) + len(options.data.tokens)
+    return 600 + 600 * tokens + sum(weight_of_json(asset.extra) for asset in options.schedule.named_assets)
+
+
+def _weight(consumer: Consumer) -> int:
+    return 600 + weight_of_options(consumer.options)
 
 
 def _weight_of_numbers(found: set[int]) -> int:
@@ -115,3 +122,4 @@ class Consumers:
             self._index[token].discard(number)
         for token in after - before:
             self._index[token].add(number)
+            self._index.grew(60)

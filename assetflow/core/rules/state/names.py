@@ -8,7 +8,7 @@ from assetflow.core.assets import Asset
 from assetflow.core.condition_tree import Token
 from assetflow.core.events import AssetEvent
 from assetflow.core.rules.state.changes import Changes, Description
-from assetflow.core.rules.state.kept import Kept
+from assetflow.core.rules.state.kept import Kept, weight_of_json
 from assetflow.core.rules.state.source import Source
 
 
@@ -32,7 +32,14 @@ class KnownAsset:
 
 
 def _weight(known: KnownAsset) -> int:
-    return 1000 + 200 * (len(known.names) + len(known.aliases))
+    return 1000 + 200 * (len(known.names) + len(known.aliases)) + _weight_of_description(known.described)
+
+
+def _weight_of_description(described: Description | None) -> int:
+    if described is None:
+        return 0
+    group, extra = described
+    return len(group) + weight_of_json(extra)
 
 
 def _weight_of_owner(_: str) -> int:
@@ -117,6 +124,7 @@ class Names:
         known = self._asset(uri)
         known.names += (name,)
         known.tokens = None
+        self._assets.grew(200)
         self._owners.keep(name, uri)
         self._changes.names[name] = uri
 
@@ -126,6 +134,7 @@ class Names:
         if alias not in known.aliases:
             known.aliases += (alias,)
             known.tokens = None
+            self._assets.grew(200)
             self._changes.links[alias, uri] = None
 
     def describe(self, asset: Asset) -> None:
@@ -136,6 +145,7 @@ class Names:
         described = _described(known, asset)
         if described != known.described:
             known.described = described
+            self._assets.grew(_weight_of_description(described))
             self._changes.descriptions[asset.uri] = None
 
     def learn(self, events: Iterable[AssetEvent]) -> None:

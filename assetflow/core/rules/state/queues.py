@@ -157,6 +157,9 @@ class Queues:
             if queue is not None and event is not None:
                 queue.sequences.add(sequence)
                 queue.count(event.uri, event.partition_key, 1)
+                self._queues.grew(100)
+                if queue.size > LONG:
+                    self._long.add(key)
         for key, sequence in consumed:
             queue, event = self._queues.find(key), self._events.find(sequence)
             if queue is not None and event is not None and sequence in queue.sequences:
@@ -169,9 +172,11 @@ class Queues:
         """Forget the events of long queues, and the least recently used queues if there are too many."""
         self._stored_keys.clear()
         for key in self._long:
-            self._shorten(key, self._queues[key])
+            queue = self._queues.find(key)
+            if queue is not None:
+                self._shorten(key, queue)
         self._long.clear()
-        self._queues.grew(100 * len(self._changes.counts))
+        self._queues.grew(100 * sum(now - before for before, now in self._changes.counts.values() if now > before))
         self._queues.renew()
 
     def _shorten(self, key: QueueKey, queue: Queue) -> None:
