@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from assetflow.errors import AssetflowError
     from assetflow.prefect_io.freshness_events import freshness_trigger
     from assetflow.prefect_io.triggers import deployment_triggers
+    from assetflow.retrying import retry
     from assetflow.spark.publish import publish
     from assetflow.spark.reading import read
     from assetflow.spark.task import spark_task
@@ -89,6 +90,7 @@ __all__ = [
     "publish",
     "read",
     "register_scheme",
+    "retry",
     "simulate",
     "spark_task",
     "status",
@@ -122,6 +124,7 @@ _PLACES = {
     "assetflow.errors": ("AssetflowError",),
     "assetflow.prefect_io.freshness_events": ("freshness_trigger",),
     "assetflow.prefect_io.triggers": ("deployment_triggers",),
+    "assetflow.retrying": ("retry",),
     "assetflow.spark.publish": ("publish",),
     "assetflow.spark.reading": ("read",),
     "assetflow.spark.task": ("spark_task",),

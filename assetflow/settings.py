@@ -84,6 +84,11 @@ class Settings(BaseSettings):
     spark_conf: Annotated[dict[str, str], NoDecode] = Field(default_factory=dict[str, str])
     """Spark configuration, a JSON object: `{"spark.driver.memory": "4g"}`."""
 
+    @property
+    def uses_api(self) -> bool:
+        """True if there is no ledger on this machine, but the address of an API."""
+        return not self.database_url and bool(self.api_url) and not (self.home / "ledger.db").exists()
+
     @field_validator("home")
     @classmethod
     def _absolute(cls, value: Path) -> Path:

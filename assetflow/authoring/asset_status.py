@@ -45,9 +45,9 @@ def status(asset: Asset | ConditionLike | str | None = None, partition_key: str 
     if asset is None:
         if partition_key is not None:
             raise InvalidCall("a partition key needs an asset", fix="Write status(asset, partition_key)")
-        return _local_list() if _is_local() else _remote_list()
+        return _remote_list() if get_settings().uses_api else _local_list()
     text = _called(asset)
-    return _local(text, partition_key) if _is_local() else _remote(text, partition_key)
+    return _remote(text, partition_key) if get_settings().uses_api else _local(text, partition_key)
 
 
 def _called(asset: Asset | ConditionLike | str) -> str:
@@ -57,11 +57,6 @@ def _called(asset: Asset | ConditionLike | str) -> str:
     if isinstance(target, Asset | AssetRef):
         return target.uri or cast(AssetRef, target).name or ""
     raise InvalidCall(f"{asset!r} is not an asset", fix="Give an asset, its name or its URI")
-
-
-def _is_local() -> bool:
-    settings = get_settings()
-    return bool(settings.database_url) or (settings.home / "ledger.db").exists() or not settings.api_url
 
 
 def _local(text: str, key: str | None) -> Status:

@@ -24,8 +24,10 @@ from assetflow.core.explanation.status import Status
 from assetflow.core.freshness.policy import State
 from assetflow.errors import InvalidCall, TimedOut, UnknownAsset, UnknownConsumer
 from assetflow.evaluator.process.evaluator import Evaluator, utc_now
-from assetflow.ledger import Reader
+from assetflow.ledger import Ledger, Reader
 from assetflow.ledger.records import ConsumerRecord
+from assetflow.operations.installation import Installation
+from assetflow.operations.retrying import retry
 from assetflow.testing.background import BackgroundEvaluator
 from assetflow.testing.calls import Allowance, Calls
 from assetflow.testing.outside import Outside
@@ -385,6 +387,42 @@ class Harness:
                 f"{record.consumer.name} has no plan: updates start it", fix="Give it schedule=Eager() or OnMissing()"
             )
         return found[0]
+
+    def retry(self, consumer: AnyFlow | str, partition_key: str | None = None) -> Harness:
+        """Let a deployed Eager or Lazy flow try again what it tried or waived, as `assetflow retry` does. Contract 8.7.
+
+        >>> from assetflow import Asset, Eager, flow, task
+        >>> from assetflow.testing import harness
+        >>> raw, fact = Asset("s3://lake/raw"), Asset("s3://lake/fact")
+        >>> works: list[bool] = []
+        >>> @task(inlets=[raw], outlets=[fact])
+        ... def build_fact():
+        ...     assert works, "the database is away"
+        >>> @flow(schedule=Eager())
+        ... def core():
+        ...     build_fact()
+        >>> def test_core_runs_again():
+        ...     with harness() as h:
+        ...         h.deploy(core)
+        ...         h.emit(raw)
+        ...         assert [run.state for run in h.settle().runs(core)] == ["Failed"]
+        ...         works.append(True)
+        ...         assert [run.state for run in h.retry(core).settle().runs(core)] == ["Failed", "Completed"]
+
+        Parameters:
+            consumer: the flow, or the name of one of its deployments (`flow/deployment`).
+            partition_key: only this target key; by default all of them.
+
+        Returns:
+            The harness itself.
+
+        Raises:
+            UnknownConsumer: it is not deployed, or it has no schedule.
+            InvalidCall: it is neither Eager nor Lazy, or has no such key.
+        """
+        with Ledger.open(self._reader.place) as ledger:
+            retry(Installation(ledger, now=self._calls.now), self._consumer(consumer), partition_key)
+        return self
 
     def freshness(self, asset: Asset | str) -> State:
         """Return the state of an asset under its freshness policy: "pass", "warn", "fail" or "unknown". Contract 8.13.

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from assetflow.api.schemas.common import Page
 from assetflow.api.schemas.decisions import DecisionTold
 from assetflow.api.schemas.events import EventSummary
+from assetflow.api.schemas.recording import DecisionMade
 
 
 class LastDecision(BaseModel):
@@ -114,6 +115,12 @@ class PendingPage(Page):
 class SwitchedOut(BaseModel):
     name: str
     paused: bool
+
+
+class RetriedOut(BaseModel):
+    consumer: str
+    target_key: str | None = Field(description="Null for all targets.")
+    decisions: list[DecisionMade] = Field(description="What runs at once; the rest waits for what holds it back.")
 
 
 class RemovedOut(BaseModel):

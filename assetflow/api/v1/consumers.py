@@ -18,6 +18,7 @@ from assetflow.api.schemas.consumers import (
     PartitionTold,
     PendingPage,
     RemovedOut,
+    RetriedOut,
     SwitchedOut,
 )
 from assetflow.api.schemas.events import EventsPage
@@ -29,7 +30,7 @@ from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.explanations import consumer_explanation, partition_explanation
 from assetflow.ledger.read.past_explanations import past_explanation
 from assetflow.ledger.records import ConsumerFilter
-from assetflow.operations import queue
+from assetflow.operations import queue, retrying
 from assetflow.operations.consumers import consumer_at, list_by_id, switch
 from assetflow.operations.lookup import Selection, find_uri
 from assetflow.operations.what_if import if_resumed
@@ -147,6 +148,21 @@ async def resume_consumer(flow: Flow, deployment: Deployment, backend: TheBacken
         record = await run_in_threadpool(consumer_at, backend.ledger.reader, flow, deployment)
         return Json((await run_in_threadpool(if_resumed, backend.ledger.reader, record, backend.now())).as_json())
     return await _switched(backend, flow, deployment, paused=False)
+
+
+@router.post("/consumers/{flow}/{deployment}/retry", response_model=RetriedOut, responses=answers(404, 409, 415))
+def retry_consumer(
+    flow: Flow,
+    deployment: Deployment,
+    backend: TheBackend,
+    target_key: Annotated[
+        str | None, Query(max_length=250, description="Only this target key; without it, all of them.")
+    ] = None,
+) -> Json:
+    """Let an Eager or Lazy consumer try again what it tried or waived: what is out of date is asked for (8.7)."""
+    record = consumer_at(backend.ledger.reader, flow, deployment)
+    with places(consumer="path.flow", key="query.target_key"):
+        return Json(retrying.retry(backend, record, target_key).as_json())
 
 
 async def _switched(backend: Backend, flow: str, deployment: str, *, paused: bool) -> Json:

@@ -8,7 +8,7 @@ from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.freshness import backfilling
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.records import Run, Target
-from assetflow.core.freshness.running import retry
+from assetflow.core.freshness.retrying import retry
 from assetflow.core.freshness.state.backfills import Backfill
 from assetflow.core.partitions import check_key
 from assetflow.core.rules import registry
@@ -90,7 +90,7 @@ def _(action: RunStep, world: World) -> Touched:
 
 @carry_out.register
 def _(action: RetryStep, world: World) -> Touched:
-    retry(world.state.freshness, _node(world, action.consumer), action.partition_key)
+    retry(world.state.freshness, _node(world, action.consumer), action.partition_key, world.now)
     return {}
 
 
