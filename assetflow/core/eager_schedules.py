@@ -46,6 +46,8 @@ class Eager:
         retries: how often a run that failed is repeated for the same inputs. The `retries` of the flow repeat it within
             one run.
         retry_delay: the time between a failed run and the next one for the same inputs.
+        expected_duration: how long a run takes; None for no time at all. Freshness policies below count with it until
+            the first run has completed; then with the last 20 completed runs (contract 8.15).
         default_partition_mapper: the mapper of every input that has none of its own; makes the flow partitioned.
         partition_mapper_config: the inputs that have a mapper of their own, each with its mapper. Mappers to single
             keys make the flow partitioned.
@@ -63,6 +65,7 @@ class Eager:
         lookback: int | None = None,
         retries: int = 0,
         retry_delay: timedelta = RETRY_DELAY,
+        expected_duration: timedelta | None = None,
         default_partition_mapper: PartitionMapper | None = None,
         partition_mapper_config: Mapping[MapperTarget, PartitionMapper] | None = None,
     ) -> None:
@@ -82,6 +85,7 @@ class Eager:
             lookback,
             retries,
             retry_delay,
+            expected_duration,
             mappers=() if by_key else pairs,
         )
 
@@ -106,7 +110,7 @@ class OnMissing(Eager):
     It is an `Eager` for which neither new data nor new code starts a run. Contract 8.1.
 
     Parameters:
-        starts, catchup, lookback, retries, retry_delay: as in `Eager`.
+        starts, catchup, lookback, retries, retry_delay, expected_duration: as in `Eager`.
         default_partition_mapper, partition_mapper_config: as in `Eager`.
 
     Raises:
@@ -120,6 +124,7 @@ class OnMissing(Eager):
         lookback: int | None = None,
         retries: int = 0,
         retry_delay: timedelta = RETRY_DELAY,
+        expected_duration: timedelta | None = None,
         default_partition_mapper: PartitionMapper | None = None,
         partition_mapper_config: Mapping[MapperTarget, PartitionMapper] | None = None,
     ) -> None:
@@ -130,6 +135,7 @@ class OnMissing(Eager):
             lookback=lookback,
             retries=retries,
             retry_delay=retry_delay,
+            expected_duration=expected_duration,
             default_partition_mapper=default_partition_mapper,
             partition_mapper_config=partition_mapper_config,
         )

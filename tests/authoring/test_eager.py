@@ -63,7 +63,8 @@ def test_a_definition_depends_on_its_parameters() -> None:
         Eager(RAW, AssetRef(name="side"), on=["data"], catchup=True, lookback=3),
         OnMissing(partition_mapper_config={RAW: LastMapper(2)}),
         Eager(default_partition_mapper=StartOfDayMapper(), partition_mapper_config={SIDE: KeysMapper(["a"])}),
-        Eager(partition_mapper_config={RAW: TimeWindowMapper(upstream="hour", downstream="day")}),
+        Eager(partition_mapper_config={RAW: TimeWindowMapper("hour", "day")}, expected_duration=timedelta(minutes=5)),
+        OnMissing(expected_duration=timedelta(minutes=5)),
     ],
 )
 def test_a_deployment_stores_the_schedule(schedule: Eager) -> None:
@@ -85,6 +86,14 @@ def test_a_flow_without_versions_is_stored_as_before() -> None:
     stored = json.loads(declaration_to_text(other.declaration))
     assert stored["version"] == 1
     assert "outputs" not in stored
+
+
+def test_8_15_eager_and_on_missing_say_how_long_a_run_takes() -> None:
+    span = timedelta(minutes=40)
+    found = [each.as_schedule().keeping for each in (Eager(expected_duration=span), OnMissing(expected_duration=span))]
+    assert [each.expected_duration for each in found if each is not None] == [span, span]
+    with pytest.raises(InvalidSchedule, match="expected_duration"):
+        Eager(expected_duration=timedelta(seconds=-1))
 
 
 def test_catchup_takes_true_and_false() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import cast
 from zoneinfo import ZoneInfo
@@ -78,15 +78,15 @@ class Periods:
         return self._writer.write_part(start.astimezone(self._zone))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class TimeWindowMapper(PartitionMapper):
     """A mapper by time: a target reads the upstream periods that overlap its own period, or a window around it.
 
     >>> from assetflow.partitions import TimeWindowMapper
-    >>> by_day = TimeWindowMapper(upstream="hour", downstream="day")
+    >>> by_day = TimeWindowMapper("hour", "day")
     >>> len(by_day.awaited("2026-03-14")), by_day.to_downstream("2026-03-14T15")
     (24, ('2026-03-14',))
-    >>> last_three_days = TimeWindowMapper(upstream="day", downstream="day", start_offset=-2)
+    >>> last_three_days = TimeWindowMapper("day", "day", start_offset=-2)
     >>> last_three_days.awaited("2026-03-14")
     ('2026-03-12', '2026-03-13', '2026-03-14')
 
@@ -108,6 +108,7 @@ class TimeWindowMapper(PartitionMapper):
 
     upstream: str
     downstream: str
+    _: KW_ONLY
     start_offset: int = 0
     end_offset: int = 0
     upstream_format: str = ""
