@@ -1,60 +1,43 @@
-"""Whatever changes what a process remembers of a ledger raises the revision of the ledger."""
+"""Whatever an operation changes, another process that remembers the ledger knows it at its next transaction."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import Connection, Table, select
+from sqlalchemy import update as update_table
 
-from assetflow import Asset, AssetWatcher
+from assetflow import Asset, AssetWatcher, Eager
 from assetflow.core.freshness.records import Target
 from assetflow.core.freshness.state.backfills import Backfill, Step
+from assetflow.core.rules.state import Changes, State
 from assetflow.core.run_changes import RunEnd, RunGoingOn
 from assetflow.core.time.timers import Timer
 from assetflow.core.time.timetables import DeltaTriggerTimetable
 from assetflow.core.watchers.intake import CursorStep, Note, WatcherIntake
 from assetflow.ledger import Ledger
+from assetflow.ledger.fold.source import LedgerSource
+from assetflow.ledger.fold.unit_of_work import UnitOfWork
 from assetflow.ledger.lease.lease import Holder
 from assetflow.ledger.read.backfills import Planned
 from assetflow.ledger.records import TimerRecord
-from assetflow.ledger.sql.tables import (
-    ALIAS,
-    ALIAS_LINK,
-    ASSET,
-    ASSET_NAME,
-    CONSUMER,
-    CONSUMER_TOKEN,
-    LEDGER,
-    PENDING,
-    RECEIPT,
-)
+from assetflow.ledger.sql.tables import ASSET, CONSUMER, EVENT, LEDGER, RECEIPT
 from assetflow.ledger.write.backfills import BackfillWriter
 from assetflow.ledger.write.writer import Writer
 from assetflow.watchers import FileTrigger
-from tests.ledger.making import NOW, A, B, C, declared, deploy, update
+from tests.ledger.making import NOW, A, B, C, declared, deploy, deploy_maker, update
 
+MADE = Asset("s3://lake/made")
 WATCHED = Asset("s3://lake/watched", watchers=[AssetWatcher("w", FileTrigger("/in/*"))])
 CONSUMER_ID, DEPLOYMENT, HOLDER = 1, UUID(int=1), Holder(UUID(int=2), "here", 1)
 LATER = NOW + timedelta(days=400)
 BY_HAND = RunGoingOn(UUID(int=3), DEPLOYMENT, None, None, NOW, by_time=False)
-
-# What a process keeps between transactions; see `assetflow.ledger.fold.unit_of_work.Memory`.
-REMEMBERED = [
-    select(ASSET.c.uri, ASSET.c.group, ASSET.c.extra),
-    select(ASSET_NAME.c.name, ASSET_NAME.c.uri),
-    select(ALIAS.c.name),
-    select(ALIAS_LINK.c.alias, ALIAS_LINK.c.uri),
-    select(CONSUMER.c.id, CONSUMER.c.name, CONSUMER.c.deployment_id, CONSUMER.c.declaration, CONSUMER.c.paused)
-    .add_columns(CONSUMER.c.held, CONSUMER.c.removed_at),
-    select(CONSUMER_TOKEN),
-    select(PENDING),
-    select(RECEIPT.c.sequence, RECEIPT.c.consumer, RECEIPT.c.target_key).where(RECEIPT.c.status == "queued"),
-]  # fmt: skip
 
 
 def begun_backfill(writer: Writer) -> BackfillWriter:
@@ -132,10 +115,16 @@ OPERATIONS: dict[str, Callable[[Writer, UUID, UUID], Any]] = {
 }
 
 
-def filled(ledger: Ledger) -> tuple[UUID, UUID]:
-    """Fill a ledger; return a decision that waits for its run, and one that is undeliverable."""
+def filled(ledger: Ledger, *, compares: bool = True) -> tuple[UUID, UUID]:
+    """Fill a ledger; return a decision that waits for its run, and one that is undeliverable.
+
+    Parameters:
+        compares: a flow keeps its outputs up to date, so that all flows are in the data graph.
+    """
     deploy(ledger, A & B, "flow/one", DEPLOYMENT)
     deploy(ledger, A | C, "flow/two", coalesce=True)
+    if compares:
+        deploy_maker(ledger, Eager(), [MADE], [A], "flow/eager")
     ledger.writer.events.record([update(A, aliases=("x",))], NOW)
     ledger.writer.events.record([update(A), update(B), update(C), update(A)], NOW)
     one, two = (ledger.reader.decisions.find(consumer=number)[0].id for number in (1, 2))
@@ -143,11 +132,51 @@ def filled(ledger: Ledger) -> tuple[UUID, UUID]:
     return one, two
 
 
-def remembered(ledger: Ledger) -> tuple[int, list[Any]]:
-    """Read the revision, and everything that a process may remember."""
-    with ledger._engine.connect() as connection:
-        revision = connection.execute(select(LEDGER.c.revision)).scalar_one()
-        return revision, [sorted(map(repr, connection.execute(query).all())) for query in REMEMBERED]
+@dataclass
+class Memories:
+    """What a second process remembers of a ledger, and what it would read.
+
+    Parameters:
+        ledger: as that process has it open.
+    """
+
+    ledger: Ledger
+
+    def compare(self) -> tuple[list[Any], list[Any]]:
+        """Return everything that the process knows, and the same as one that begins to read the ledger now knows it.
+
+        Afterwards it remembers all of it.
+        """
+        with self.ledger.transaction(NOW) as unit:
+            begins = State(LedgerSource(unit.connection))
+            begins.begin(unit.memory.last_event + 1, NOW)
+            return known(unit.state, unit.connection), known(begins, unit.connection)
+
+
+def known(state: State, connection: Connection) -> list[Any]:
+    """Return all that a state keeps from one transaction to the next."""
+    uris = sorted(connection.scalars(select(EVENT.c.uri).union(select(ASSET.c.uri))))
+    consumers = [CONSUMER_ID, *range(2, 1 + (connection.scalar(select(LEDGER.c.last_consumer)) or 0))]
+    queues = [
+        (number, key) for number in consumers for key in sorted({None, *state.queues.target_keys(number)}, key=str)
+    ]
+    names, graph = state.names, state.freshness.graph
+    found = map(state.consumers.find, consumers)
+    return [
+        [(uri, sorted(names.names_of(uri)), sorted(names.aliases_of(uri)), names.description_of(uri)) for uri in uris],
+        [names.owner_of(name) for name in ("bee", "sea")],
+        [each and (each, each.deployed) for each in found],
+        [state.consumers.wanting(names.tokens_of(uri)) for uri in uris],
+        [state.queues.pending(*queue) for queue in queues],
+        [[event.sequence for event in state.queues.queued(*queue)] for queue in queues],
+        sorted((node.id, node.consumer, node.inputs, sorted(node.outputs)) for node in graph.all()),
+    ]
+
+
+@pytest.fixture
+def memories(ledger: Ledger) -> Iterator[Memories]:
+    with Ledger.open(ledger._engine.url.render_as_string(hide_password=False)) as opened:
+        yield Memories(opened)
 
 
 def operations(of: object, prefix: str = "") -> Iterator[str]:
@@ -165,9 +194,47 @@ def test_every_operation_is_in_the_list(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_an_operation_that_changes_what_is_remembered_raises_the_revision(ledger: Ledger, name: str) -> None:
+def test_another_process_knows_what_an_operation_has_changed(ledger: Ledger, memories: Memories, name: str) -> None:
     decisions = filled(ledger)
-    revision, before = remembered(ledger)
+    memories.compare()
     OPERATIONS[name](ledger.writer, *decisions)
-    new_revision, after = remembered(ledger)
-    assert after == before or new_revision > revision
+    remembered, read = memories.compare()
+    assert remembered == read
+
+
+def change_by_sql(ledger: Ledger, of: Table, **values: object) -> None:
+    """Change a table beside the state, as an operation must not do it."""
+    with ledger.transaction(NOW) as unit:
+        unit.connection.execute(update_table(of).values(values))
+
+
+# Each a way in which an operation could leave other processes with what is no longer true.
+BROKEN: dict[str, Callable[[Ledger, pytest.MonkeyPatch], Any]] = {
+    "a consumer is changed beside the state": lambda ledger, _: change_by_sql(ledger, CONSUMER, paused=True),
+    "its last deploy is changed beside the state": lambda ledger, _: change_by_sql(ledger, CONSUMER, deployed=LATER),
+    "an asset is changed beside the state": lambda ledger, _: change_by_sql(ledger, ASSET, group="g"),
+    "a queue is emptied beside the state": lambda ledger, _: change_by_sql(ledger, RECEIPT, status="removed"),
+    "a switch tells nobody": lambda ledger, patch: (
+        patch.setattr(Changes, "beyond_events", False),
+        ledger.writer.consumers.switch(CONSUMER_ID, paused=True, now=NOW),
+    ),
+    "a removal tells nobody": lambda ledger, patch: (
+        patch.setattr(Changes, "beyond_events", False),
+        ledger.writer.queues.remove(CONSUMER_ID, by="me", now=NOW),
+    ),
+    "a backfill tells nobody": lambda ledger, patch: (
+        patch.setattr(UnitOfWork, "forget_elsewhere", lambda _: None),
+        begun_backfill(ledger.writer),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_an_operation_that_tells_nobody_is_found(
+    ledger: Ledger, memories: Memories, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(ledger, compares="backfill" not in name)
+    memories.compare()
+    BROKEN[name](ledger, monkeypatch)
+    remembered, read = memories.compare()
+    assert remembered != read
