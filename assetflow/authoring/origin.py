@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
@@ -44,6 +45,15 @@ def current_origin(kind: OriginKind) -> Origin:
 def is_deployed() -> bool:
     """Return True inside a run of a deployment, including its subflows and tasks."""
     return deployment_id() is not None
+
+
+def run_start() -> datetime | None:
+    """Return when the run of a deployment around this code started, UTC; `None` outside of one, or on another machine.
+
+    Contract 8.12.
+    """
+    run = next((context.flow_run for context in flow_run_contexts() if _is_of_deployment(context)), None)
+    return None if run is None or run.start_time is None else run.start_time.astimezone(UTC)
 
 
 def _flow_run() -> SourceFlowRun | None:

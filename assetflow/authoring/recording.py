@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
-from assetflow.authoring.origin import current_origin, is_deployed
+from assetflow.authoring.origin import current_origin, is_deployed, run_start
 from assetflow.authoring.outlet_events import OutletEvents
 from assetflow.authoring.triggering import partition_key
 from assetflow.core.assets import Asset, AssetAlias, Outlet
@@ -94,7 +94,7 @@ class TaskRecording:
 
     def _events(self, updates: Sequence[Update]) -> tuple[AssetEvent, ...]:
         origin = current_origin("task") if updates else None
-        now = datetime.now(UTC)
+        now, started = datetime.now(UTC), run_start()
         return tuple(
             AssetEvent(
                 id=update.event_id(self.task_run_id),
@@ -109,6 +109,7 @@ class TaskRecording:
                 read=self._inputs,
                 code_version=update.asset.code_version or self._code_version,
                 data_version=update.data_version,
+                started=started,
             )
             for update in updates
             if origin is not None

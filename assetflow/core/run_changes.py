@@ -16,11 +16,13 @@ class RunEnd(NamedTuple):
         state: the name of its last state, which a flow may choose: "Completed", "Skipped", "TimedOut".
         outcome: the type of its last state; a deleted run counts as cancelled (8.6).
         at: when it ended, UTC; None if Prefect does not tell.
+        began: when it started, UTC; None if it never did, or Prefect does not tell.
     """
 
     state: str
     outcome: RunState
     at: datetime | None = None
+    began: datetime | None = None
 
 
 class RunChange(NamedTuple):
@@ -29,11 +31,13 @@ class RunChange(NamedTuple):
     Attributes:
         deployment: None for a run without one.
         end: how it ended; None if it goes on.
+        began: when it started, UTC; None if it does not start, or starts again after it waited.
     """
 
     run: UUID
     deployment: UUID | None
     end: RunEnd | None = None
+    began: datetime | None = None
 
 
 class RunGoingOn(NamedTuple):
@@ -43,6 +47,7 @@ class RunGoingOn(NamedTuple):
         decision: the decision that it belongs to; None if it was started by hand, by time or by something else.
         asked: when it was created, or is due if a time table made it, UTC.
         by_time: a time table made it.
+        began: when it started, UTC; None if it did not yet.
     """
 
     run: UUID
@@ -51,6 +56,7 @@ class RunGoingOn(NamedTuple):
     partition_key: str | None
     asked: datetime
     by_time: bool
+    began: datetime | None = None
 
 
 DELETED = RunEnd("Deleted", "cancelled")

@@ -130,7 +130,15 @@ class EvaluatorLedger(Protocol):
         ...
 
     async def goes_on(self, run: RunGoingOn) -> None:
-        """Record that a run goes on whose outputs are compared, whoever started it. Contract 8.6."""
+        """Record that a run goes on whose outputs are compared, whoever started it, and when it began. Contract 8.6."""
+        ...
+
+    async def began(self, flow_run: UUID, at: datetime) -> None:
+        """Record when a run started that the ledger knows. Contract 8.6."""
+        ...
+
+    async def lacks_start(self, flow_run: UUID) -> bool:
+        """Return True if a run of what is compared goes on, and the ledger has not heard that it started."""
         ...
 
     async def renew_lease(self) -> None:
@@ -255,6 +263,7 @@ class RunsGoingOn(Protocol):
     """Prefect's flow runs that go on, of all deployments."""
 
     async def find(self, run: UUID) -> RunGoingOn | None: ...
+    async def began(self, run: UUID) -> datetime | None: ...
     def all(self) -> AsyncIterator[RunGoingOn]: ...
 
 

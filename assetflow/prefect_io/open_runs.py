@@ -40,6 +40,15 @@ class OpenRuns:
         answer = await self._api.get(f"/flow_runs/{run}")
         return None if answer is None else open_run(cast(Json, answer))
 
+    async def began(self, run: UUID) -> datetime | None:
+        """Return when a run started, also if it has ended; None if it never did, or is gone.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused
+        """
+        answer = await self._api.get(f"/flow_runs/{run}")
+        return None if answer is None else _moment(cast(Json, answer).get("start_time"))
+
     async def all(self) -> AsyncIterator[RunGoingOn]:
         """Yield the runs of all deployments that go on.
 
@@ -74,7 +83,7 @@ def run_change(event: Json) -> RunChange | None:
         at = _moment(resource.get("prefect.state-timestamp") or event.get("occurred"))
         return RunChange(run, deployment, end=run_end(state, str(resource.get("prefect.state-name", "")), at))
     if state in ("PENDING", "RUNNING"):
-        return RunChange(run, deployment)
+        return RunChange(run, deployment, began=_start_in(resource, state))
     return None
 
 
@@ -85,7 +94,8 @@ def run_end(state_type: str, name: str, at: datetime | None = None) -> RunEnd | 
 
 def end_in(run: Json) -> RunEnd | None:
     """Return how a run ended that Prefect describes so, or `None` if it goes on."""
-    return run_end(str(run.get("state_type", "")), str(run.get("state_name", "")), _moment(run.get("end_time")))
+    end = run_end(str(run.get("state_type", "")), str(run.get("state_name", "")), _moment(run.get("end_time")))
+    return None if end is None else end._replace(began=_moment(run.get("start_time")))
 
 
 def open_run(run: Json) -> RunGoingOn | None:
@@ -105,7 +115,14 @@ def open_run(run: Json) -> RunGoingOn | None:
         partition_key=key if isinstance(key, str) else None,
         asked=asked,
         by_time=by_time,
+        began=_moment(run.get("start_time")),
     )
+
+
+def _start_in(resource: Json, state: str) -> datetime | None:
+    """Return when a run started, from the event of its state; None if it does not start for the first time."""
+    is_first = state == "RUNNING" and resource.get("prefect.run-count") == "1"
+    return _moment(resource.get("prefect.state-timestamp")) if is_first else None
 
 
 def _deployment_in(event: Json) -> UUID | None:

@@ -107,13 +107,14 @@ def test_what_comes_along_is_kept_as_far_as_it_can_be_read() -> None:
         "code_version": {"a": 1},
         "sequence": "7",
         "recorded": "never",
+        "started": "never",
         "origin": {"kind": "task", "flow_run": flow_run},
     }
     found = event_from_json({**PLAIN, **given})
     assert found.metrics == {"files": 3, "seconds": 0.5}
     assert found.inputs == {"s3://shop/raw": 7}
     assert found.code_version is None
-    assert (found.sequence, found.recorded) == (None, None)
+    assert (found.sequence, found.recorded, found.started) == (None, None, None)
     run = found.source_flow_run
     assert run is not None
     assert (run.id, run.name, run.flow_name, run.deployment_id) == (UUID(NUMBER), "", "caf\ufffd", None)
@@ -171,15 +172,18 @@ def test_of_something_large_that_is_refused_a_part_is_kept() -> None:
 def test_what_was_read_confirmed_and_observed_comes_back() -> None:
     read = {"s3://shop/raw": {"event": NUMBER, "recorded": "2026-01-02T03:04:05Z"}, "s3://shop/bad": {"event": "x"}}
     stored = {**PLAIN, "inputs": {"s3://shop/raw": 7}, "read": read, "data_version": "v"}
+    stored["started"] = "2026-01-02T04:04:05+01:00"
     for name in ("events", "confirmed", "observed"):
         given = {"recording": NUMBER, "events": [], name: [stored]}
         recording = recording_from_json(given)
         (event,) = getattr(recording, name)
         assert recording.told == (event,)
         assert event.read == {"s3://shop/raw": Pin(7, UUID(NUMBER), datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))}
+        assert event.started == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
         written = recording_to_json(recording)
         (again,) = getattr(recording_from_json(written), name)
         assert (again.read, again.inputs, again.data_version) == (event.read, event.inputs, "v")
+        assert again.started == event.started
         assert {"confirmed", "observed"} & written.keys() == {name} - {"events"}
 
 

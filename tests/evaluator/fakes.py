@@ -52,6 +52,7 @@ class FakeLedger:
         self.compared: set[UUID] = set()
         self.compares_runs_of: set[UUID] = set()
         self.going_on: dict[UUID, RunGoingOn] = {}
+        self.starts: dict[UUID, datetime] = {}
         self.notes: list[UUID] = []
         self.cursors: dict[str, datetime] = {}
         self.held_up: list[Sequence[Mapping[str, Any]]] = []
@@ -132,11 +133,21 @@ class FakeLedger:
 
     async def goes_on(self, run: RunGoingOn) -> None:
         self.going_on[run.run] = run
+        if run.began is not None:
+            await self.began(run.run, run.began)
+
+    async def began(self, flow_run: UUID, at: datetime) -> None:
+        self.starts.setdefault(flow_run, at)
+
+    async def lacks_start(self, flow_run: UUID) -> bool:
+        return flow_run in self.compared and flow_run not in self.starts
 
     async def ended(self, flow_run: UUID, end: RunEnd) -> bool:
         if flow_run not in self.runs.values() or flow_run in self.states:
             return False
         self.states[flow_run] = end.state
+        if end.began is not None:
+            await self.began(flow_run, end.began)
         return True
 
     async def renew_lease(self) -> None:
@@ -200,9 +211,14 @@ class FakeOpenRuns:
 
     def __init__(self, *runs: RunGoingOn) -> None:
         self.runs = {each.run: each for each in runs}
+        self.asked: list[UUID] = []
 
     async def find(self, run: UUID) -> RunGoingOn | None:
         return self.runs.get(run)
+
+    async def began(self, run: UUID) -> datetime | None:
+        self.asked.append(run)
+        return self.runs[run].began if run in self.runs else None
 
     async def all(self) -> AsyncIterator[RunGoingOn]:
         for run in list(self.runs.values()):

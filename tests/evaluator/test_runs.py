@@ -98,3 +98,28 @@ async def test_8_6_runs_that_go_on_are_found_by_asking() -> None:
     ledger.compares_runs_of = {compared}
     await watching(ledger, run, other).look()
     assert ledger.going_on == {run.run: run}
+
+
+async def test_8_6_the_start_of_a_run_is_recorded_when_prefect_tells_of_it() -> None:
+    ledger, deployment = FakeLedger(), uuid4()
+    (run,) = await launched(ledger, 1)
+    starts = RunChange(run, deployment, began=START)
+    await watching(ledger).follow(starts)
+    assert ledger.starts == {}
+    ledger.compares_runs_of = {deployment}
+    watch = watching(ledger)
+    await watch.follow(RunChange(run, deployment))
+    assert ledger.starts == {}
+    await watch.follow(starts)
+    assert ledger.starts == {run: START}
+
+
+async def test_8_6_prefect_is_asked_at_the_end_for_a_start_that_was_not_heard() -> None:
+    ledger = FakeLedger()
+    other, run, heard = await launched(ledger, 3)
+    ledger.compared, ledger.starts = {run, heard}, {heard: START}
+    known = FakeOpenRuns(*(by_hand(uuid4())._replace(run=each, began=START) for each in (other, run, heard)))
+    watch = RunWatch(ledger, FakeRuns(), known, Health(), lambda: None, nothing)
+    for each in (other, run, heard):
+        await watch.end(each, RunEnd("Completed", "completed"))
+    assert (ledger.starts, known.asked) == ({run: START, heard: START}, [run])

@@ -71,11 +71,17 @@ class Place:
         return self._record([event])
 
     def make(
-        self, name: str, decision: Decision, *assets: Asset, pins: Mapping[str, int] | None = None, code: str = ""
+        self,
+        name: str,
+        decision: Decision,
+        *assets: Asset,
+        pins: Mapping[str, int] | None = None,
+        code: str = "",
+        run: UUID | None = None,
     ) -> list[Decision]:
         """Let the run of a decision update assets."""
         consumer = self.consumers[name]
-        run = uuid5(decision.id, "run")
+        run = run or uuid5(decision.id, "run")
         self.ledger.writer.decisions.launched(decision.id, run, self.later())
         flow_run = SourceFlowRun(run, deployment_id=consumer.deployment_id)
         return self._record(

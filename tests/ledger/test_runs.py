@@ -7,6 +7,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from assetflow.core.assets import Asset
+from assetflow.core.consumers import Decision
 from assetflow.core.partitions import IdentityMapper
 from assetflow.core.run_changes import RunEnd, RunGoingOn
 from assetflow.ledger import Ledger
@@ -96,10 +98,119 @@ def test_8_6_a_run_of_a_flow_with_keys_without_a_key_is_of_no_target(sqlite_ledg
     assert others(place) == []
 
 
-def test_8_6_an_update_after_the_decision_is_tried_anew_if_the_run_failed(place: Place) -> None:
+def launch(place: Place, decision: Decision) -> UUID:
+    run = uuid4()
+    place.ledger.writer.decisions.launched(decision.id, run, place.later())
+    return run
+
+
+def test_8_6_a_run_that_never_began_has_tried_what_was_there_when_it_was_asked_for(place: Place) -> None:
     (made,) = place.update(RAW)
     place.update(RAW)
     assert place.names(place.end(made, "failed")) == ["core"]
+
+
+def test_8_6_an_update_before_the_start_is_tried_by_the_run(place: Place) -> None:
+    (made,) = place.update(RAW)
+    run = launch(place, made)
+    place.update(RAW)
+    assert place.ledger.reader.freshness.lacks_start(run)
+    place.ledger.writer.runs.began(run, place.later(), place.now)
+    assert not place.ledger.reader.freshness.lacks_start(run)
+    assert place.end(made, "failed") == []
+    assert place.names(place.update(RAW)) == ["core"]
+
+
+def test_8_6_an_update_after_the_start_is_tried_anew_if_the_run_failed(place: Place) -> None:
+    (made,) = place.update(RAW)
+    run = launch(place, made)
+    place.ledger.writer.runs.began(run, place.later(), place.now)
+    place.update(RAW)
+    assert place.names(place.end(made, "failed")) == ["core"]
+
+
+@pytest.mark.parametrize("news", [False, True])
+def test_8_6_a_start_that_is_heard_with_the_end_counts_from_its_instant(place: Place, *, news: bool) -> None:
+    (made,) = place.update(RAW)
+    place.update(RAW)
+    began = place.later()
+    if news:
+        place.update(RAW)
+    given = {"decision_id": made.id, "outcome": "failed", "began": began}
+    found = place.ledger.writer.decisions.ended("Failed", place.later(), **given)
+    assert place.names(found or []) == (["core"] if news else [])
+
+
+def test_8_6_what_came_before_the_start_of_other_inputs_counts_as_tried(place: Place) -> None:
+    other = Asset("s3://lake/other")
+    place.deploy("core", kept([RAW, other], [CORE]))
+    assert place.update(RAW) == []
+    (made,) = place.update(other)
+    place.update(other)
+    began = place.later()
+    place.update(RAW, version="1")
+    run = launch(place, made)
+    place.ledger.writer.runs.began(run, began, place.later())
+    place.make("core", made, CORE, run=run)
+    (again,) = place.end(made, "failed")
+    assert [(each.kind, each.uri) for each in again.because] == [("data", RAW.uri)]
+
+
+def test_8_6_the_start_of_a_run_by_hand_counts(place: Place) -> None:
+    run = by_hand(place)
+    begin(place, run)
+    place.update(RAW)
+    began = place.later()
+    place.ledger.writer.runs.began(run.run, began, began)
+    assert end(place, run, FAILED) == []
+
+
+def test_8_6_a_start_by_a_clock_that_goes_ahead_is_not_after_the_moment_at_which_it_is_heard(place: Place) -> None:
+    (made,) = place.update(RAW)
+    run = launch(place, made)
+    place.ledger.writer.runs.began(run, place.now + timedelta(hours=1), place.later())
+    place.update(RAW)
+    assert place.names(place.end(made, "failed")) == ["core"]
+
+
+def test_8_6_what_a_task_has_not_read_is_not_tried_whatever_the_clocks_say(place: Place) -> None:
+    (made,) = place.update(RAW)
+    run = launch(place, made)
+    place.update(RAW)
+    place.ledger.writer.runs.began(run, place.later(), place.now)
+    assert place.make("core", made, CORE, pins={RAW.uri: 1}, run=run) == []
+    assert place.names(place.end(made)) == ["core"]
+
+
+def test_8_6_code_that_was_deployed_before_the_start_is_tried(place: Place) -> None:
+    (made,) = place.update(RAW)
+    run = launch(place, made)
+    place.deploy("core", kept([RAW], [CORE], code="2"))
+    place.ledger.writer.runs.began(run, place.later(), place.now)
+    assert place.end(made, "failed") == []
+
+
+def test_8_6_code_that_was_deployed_before_the_start_and_did_not_run_is_not_tried(place: Place) -> None:
+    (made,) = place.update(RAW)
+    run = launch(place, made)
+    place.deploy("core", kept([RAW], [CORE], code="2"))
+    place.ledger.writer.runs.began(run, place.later(), place.now)
+    place.make("core", made, CORE, run=run)
+    (again,) = place.end(made)
+    assert [each.kind for each in again.because] == ["code"]
+    # What this run was asked for after the deploy is not asked for again, whatever code its task names.
+    assert place.run("core", again, CORE) == []
+
+
+def test_8_2_a_task_that_cannot_ask_has_read_what_was_there_when_its_run_started(place: Place) -> None:
+    (made,) = place.update(RAW)
+    run = launch(place, made)
+    place.update(RAW)
+    place.ledger.writer.runs.began(run, place.later(), place.now)
+    place.make("core", made, CORE, run=run)
+    assert place.end(made) == []
+    (version,) = place.ledger.reader.freshness.versions(CORE.uri)
+    assert version.read == {RAW.uri: 2}
 
 
 def test_8_7_a_retry_counts_from_the_end_that_prefect_gives(sqlite_ledger: Ledger) -> None:

@@ -22,6 +22,7 @@ def state_event(resource: str, kind: str, name: str) -> dict[str, Any]:
         "prefect.state-type": kind,
         "prefect.state-name": name,
         "prefect.state-timestamp": AT.isoformat(),
+        "prefect.run-count": "1",
     }
     return {
         "event": f"prefect.{resource}.{name}",
@@ -34,7 +35,7 @@ def state_event(resource: str, kind: str, name: str) -> dict[str, Any]:
     ("kind", "name", "change"),
     [
         ("PENDING", "Pending", RunChange(RUN, DEPLOYMENT)),
-        ("RUNNING", "Running", RunChange(RUN, DEPLOYMENT)),
+        ("RUNNING", "Running", RunChange(RUN, DEPLOYMENT, began=AT)),
         ("COMPLETED", "Skipped", RunChange(RUN, DEPLOYMENT, end=RunEnd("Skipped", "completed", AT))),
         ("CRASHED", "Crashed", RunChange(RUN, DEPLOYMENT, end=RunEnd("Crashed", "crashed", AT))),
         ("SCHEDULED", "Late", None),
@@ -43,6 +44,12 @@ def state_event(resource: str, kind: str, name: str) -> dict[str, Any]:
 )
 def test_8_6_an_event_tells_of_a_begin_or_an_end(kind: str, name: str, change: RunChange | None) -> None:
     assert run_change(state_event(f"flow-run.{RUN}", kind, name)) == change
+
+
+def test_8_6_a_run_that_runs_again_after_it_waited_does_not_start() -> None:
+    event = state_event(f"flow-run.{RUN}", "RUNNING", "Running")
+    event["resource"]["prefect.run-count"] = "2"
+    assert run_change(event) == RunChange(RUN, DEPLOYMENT)
 
 
 def test_other_events_tell_of_no_run() -> None:
@@ -57,7 +64,7 @@ def test_8_6_an_end_has_the_time_that_prefect_gives() -> None:
         "start_time": BEGAN.isoformat(),
         "end_time": AT.isoformat(),
     }
-    assert end_in(run) == RunEnd("TimedOut", "failed", AT)
+    assert end_in(run) == RunEnd("TimedOut", "failed", AT, BEGAN)
     assert end_in({"state_type": "RUNNING", "state_name": "Running"}) is None
 
 
@@ -82,7 +89,7 @@ BY_HAND = RunGoingOn(RUN, DEPLOYMENT, None, None, CREATED, by_time=False)
         ({"state_type": "PAUSED"}, BY_HAND),
         ({"parameters": {"partition_key": "k"}}, BY_HAND._replace(partition_key="k")),
         ({"parameters": {"partition_key": 7}}, BY_HAND),
-        ({"state_type": "RUNNING", "start_time": BEGAN.isoformat()}, BY_HAND),
+        ({"state_type": "RUNNING", "start_time": BEGAN.isoformat()}, BY_HAND._replace(began=BEGAN)),
         ({"labels": {DECISION_LABEL: str(DECISION)}}, BY_HAND._replace(decision=DECISION)),
         ({"labels": {TICK_LABEL: "2026"}}, BY_HAND._replace(asked=DUE, by_time=True)),
         ({"auto_scheduled": True}, BY_HAND._replace(asked=DUE, by_time=True)),

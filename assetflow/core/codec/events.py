@@ -83,6 +83,7 @@ def event_to_json(event: AssetEvent) -> dict[str, object]:
             "data_version": event.data_version,
             "inputs": dict(event.inputs),
             "read": {uri: _pin_to_json(pin) for uri, pin in event.read.items()},
+            "started": fields.time_text(event.started),
             "sequence": event.sequence,
             "recorded": fields.time_text(event.recorded),
         }
@@ -200,6 +201,7 @@ def _event(
         read=_pins(data.get("read"), _sequences(data.get("inputs"))),
         sequence=_sequence(data.get("sequence")),
         recorded=fields.time_or_none(data.get("recorded")),
+        started=fields.time_or_none(data.get("started")),
     )
 
 

@@ -31,6 +31,11 @@ def are_same(book: Book, node: FlowNode, key: str | None, before: Inputs, after:
     return next(_changed(book, node, key, before.sequence, after.sequence), None) is None
 
 
+def is_changed(book: Book, node: FlowNode, key: str | None, uri: str, after: int, until: int) -> bool:
+    """Return True if an input, as far as it starts runs of a target, changed between two places in the ledger."""
+    return next(_changed_of(book, node, key, uri, after, until), None) is not None
+
+
 def starts_runs(node: FlowNode, item: Item) -> bool:
     """Return True if a new version of an item of an input may start a run (8.4)."""
     if item.uri not in node.starts:
@@ -60,9 +65,13 @@ def _changed(book: Book, node: FlowNode, key: str | None, after: int, until: int
         until: the later place; `None` for the newest one.
     """
     for uri in sorted(node.starts):
-        for item in items_changed(book, node, key, uri, after):
-            if starts_runs(node, item):
-                before = book.updates.as_of(item, after)
-                now = book.updates.newest(item) if until is None else book.updates.as_of(item, until)
-                if (before and before.data_version) != (now and now.data_version):
-                    yield item
+        yield from _changed_of(book, node, key, uri, after, until)
+
+
+def _changed_of(book: Book, node: FlowNode, key: str | None, uri: str, after: int, until: int | None) -> Iterator[Item]:
+    for item in items_changed(book, node, key, uri, after):
+        if starts_runs(node, item):
+            before = book.updates.as_of(item, after)
+            now = book.updates.newest(item) if until is None else book.updates.as_of(item, until)
+            if (before and before.data_version) != (now and now.data_version):
+                yield item

@@ -11,7 +11,8 @@ from uuid import UUID
 from assetflow.core.events import AssetEvent
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.reads import items_read
-from assetflow.core.freshness.records import Item, Update
+from assetflow.core.freshness.records import Item, Run, Update
+from assetflow.core.freshness.running import correct_tried
 from assetflow.core.freshness.state.book import Book
 from assetflow.core.freshness.touching import touch_item
 
@@ -24,12 +25,14 @@ class Made:
         consumer: the flow that made it; None if it is not known.
         pins: each input with the place in the ledger up to which it was read; None if nobody knows.
         started: when the run began, UTC.
+        run: the run, if what it tries is remembered.
     """
 
     consumer: int | None
     pins: Mapping[str, int] | None
     code_version: str | None
     started: datetime
+    run: Run | None = None
 
 
 def made_of(book: Book, event: AssetEvent) -> Made | None:
@@ -49,7 +52,7 @@ def made_of(book: Book, event: AssetEvent) -> Made | None:
     if run is None:
         return Made(node.id, told or None, event.code_version, event.started or event.occurred)
     pins = {**run.pins.get(event.uri, {}), **told}
-    return Made(node.id, pins, event.code_version, event.started or run.began)
+    return Made(node.id, pins, event.code_version, event.started or run.began, run)
 
 
 def with_data_version(book: Book, event: AssetEvent, made: Made | None) -> AssetEvent:
@@ -74,6 +77,8 @@ def record_update(book: Book, event: AssetEvent, made: Made | None) -> None:
         )
     elif event.inputs:
         update = replace(update, pins=event.inputs, code_version=event.code_version)
+    if made is not None:
+        _correct_run(book, item, made)
     touch_item(book, item, is_new=book.updates.add(update))
     book.agenda.instants[event.recorded] = None
 
@@ -83,6 +88,7 @@ def confirm(book: Book, item: Item, confirmation: UUID, made: Made, now: datetim
 
     A confirmation that is delivered after a later update says nothing of it.
     """
+    _correct_run(book, item, made)
     newest = book.updates.newest(item)
     if newest is not None and newest.recorded <= now and newest.event != confirmation:
         book.updates.add(
@@ -107,6 +113,11 @@ def see(book: Book, item: Item, version: str | None, now: datetime) -> None:
     if newest is not None and newest.data_version == version:
         book.updates.see(newest, now)
         book.agenda.assets[item.uri] = None
+
+
+def _correct_run(book: Book, output: Item, made: Made) -> None:
+    if made.run is not None:
+        correct_tried(book, made.run, output.uri, made.pins or {}, made.code_version)
 
 
 def _hash(book: Book, node: FlowNode | None, event: AssetEvent, made: Made) -> str | None:

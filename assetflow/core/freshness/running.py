@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
 from assetflow.core.freshness.backfilling import note_end
 from assetflow.core.freshness.graph import FlowNode
-from assetflow.core.freshness.inputs import are_same, inputs_now
+from assetflow.core.freshness.inputs import are_same, inputs_now, is_changed
 from assetflow.core.freshness.records import Inputs, Run, RunKind, RunState, Target, TargetRecord
 from assetflow.core.freshness.state.book import Book
-from assetflow.core.freshness.touching import all_keys
 
 
 def begin_run(
@@ -36,6 +36,42 @@ def begin_run(
     book.runs.begin(run)
     book.agenda.add(run.target)
     return run
+
+
+def start_run(book: Book, node: FlowNode, run: Run, at: datetime, place: int) -> None:
+    """Remember that a run started after it was asked for, and reads what is there then.
+
+    Parameters:
+        place: the place in the ledger up to which it reads.
+    """
+    flow = book.flow_record(node.id)
+    # What was deployed after the start was not run.
+    is_current = flow is not None and max(flow.code.at, flow.reads.at) <= at
+    tried = replace(inputs_now(book, node) if is_current else run.tried, sequence=place)
+    book.runs.began(run, at, tried)
+
+
+def correct_tried(book: Book, run: Run, output: str, read: Mapping[str, int], code_version: str | None) -> None:
+    """Let a run that goes on have tried no more than an update says that it has read (8.6).
+
+    Clocks differ, and an update that a task does not see may have come before the start of its run.
+
+    Parameters:
+        read: what the task pinned, as places in the ledger.
+        code_version: what the task ran. A run that was asked for before a deploy may run the code of before.
+    """
+    node, flow = book.graph.find(run.target.consumer), book.flow_record(run.target.consumer)
+    known = next((each for each in book.runs.of(run.target.consumer) if each.id == run.id), None)
+    if node is None or flow is None or known is None:
+        return
+    key, tried = run.target.key, known.tried
+    for uri, place in read.items():
+        if uri in node.starts and place < tried.sequence and is_changed(book, node, key, uri, place, tried.sequence):
+            tried = replace(tried, sequence=place)
+    if run.asked < flow.code.at and tried.code_versions.get(output) != code_version:
+        tried = replace(tried, code_versions={**tried.code_versions, output: code_version})
+    if tried != known.tried:
+        book.runs.begin(replace(known, tried=tried))
 
 
 def adopt_run(
@@ -75,15 +111,6 @@ def end_run(book: Book, run: Run, state: RunState, now: datetime) -> None:
         after = _after_failure(book, node, run, record, now)
     book.targets.save(run.target, replace(after, tried=run.tried, waived=None, ended=book.moment(now)))
     book.agenda.add(run.target)
-
-
-def retry(book: Book, node: FlowNode, key: str | None) -> None:
-    """Forget what was tried and waived, of one target or of all (8.7)."""
-    for each in all_keys(book, node) if key is None else [key]:
-        target = Target(node.id, each)
-        record = book.targets.find(target)
-        book.targets.save(target, replace(record, tried=None, waived=None, failures=0, retry_at=None))
-        book.agenda.add(target)
 
 
 def _after_failure(book: Book, node: FlowNode, run: Run, record: TargetRecord, now: datetime) -> TargetRecord:

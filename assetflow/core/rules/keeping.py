@@ -9,7 +9,7 @@ from uuid import UUID
 from assetflow.core.consumers import Decision
 from assetflow.core.freshness.deciding import decide
 from assetflow.core.freshness.records import Asked, Inputs, Run, RunKind, RunState, Target
-from assetflow.core.freshness.running import adopt_run, begin_run, end_run
+from assetflow.core.freshness.running import adopt_run, begin_run, end_run, start_run
 from assetflow.core.freshness.touching import touch_flow
 from assetflow.core.rules.state import State
 
@@ -45,6 +45,23 @@ def begin_other_run(state: State, target: Target, run: UUID, kind: RunKind, aske
         begin_run(book, node, target.key, run, kind, asked, place=_place_before_news(state, node.inputs, asked))
 
 
+def start_kept_run(state: State, consumer: int, run: UUID, started: datetime, now: datetime) -> None:
+    """Remember when a run started, if what it read and tried is remembered: it has read what was there then (8.6).
+
+    The start that was heard first counts.
+
+    Parameters:
+        run: the id of its decision, or its own if no decision asked for it.
+        started: as Prefect gives it. Clocks differ, so it is neither before the decision nor after now.
+    """
+    known = _open_run(state, consumer, run)
+    node = state.freshness.graph.find(consumer)
+    at = min(started, now)
+    if node is not None and known is not None and known.began == known.asked < at:
+        place = max(known.tried.sequence, _place_before_news(state, node.inputs, at))
+        start_run(state.freshness, node, known, at, place)
+
+
 def end_kept_run(state: State, consumer: int, run: UUID, outcome: RunState, ended: datetime) -> None:
     """Remember how a run ended, if what it read and tried is remembered. Contract 8.6.
 
@@ -76,7 +93,8 @@ def _place_before_news(state: State, uris: Iterable[str], instant: datetime) -> 
     """Return a place in the ledger before the updates of some assets that came later; in doubt an earlier one."""
     newest = ((uri, state.freshness.updates.newest_of(uri)) for uri in uris)
     later = [uri for uri, update in newest if update is not None and update.recorded > instant]
-    return min((state.events.place_at(uri, instant) for uri in later), default=state.freshness.place())
+    places = (state.events.place_before_news(uri, instant) for uri in later)
+    return min((place for place in places if place is not None), default=state.freshness.place())
 
 
 def _open_run(state: State, consumer: int, run: UUID) -> Run | None:
@@ -85,11 +103,11 @@ def _open_run(state: State, consumer: int, run: UUID) -> Run | None:
     return next((each for each in state.freshness.runs.of(consumer) if each.id == run), None)
 
 
-def look_at_all(state: State) -> None:
+def look_at_all(state: State, now: datetime) -> None:
     """Put all Eager targets on the agenda, because nothing was decided for a while."""
     for node in list(state.freshness.graph.all()):
         if node.keeping is not None:
-            touch_flow(state.freshness, node)
+            touch_flow(state.freshness, node, now)
 
 
 def _begin_runs(state: State, decided: Iterable[Decision], now: datetime) -> None:

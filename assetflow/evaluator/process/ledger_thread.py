@@ -193,8 +193,9 @@ class LedgerThread:
 
     async def ended(self, flow_run: UUID, end: RunEnd) -> bool:
         now = self.now()
-        moved = end._replace(at=None if end.at is None else end.at + self._ahead())
-        given = {"flow_run_id": flow_run, "late": self._is_late(now), "outcome": moved.outcome, "at": moved.at}
+        moved = end._replace(at=self._moved(end.at), began=self._moved(end.began))
+        times = {"at": moved.at, "began": moved.began}
+        given = {"flow_run_id": flow_run, "late": self._is_late(now), "outcome": moved.outcome, **times}
         if await self.call(self._writer.decisions.ended, moved.state, now, **given) is not None:
             return True
         return await self.call(self._writer.runs.ended, flow_run, moved, now) is not None
@@ -209,6 +210,18 @@ class LedgerThread:
         if run.decision is None and not await self.knows_run(run.run):
             moved = run._replace(asked=run.asked + self._ahead())
             await self.call(self._writer.runs.goes_on, moved, self.now())
+        if run.began is not None:
+            await self.began(run.run, run.began)
+
+    async def began(self, flow_run: UUID, at: datetime) -> None:
+        if await self.lacks_start(flow_run):
+            await self.call(self._writer.runs.began, flow_run, at + self._ahead(), self.now())
+
+    async def lacks_start(self, flow_run: UUID) -> bool:
+        return await self.call(self._reader.freshness.lacks_start, flow_run)
+
+    def _moved(self, moment: datetime | None) -> datetime | None:
+        return None if moment is None else moment + self._ahead()
 
     async def without_note(self, limit: int) -> Sequence[RunWithoutNote]:
         records = await self.call(self._reader.decisions.without_note, limit=limit)
@@ -294,10 +307,18 @@ class LedgerThread:
         await self.call(self._writer.consumers.set_automation, consumer, automation_id)
 
     async def set_edges(self, deployed: Deployed) -> None:
-        await self.call(self._writer.lineage.declare, deployed.id, deployed.name, deployed.text, self.now())
+        told = (deployed.id, deployed.name, deployed.text)
+        if not deployed.options.data.tokens:
+            await self.call(self._writer.lineage.declare, *told, self.now())
+        elif not await self.call(self._reader.consumers.is_declared, *told):
+            # It stands in the data graph, where neither its switch nor its own pause means anything.
+            await self.deploy(replace(deployed, held=False), paused=False)
 
     async def drop_edges(self, deployment_id: UUID) -> None:
-        await self.call(self._writer.lineage.drop, deployment_id)
+        await self.call(self._writer.consumers.forget, deployment_id, self.now())
+
+    async def without_schedule(self) -> Sequence[UUID]:
+        return await self.call(self._reader.consumers.unlisted)
 
     async def freshness(self) -> Sequence[AssetFreshness]:
         return await self.call(self._reader.policies.all)

@@ -90,15 +90,23 @@ class RunWatch:
         """
         if await self._ledger.is_compared(run):
             await self._read_logs()
+            end = await self._with_start(run, end)
         if await self._ledger.ended(run, end):
             self._on_ended()
 
     async def _note(self, change: RunChange) -> None:
-        """Record that a run goes on. Of one that the ledger does not know, Prefect tells who started it."""
-        known = await self._ledger.knows_run(change.run)
-        found = None if known else await self._open_runs.find(change.run)
-        if found is not None:
+        """Record that a run goes on, and when it started. Prefect tells more of a run that the ledger does not know."""
+        if await self._ledger.knows_run(change.run):
+            if change.began is not None:
+                await self._ledger.began(change.run, change.began)
+        elif (found := await self._open_runs.find(change.run)) is not None:
             await self._ledger.goes_on(found)
+
+    async def _with_start(self, run: UUID, end: RunEnd) -> RunEnd:
+        """Return the end of a run with its start, unless the ledger has heard of that. Prefect may not have sent it."""
+        if end.began is not None or not await self._ledger.lacks_start(run):
+            return end
+        return end._replace(began=await self._open_runs.began(run))
 
     async def _next_runs(self) -> list[UUID]:
         """Return the runs to ask for next, in turn."""

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, and_, bindparam, or_, select
+from sqlalchemy import Connection, Select, and_, bindparam, func, or_, select
 
 from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer, Receipt
@@ -63,6 +63,9 @@ _PLACE_AT = (
     .where(EVENT.c.uri == bindparam("uri"), EVENT.c.recorded <= bindparam("instant"))
     .order_by(EVENT.c.sequence.desc())
     .limit(1)
+)
+_FIRST_AFTER = select(func.min(EVENT.c.sequence)).where(
+    EVENT.c.uri == bindparam("uri"), EVENT.c.sequence > bindparam("place")
 )
 _MADE = (
     select(EDGE.c.deployment_id)
@@ -138,6 +141,9 @@ class LedgerSource(Source):
 
     def place_at(self, uri: str, instant: datetime) -> int:
         return self.connection.scalar(_PLACE_AT, {"uri": uri, "instant": instant}) or 0
+
+    def first_after(self, uri: str, place: int) -> int | None:
+        return self.connection.scalar(_FIRST_AFTER, {"uri": uri, "place": place})
 
     def is_made(self, tokens: Collection[Token]) -> bool:
         return bool(self._rows(_MADE, **_by_kind(tokens)))

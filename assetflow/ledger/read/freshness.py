@@ -9,11 +9,11 @@ from itertools import islice
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, exists, or_, select
+from sqlalchemy import and_, bindparam, exists, or_, select
 
 from assetflow.core.codec.origins import origin_from_json
 from assetflow.core.explanation.plan import PlannedConsumer, explain_plan
-from assetflow.core.explanation.status import ReadVersion, Status, StatusExplainer
+from assetflow.core.explanation.status import ReadVersion, Status, StatusExplainer, states_of
 from assetflow.core.freshness.reads import missing_items
 from assetflow.core.freshness.touching import all_keys
 from assetflow.core.rules.state import State
@@ -42,6 +42,17 @@ _OTHER_RUNS = (
 )
 _KNOWS_RUN = select(
     or_(exists().where(KEPT_RUN.c.id == bindparam("run")), exists().where(DECISION.c.flow_run_id == bindparam("run")))
+)
+_HAS_NO_START = and_(KEPT_RUN.c.ended.is_(None), KEPT_RUN.c.began == KEPT_RUN.c.asked)
+_LACKS_START = select(
+    or_(
+        exists(
+            select(KEPT_RUN.c.id)
+            .join(DECISION, DECISION.c.id == KEPT_RUN.c.id)
+            .where(DECISION.c.flow_run_id == bindparam("run"), _HAS_NO_START)
+        ),
+        exists().where(KEPT_RUN.c.id == bindparam("run"), _HAS_NO_START),
+    )
 )
 _VERSIONS = (
     select(*VERSION_COLUMNS, EVENT.c.origin, CONSUMER.c.name)
@@ -115,6 +126,11 @@ class FreshnessReader:
         with self._states.connect() as connection:
             return bool(connection.scalar(_KNOWS_RUN, {"run": flow_run_id}))
 
+    def lacks_start(self, flow_run_id: UUID) -> bool:
+        """Return True if a run of a flow that is compared goes on, and its start is not stored (8.6)."""
+        with self._states.connect() as connection:
+            return bool(connection.scalar(_LACKS_START, {"run": flow_run_id}))
+
     def other_runs(self, limit: int) -> Sequence[UUID]:
         """Return the flow runs that go on, as far as the ledger knows, and that no decision asked for (8.6)."""
         with self._states.connect() as connection:
@@ -134,6 +150,11 @@ class FreshnessReader:
             explainer = StatusExplainer(state.freshness, _names_of(state), now)
             return [explainer.of(uri) for uri in (sorted(state.freshness.graph.compared()) if uris is None else uris)]
 
+    def states(self, uris: Collection[str]) -> dict[str, str]:
+        """Return `fresh`, `outdated`, `stale` or `missing` for each of these assets that is compared."""
+        with self._states.open() as state:
+            return states_of(state.freshness, uris)
+
     def explained(self, uri: str, key: str | None, now: datetime) -> tuple[Status, Sequence[ReadVersion]]:
         """Return the status of an item, and the versions that it was made from, beside those of now."""
         with self._states.open() as state:
@@ -150,6 +171,11 @@ class FreshnessReader:
         """
         with self._states.open() as state:
             return explain_plan(state.freshness, _names_of(state), now, None if consumer is None else [consumer], key)
+
+    def plans(self, now: datetime, consumers: Collection[int]) -> list[PlannedConsumer]:
+        """Return what would be done with some Eager consumers, by name; other consumers are left out."""
+        with self._states.open() as state:
+            return explain_plan(state.freshness, _names_of(state), now, consumers)
 
     def readers(self, uri: str, now: datetime) -> list[PlannedConsumer]:
         """Return what would be done with the Eager consumers that read an asset, by name, at most 20."""

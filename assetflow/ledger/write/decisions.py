@@ -12,7 +12,7 @@ from assetflow.core.consumers import Decision
 from assetflow.core.freshness.records import RunState
 from assetflow.core.rules import clock
 from assetflow.core.rules.backfill import backfill_decisions, next_decisions
-from assetflow.core.rules.keeping import end_kept_run
+from assetflow.core.rules.keeping import end_kept_run, start_kept_run
 from assetflow.core.rules.registry import pass_over_ended
 from assetflow.errors import UnknownEvent
 from assetflow.ledger.fold.unit_of_work import UnitOfWork
@@ -121,6 +121,7 @@ class DecisionWriter:
         late: bool = False,
         outcome: RunState = "completed",
         at: datetime | None = None,
+        began: datetime | None = None,
     ) -> list[Decision] | None:
         """Store that the run of a decision has ended; a pass follows. Contract 4.7, 8.16.
 
@@ -130,6 +131,7 @@ class DecisionWriter:
             flow_run_id, decision_id: one of them.
             late: updates which came before the end may not be recorded yet. Then nothing is decided as of before it.
             at: when the run ended; `None` for now. What is kept up to date by it counts from then (8.6).
+            began: when the run started, if Prefect tells.
 
         Returns:
             The decisions of the pass; `None` if no decision that has not ended has this run or id.
@@ -149,7 +151,7 @@ class DecisionWriter:
             _settle(unit, consumer, now, late)
             values = {"status": "ended", "ended": now, "run_state": state}
             unit.connection.execute(update(DECISION).where(DECISION.c.number == number).values(values))
-            return self._pass_over_ended(unit, decision, consumer, key_from_column(key), outcome, now, at)
+            return self._pass_over_ended(unit, decision, consumer, key_from_column(key), outcome, now, at, began)
 
     def backfill(
         self, consumer: int, attempts: Mapping[str, int], *, at_once: int, now: datetime
@@ -183,8 +185,11 @@ class DecisionWriter:
         outcome: RunState,
         now: datetime,
         at: datetime | None = None,
+        began: datetime | None = None,
     ) -> list[Decision]:
         """Make the passes that follow the end of a run, and return their decisions."""
+        if began is not None:
+            start_kept_run(unit.state, consumer, decision, began, now)
         end_kept_run(unit.state, consumer, decision, outcome, min(at or now, now))
         made = pass_over_ended(unit.state, consumer, key, now, self._store.passing)
         return self._store.keep_up_to_date(unit.state, made, now)

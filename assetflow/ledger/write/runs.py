@@ -9,13 +9,17 @@ from sqlalchemy import bindparam, select
 
 from assetflow.core.consumers import Decision
 from assetflow.core.freshness.records import RunKind, Target
-from assetflow.core.rules.keeping import begin_other_run, end_kept_run
+from assetflow.core.rules.keeping import begin_other_run, end_kept_run, start_kept_run
 from assetflow.core.run_changes import RunEnd, RunGoingOn
 from assetflow.ledger.sql.freshness_tables import KEPT_RUN
-from assetflow.ledger.sql.tables import CONSUMER
+from assetflow.ledger.sql.tables import CONSUMER, DECISION
 from assetflow.ledger.write.store import Store
 
-_RUN = select(KEPT_RUN.c.consumer, KEPT_RUN.c.ended).where(KEPT_RUN.c.id == bindparam("run"))
+_RUNS = select(KEPT_RUN.c.id, KEPT_RUN.c.consumer, KEPT_RUN.c.ended)
+_RUN = _RUNS.where(KEPT_RUN.c.id == bindparam("run"))
+_RUN_OF_DECISION = _RUNS.join(DECISION, DECISION.c.id == KEPT_RUN.c.id).where(
+    DECISION.c.flow_run_id == bindparam("run")
+)
 _CONSUMER = select(CONSUMER.c.id).where(
     CONSUMER.c.deployment_id == bindparam("deployment"), CONSUMER.c.removed_at.is_(None)
 )
@@ -42,6 +46,21 @@ class RunWriter:
             begin_other_run(unit.state, Target(consumer, run.partition_key), run.run, kind, min(run.asked, now))
             return self._store.keep_up_to_date(unit.state, [], now)
 
+    def began(self, run: UUID, at: datetime, now: datetime) -> None:
+        """Store when a run started, if it goes on and what it reads and makes is compared.
+
+        The start that is stored first counts. Nothing is decided: while a run goes on, its target waits.
+
+        Parameters:
+            run: the flow run, of a decision or another.
+        """
+        with self._store.reads() as connection:
+            row = connection.execute(_RUN_OF_DECISION, {"run": run}).one_or_none()
+            row = row or connection.execute(_RUN, {"run": run}).one_or_none()
+        if row is not None and row.ended is None:
+            with self._store.transaction(now) as unit:
+                start_kept_run(unit.state, row.consumer, row.id, at, now)
+
     def ended(self, run: UUID, end: RunEnd, now: datetime) -> list[Decision] | None:
         """Store that such a run has ended, and return the decisions of the pass.
 
@@ -53,5 +72,7 @@ class RunWriter:
         if row is None or row.ended is not None:
             return None
         with self._store.transaction(now) as unit:
+            if end.began is not None:
+                start_kept_run(unit.state, row.consumer, run, end.began, now)
             end_kept_run(unit.state, row.consumer, run, end.outcome, min(end.at or now, now))
             return self._store.keep_up_to_date(unit.state, [], now)

@@ -73,6 +73,10 @@ class Source:
         """Return the sequence of the newest event of an asset up to an instant, 0 if there was none."""
         return 0
 
+    def first_after(self, uri: str, place: int) -> int | None:
+        """Return the sequence of the first event of an asset after a place in the ledger; `None` if none came."""
+        return None
+
     def is_made(self, tokens: Collection[Token]) -> bool:
         """Return True if a deployed flow makes the asset with these tokens."""
         return False
