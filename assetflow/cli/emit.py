@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast
 from uuid import UUID, uuid4
 
 from cyclopts import Parameter
@@ -29,6 +29,9 @@ from assetflow.operations.effects import Effects, effects_of
 from assetflow.operations.installation import Installation
 from assetflow.operations.recording import record_here, taken_over, through_prefect
 from assetflow.operations.what_if import Preview, if_updated
+
+if TYPE_CHECKING:
+    from assetflow.operations.deciding_ledger import AtHand
 
 
 @dataclass(frozen=True)
@@ -119,9 +122,9 @@ def emit(
     if dry_run:
         show_preview(_preview(event), json)
         return
-    at_hand, other = _ledger_at_hand()
-    emitted = _into_ledger(event) if at_hand and other is None else _through_prefect(event, other)
-    for warning in emitted.warnings:
+    at_hand = _ledger_at_hand()
+    emitted = _into_ledger(event) if at_hand.decides else _through_prefect(event, at_hand.other)
+    for warning in (*at_hand.warnings, *emitted.warnings):
         sys.stderr.write(f"{shown(warning)}\n")
     if json:
         print_json(emitted.as_json())
@@ -154,7 +157,7 @@ def read_extra(given: str) -> object:
         raise InvalidEvent(f"extra is nested more than {MOST_LEVELS} levels deep", where="extra", rule=RULE) from error
 
 
-def _ledger_at_hand() -> tuple[bool, str | None]:
+def _ledger_at_hand() -> AtHand:
     # Import the HTTP client only here: `--help` does not need it.
     from assetflow.operations.deciding_ledger import ledger_at_hand
 

@@ -59,8 +59,7 @@ def _record(seen: Recording) -> Recorded | None:
     # Import the HTTP client only here: `--help` does not need it.
     from assetflow.operations.deciding_ledger import ledger_at_hand
 
-    at_hand, other = ledger_at_hand()
-    if at_hand and other is None:
+    if ledger_at_hand().decides:
         with Ledger.open() as ledger:
             return record_here(Installation(ledger), seen)
     from assetflow.prefect_io.rest import check_address

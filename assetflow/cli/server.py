@@ -8,7 +8,6 @@ import signal
 import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Annotated
 
 import uvicorn
@@ -75,9 +74,9 @@ def start(
     with Ledger.open() as ledger, _listening(host, port) as listener:
         pages = settings.ui_url or (_page_address(listener) if ui else "")
         service = _Service(Options(since=since_time, take_over=take_over, ui_url=pages))
-        backend = Backend(ledger, on_recorded=service.wake, troubles=service.troubles)
-        if not evaluator:
-            backend = replace(backend, other_ledger=Decider(ledger.reader).other)
+        # The evaluator of this process asks Prefect itself, and notes the answer in the ledger.
+        decider = Decider(ledger.reader, ask=_nothing) if evaluator else Decider(ledger.reader)
+        backend = Backend(ledger, on_recorded=service.wake, other_ledger=decider.other, troubles=service.troubles)
         site = create_site(backend, access) if ui else create_app(backend, access)
         # Open pages keep their streams open, and the server would wait for them when it stops.
         on_stop = site.state.live.stop if ui else _nothing

@@ -5,21 +5,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from assetflow.errors import AssetflowError
+from assetflow.errors import PrefectNotFound, PrefectUnreachable
 from assetflow.prefect_io.names import LEDGER_VARIABLE
 from assetflow.prefect_io.task_api import TaskApi
 
 BY_NAME = f"/variables/name/{LEDGER_VARIABLE}"
 SECONDS_TO_ANSWER = 1.0
+SECONDS_WHILE_BUSY = 10.0
 # The cursor that holds the id of the ledger that has taken Prefect over from this one.
 TAKEN_OVER = "taken-over"
 
 
 def deciding_ledger() -> str | None:
-    """Return the id of the ledger that decides for the Prefect in the settings, or `None` if Prefect knows none."""
+    """Return the id of the ledger that decides for the Prefect in the settings, or `None` if Prefect knows none.
+
+    A busy Prefect is asked for longer than one that is away.
+
+    Raises:
+        PrefectUnreachable, PrefectRefused: nobody knows which ledger decides.
+    """
     try:
-        with TaskApi.connect(patience=SECONDS_TO_ANSWER) as api:
+        return _asked(SECONDS_TO_ANSWER)
+    except PrefectUnreachable as error:
+        if not error.is_busy:
+            raise
+    return _asked(SECONDS_WHILE_BUSY)
+
+
+def _asked(patience: float) -> str | None:
+    with TaskApi.connect(patience=patience) as api:
+        try:
             variable = cast("Mapping[str, object]", api.get(BY_NAME))
-    except AssetflowError:
-        return None
+        except PrefectNotFound:
+            return None
     return str(variable["value"])

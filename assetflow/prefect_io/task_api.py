@@ -115,7 +115,9 @@ class TaskApi:
                 pause = attempts.pause(error.retry_after)
                 if pause is None:
                     message = f"{error.message} (tried for {patience:g} s)"
-                    raise PrefectUnreachable(message, where=error.where, fix=error.fix) from error
+                    failure = PrefectUnreachable(message, where=error.where, fix=error.fix)
+                    failure.is_busy = error.is_busy
+                    raise failure from error
             self._sleep(pause)
 
     def _send(self, method: str, path: str, body: object, attempts: Attempts) -> Any:

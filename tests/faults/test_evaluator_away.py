@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import pytest
 
 from assetflow.core.assets import Asset
 from assetflow.prefect_io.recordings import recording_to_artifact
-from tests.environment.prefect_server import PrefectServer
+from tests.environment.prefect_server import PrefectServer, free_port
 from tests.faults.conftest import Judged
 from tests.faults.proxy import Proxy
 from tests.faults.world import World, updates_filter
@@ -223,6 +225,33 @@ def test_an_update_beside_a_ledger_that_was_taken_over_reaches_the_other_one(
         other.close()
     world.settle()
     assert judged(world).runs == 2
+
+
+def test_updates_that_a_server_takes_before_it_notices_reach_the_other_ledger(
+    world: World, own_server: PrefectServer, tmp_path: Path
+) -> None:
+    """Its evaluator looks every 10 s whether another ledger has taken over; its API answers 200 until then."""
+    a, port = world.uri("a"), free_port()
+    world.deploy("one", Asset(a))
+    first = world.start("--port", str(port), program=("-m", "assetflow", "server", "start"))
+    world.wait_for_consumers()
+    other = World(own_server, tmp_path / "other")
+    other.mark = world.mark
+    posted: list[str] = []
+    try:
+        other.start("--take-over")
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}") as api, suppress(httpx.TransportError):
+            while first.poll() is None:
+                posted.append(str(uuid4()))
+                answer = api.post("/api/v1/events", json={"events": [{"uri": a, "id": posted[-1]}]})
+                if not answer.is_success:
+                    posted.pop()
+        accepted = set(posted[:-1])
+        assert first.wait(60) == 2, world.log
+        assert {str(event.id) for event in world.recorded()} & accepted
+        other.until(lambda: accepted <= {str(event.id) for event in other.recorded()}, 60)
+    finally:
+        other.close()
 
 
 @pytest.mark.usefixtures("on_a_file")

@@ -19,8 +19,8 @@ from assetflow.evaluator.consumers.registry import Registry
 from assetflow.evaluator.health import keep_going, logger
 from assetflow.evaluator.incoming.catch_up import UPDATES
 from assetflow.evaluator.ports import Json, Launch, Prefect
-from assetflow.evaluator.process import binding
 from assetflow.evaluator.process.evaluator import Evaluator, Options, utc_now
+from assetflow.evaluator.process.handing_over import Binding
 from assetflow.evaluator.process.ledger_thread import LedgerThread
 from assetflow.evaluator.process.listeners import ListenerThread
 from assetflow.evaluator.process.prune import CURSOR as PRUNED
@@ -57,8 +57,9 @@ async def open_evaluator(
     _refuse_delivery_by_prefect()
     listeners = load_listeners(get_settings().listeners)
     async with LedgerThread(place, stand_by=options.stand_by, ahead=options.ahead) as ledger, prefect_api() as api:
-        await _bind(api, ledger, options)
-        prefect = _prefect(api, ledger, options)
+        binding = Binding(api, ledger)
+        await _bind(api, ledger, binding, options)
+        prefect = _prefect(api, binding, options)
         rebuild = Rebuild(ledger, prefect.past_decisions)
         floor = await _floor(ledger, options.since, rebuild)
         with ListenerThread(ledger.ledger, listeners) as listener_thread:
@@ -67,7 +68,7 @@ async def open_evaluator(
             )
 
 
-def _prefect(api: PrefectApi, ledger: LedgerThread, options: Options) -> Prefect:
+def _prefect(api: PrefectApi, binding: Binding, options: Options) -> Prefect:
     runs = FlowRuns(api)
     return Prefect(
         url=api.url,
@@ -83,7 +84,7 @@ def _prefect(api: PrefectApi, ledger: LedgerThread, options: Options) -> Prefect
         deadline_event=deadline_missed,
         freshness_event=freshness_changed,
         past_decisions=partial(past_decisions, api),
-        check_binding=partial(binding.check, api, ledger.ledger.id, ledger.note_decider),
+        check_binding=binding.check,
         patiently=patiently,
     )
 
@@ -99,9 +100,9 @@ def _decision_event(launch: Launch, flow_run: UUID) -> Json:
     return decision_made(launch.decision, launch.consumer, launch.automation, flow_run, now)
 
 
-async def _bind(api: PrefectApi, ledger: LedgerThread, options: Options) -> None:
+async def _bind(api: PrefectApi, ledger: LedgerThread, binding: Binding, options: Options) -> None:
     """Make sure that ledger and Prefect belong together, as soon as Prefect answers."""
-    bind = partial(binding.bind, api, ledger.ledger.id, ledger.note_decider, take_over=options.take_over)
+    bind = partial(binding.bind, take_over=options.take_over)
     try:
         async with asyncio.timeout(options.patience):
             await keep_going("Prefect", bind, options.health)

@@ -16,7 +16,7 @@ from assetflow.ledger.records import EventFilter, Order, RefusedRecord
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import begins_with, in_values, text_at
 from assetflow.ledger.sql.rows import EVENT_COLUMNS, event_from_row
-from assetflow.ledger.sql.tables import ASSET, EVENT, EVENT_ALIAS, RECEIPT, REFUSED
+from assetflow.ledger.sql.tables import ASSET, EVENT, EVENT_ALIAS, LEDGER, RECEIPT, REFUSED
 
 _FLOW = text_at(EVENT.c.origin, "flow_run", "flow_name")
 _DEPLOYMENT = text_at(EVENT.c.origin, "flow_run", "deployment_name")
@@ -101,13 +101,22 @@ class EventReader:
             number = {row[0]: row[1] for row in connection.execute(numbers, {"uris": {event.uri for event in events}})}
         return [(event, number[event.uri]) for event in events], total
 
-    def recordings(self) -> list[Recording]:
-        """Return all recordings with their events, in the order of the ledger: the fold starts from these."""
-        query = select(*EVENT_COLUMNS, EVENT.c.recording).order_by(EVENT.c.sequence)
+    def recordings(self, *, after: int = 0) -> list[Recording]:
+        """Return all recordings with their events, in the order of the ledger: the fold starts from these.
+
+        Parameters:
+            after: only events after this sequence.
+        """
+        query = select(*EVENT_COLUMNS, EVENT.c.recording).where(EVENT.c.sequence > after).order_by(EVENT.c.sequence)
         with self._connect() as connection:
             # A recording is written whole, so its sequences are neighbours.
             groups = groupby(connection.execute(query), itemgetter(-1))
             return [Recording(number, tuple(event_from_row(row) for row in group)) for number, group in groups]
+
+    def last_sequence(self) -> int:
+        """Return the sequence of the newest event; 0 if there is none."""
+        with self._connect() as connection:
+            return connection.execute(select(LEDGER.c.last_event)).scalar_one()
 
     def known(self, ids: Iterable[UUID]) -> set[UUID]:
         """Return those of the ids that are recorded or refused."""

@@ -1,0 +1,85 @@
+"""Which ledger decides, and what becomes of updates that came into one which decides no more."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from uuid import UUID
+
+import httpx
+import pytest
+import respx
+
+from assetflow.errors import PrefectUnreachable
+from assetflow.ledger import Holder, Ledger
+from assetflow.ledger.read.only_here import DECIDED_UNTIL, only_here
+from assetflow.operations.deciding_ledger import ASK_EVERY, Decider
+from assetflow.prefect_io.ledger_variable import BY_NAME, TAKEN_OVER, deciding_ledger
+from assetflow.prefect_io.recordings import recording_from_artifact
+from assetflow.prefect_io.task_api import TaskApi
+from tests.cli.conftest import API_URL, Call
+from tests.cli.shop import ORDERS, deploy
+from tests.environment.prefect_settings import prefect_at
+
+OTHER = str(UUID(int=9))
+VARIABLE = f"{API_URL}{BY_NAME}"
+BUSY = httpx.Response(503, json={"exception_message": "Service Unavailable"})
+ANSWER = httpx.Response(200, json={"value": OTHER})
+
+
+def silent() -> str | None:
+    raise PrefectUnreachable("Prefect does not answer")
+
+
+def test_what_prefect_once_answered_counts_until_it_answers_again(ledger: Ledger) -> None:
+    asks: list[Callable[[], str | None]] = [lambda: OTHER, silent, lambda: str(ledger.reader.id)]
+    times = iter(number * ASK_EVERY for number in range(10))
+    decider = Decider(ledger.reader, lambda: asks.pop(0)(), lambda: next(times))
+    assert [decider.other(), decider.other(), decider.other()] == [OTHER, OTHER, None]
+
+
+def test_a_busy_prefect_is_asked_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assetflow.prefect_io.ledger_variable.SECONDS_TO_ANSWER", 0.0)
+    with prefect_at(API_URL), respx.mock:
+        respx.get(VARIABLE).mock(side_effect=[BUSY, BUSY, ANSWER])
+        assert deciding_ledger() == OTHER
+
+
+def test_without_an_answer_and_an_evaluator_a_warning_says_what_may_be(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "report/shop", ORDERS)
+    with respx.mock:
+        respx.get(VARIABLE).mock(side_effect=httpx.ConnectError("refused"))
+        alone = call("emit", ORDERS.uri)
+        ledger.writer.lease.acquire(Holder.this_process(UUID(int=1)))
+        beside_an_evaluator = call("emit", ORDERS.uri)
+    assert "nobody knows whether another ledger has taken over" in alone.err
+    assert "taken over" not in beside_an_evaluator.err
+
+
+def test_what_came_before_prefect_answered_reaches_the_other_ledger(
+    ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The evaluator was down when the other ledger took over, and Prefect was away."""
+    known, lost, new = (UUID(int=number) for number in (1, 2, 3))
+    connect = TaskApi.connect
+    monkeypatch.setattr(TaskApi, "connect", lambda patience: connect(patience=min(patience, 0.1)))
+    with respx.mock:
+        variable = respx.get(VARIABLE).mock(side_effect=httpx.ConnectError("refused"))
+        artifacts = respx.post(f"{API_URL}/artifacts/").mock(return_value=httpx.Response(503, json={}))
+        respx.post(f"{API_URL}/events").respond(204)
+        call("emit", ORDERS.uri, "--id", str(known))
+        ledger.writer.set_cursor(DECIDED_UNTIL, 1)
+        call("emit", ORDERS.uri, "--id", str(lost), "--extra", '{"rows": 1}')
+        variable.mock(return_value=ANSWER)
+        assert call("emit", ORDERS.uri, "--id", str(new)).code == 2
+        assert ledger.reader.cursor(TAKEN_OVER) is None
+        artifacts.mock(return_value=httpx.Response(201, json={}))
+        before = artifacts.call_count
+        assert call("emit", ORDERS.uri, "--id", str(new), "--json").json["via"] == "prefect"
+        sent = [recording_from_artifact(json.loads(each.request.content)) for each in list(artifacts.calls)[before:]]
+    assert [(event.id, event.extra, event.sequence) for each in sent for event in each.events] == [
+        (lost, {"rows": 1}, None),
+        (new, {}, None),
+    ]
+    assert ledger.reader.cursor(TAKEN_OVER) == OTHER
+    assert only_here(ledger.reader) == []
