@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -34,6 +35,13 @@ def event(uri: str, occurred: datetime, **extra: Any) -> dict[str, Any]:
         "related": [],
         "payload": {"extra": extra},
     }
+
+
+def has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Give a process a moment to end."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(0.2)
+    return process.poll() is not None
 
 
 def post_all(world: World, events: list[dict[str, Any]]) -> None:
@@ -241,7 +249,7 @@ def test_updates_that_a_server_takes_before_it_notices_reach_the_other_ledger(
     try:
         other.start("--take-over")
         with httpx.Client(base_url=f"http://127.0.0.1:{port}") as api, suppress(httpx.TransportError):
-            while first.poll() is None:
+            while not has_ended(first):
                 posted.append(str(uuid4()))
                 answer = api.post("/api/v1/events", json={"events": [{"uri": a, "id": posted[-1]}]})
                 if not answer.is_success:
