@@ -8,6 +8,7 @@ from typing import cast, overload
 from assetflow.core.condition_tree import Token
 from assetflow.core.conditions import Leaf
 from assetflow.core.freshness.policy import FreshnessPolicy
+from assetflow.core.frozen_json import NOTHING, freeze
 from assetflow.core.json_data import check_json, is_plain_text
 from assetflow.core.uri import RESERVED_NAMES, check_alias, check_name, normalize
 from assetflow.core.versions import check_code_version
@@ -93,7 +94,7 @@ class Asset(Leaf):
         This process may have registered other scheme rules (contract 1.4) than the one that made the asset.
         """
         asset = cls.__new__(cls)
-        asset.__dict__.update(uri=uri, name=name, group=group, extra={} if extra is None else extra)
+        asset.__dict__.update(uri=uri, name=name, group=group, extra=freeze(extra) if extra else NOTHING)
         asset.__dict__.update(watchers=watchers, freshness=freshness, code_version=None)
         return asset
 
@@ -261,13 +262,13 @@ def _checked_group(group: object, uri: str) -> str:
 
 def _checked_extra(extra: object, uri: str) -> Mapping[str, object]:
     if extra is None:
-        return {}
+        return NOTHING
     if not isinstance(extra, Mapping):
         raise InvalidAsset(
             f"the extra of {uri} is a {type(extra).__name__}, not a JSON object", rule="1.1", fix='Write {"team": "x"}'
         )
     try:
-        return cast("Mapping[str, object]", check_json(cast(object, extra), "extra"))
+        return freeze(check_json(cast(object, extra), "extra"))
     except InvalidEvent as error:
         raise InvalidAsset(error.message, where=uri, fix=error.fix, rule=error.rule) from error
 

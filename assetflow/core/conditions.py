@@ -26,6 +26,9 @@ class Condition(ConditionTree):
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"{self!r} cannot be changed after it was made. Make a new one with another {name}")
 
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{self!r} cannot be changed after it was made. Make a new one without {name}")
+
     def __and__(self, other: ConditionValue) -> AssetAll:
         return AssetAll(*_members(self, AssetAll), *_members(_operand(other, "&"), AssetAll))
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -82,6 +84,8 @@ def test_what_was_made_cannot_be_changed(leaf: Any) -> None:
     for name in ("uri", "name", "extra", "objects", "anything"):
         with pytest.raises(AttributeError, match="cannot be changed after it was made"):
             setattr(leaf, name, "s3://other/one")
+        with pytest.raises(AttributeError, match="cannot be changed after it was made"):
+            delattr(leaf, name)
     assert leaf.tokens is not None
     assert hash(leaf) == before
     for copied in (pickle.loads(pickle.dumps(leaf)), copy.deepcopy(leaf)):
@@ -89,6 +93,50 @@ def test_what_was_made_cannot_be_changed(leaf: Any) -> None:
         assert repr(copied) == repr(leaf)
         with pytest.raises(AttributeError):
             copied.name = "x"
+
+
+CHANGES: list[Callable[[Any], object]] = [
+    lambda extra: extra.__setitem__("rows", float("nan")),
+    lambda extra: extra.__delitem__("rows"),
+    lambda extra: extra.__ior__({"rows": 2}),
+    lambda extra: extra.update(rows=object()),
+    lambda extra: extra.setdefault("more", 1),
+    lambda extra: extra.pop("rows"),
+    lambda extra: extra.popitem(),
+    lambda extra: extra.clear(),
+    lambda extra: extra["owner"].update(name="x"),
+    lambda extra: extra["files"].append(object()),
+    lambda extra: extra["files"].extend([1]),
+    lambda extra: extra["files"].insert(0, 1),
+    lambda extra: extra["files"].remove("a"),
+    lambda extra: extra["files"].reverse(),
+    lambda extra: extra["files"].sort(),
+    lambda extra: extra["files"].__setitem__(0, 1),
+    lambda extra: extra["files"].__iadd__([1]),
+    lambda extra: extra["files"].__imul__(2),
+    lambda extra: extra["files"][1].clear(),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("make", [Asset, Asset.known])
+def test_the_extra_of_an_asset_cannot_be_changed(make: Any, change: Callable[[Any], object]) -> None:
+    extra = {"rows": 1, "owner": {"name": "ann"}, "files": ["a", {"b": [None]}]}
+    asset = make("s3://b/a", name="n", extra=extra)
+    copies = [asset, copy.deepcopy(asset), copy.copy(asset), pickle.loads(pickle.dumps(asset))]
+    for each in copies:
+        with pytest.raises(TypeError, match="cannot be changed after it was made"):
+            change(each.extra)
+        assert each.extra == extra
+        assert json.loads(json.dumps(each.extra)) == extra
+    assert {**asset.extra, "rows": 2}["rows"] == 2
+
+
+def test_an_empty_extra_cannot_be_changed() -> None:
+    for asset in (Asset("s3://b/a"), Asset.known("s3://b/a", "a")):
+        with pytest.raises(TypeError):
+            asset.extra["x"] = 1  # type: ignore[index]
+        assert asset.extra == {}
 
 
 def test_an_asset_keeps_its_own_extra() -> None:
