@@ -79,6 +79,7 @@ class Coming:
             for name in ("waits", "owed") if node.is_partitioned else ("waits",):
                 waiting = self._book.targets.with_verdict(name, node.id)
                 yield from (target.key for target in waiting if target.key not in said)
+            yield from (key for key in self._book.keys_set_aside(node.id) if key not in said)
 
     def _about_to_start(self, node: FlowNode) -> Iterator[str | None]:
         """Yield the keys that an input which is coming will start."""

@@ -39,8 +39,7 @@ def decide(book: Book, now: datetime, *, recorded: bool) -> list[Decision]:
     """
     made = [*_next_of_backfills(book, now)]
     until = now if recorded else now - _INSTANT
-    for target in book.targets.take_retries(until):
-        book.agenda.add(target)
+    owed.look_again(book, until)
     agenda = book.agenda.take()
     pulls = _pulls(book, agenda, now, until)
     judging = Judging(book, pulls, now, recorded=recorded)
@@ -50,7 +49,7 @@ def decide(book: Book, now: datetime, *, recorded: bool) -> list[Decision]:
         while targets := owed.next_targets(book, number, verdicts):
             verdicts |= _judge_all(book, judging, targets)
     for target, verdict in verdicts.items():
-        record = book.targets.find(target)
+        record = owed.without_waiver(book, target) if target in agenda.owing else book.targets.find(target)
         book.targets.save(target, replace(record, verdict="" if verdict is None else verdict.name))
     for target, verdict in verdicts.items():
         if verdict is not None and verdict.name == "run":
@@ -60,7 +59,7 @@ def decide(book: Book, now: datetime, *, recorded: bool) -> list[Decision]:
 
 def next_look(book: Book) -> datetime | None:
     """Return the next instant at which something falls due: a retry, a demand, a state."""
-    found = [book.targets.next_retry(), book.policies.next_look()]
+    found = [book.targets.next_due(), book.policies.next_look()]
     return min((moment for moment in found if moment is not None), default=None)
 
 
@@ -164,7 +163,7 @@ def _ask(book: Book, target: Target, because: tuple[Cause, ...], now: datetime) 
     parts = [str(node.consumer.deployment_id), target.key or "", str(record.decision), *codes]
     number = uuid5(_NAMESPACE, "|".join([*parts, *newest_that_start(book, node, target.key)]))
     book.targets.save(target, replace(record, decision=number, verdict="in_progress"))
-    return _begin(book, node, target, number, node.keeping.kind, because, now)
+    return _begin(book, node, target, number, node.keeping.kind, because, now, record.decision)
 
 
 def _begin(
@@ -175,6 +174,7 @@ def _begin(
     kind: DecisionKind,
     because: tuple[Cause, ...],
     now: datetime,
+    predecessor: UUID | None = None,
 ) -> Decision:
-    begin_run(book, node, target.key, number, kind, now)
+    begin_run(book, node, target.key, number, kind, now, predecessor=predecessor)
     return Decision(number, node.id, node.consumer.deployment_id, target.key, (), now, kind, because=because)

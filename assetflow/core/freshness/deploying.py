@@ -34,7 +34,7 @@ def follow(
     node = book.put(consumer)
     _index_flows(book, book.compared - compared, old, node)
     if node is not None and before is not None and before.options == consumer.options and old is not None:
-        _follow_switch(book, old, node)
+        _follow_switch(book, old, node, now)
         return
     if node is None:
         if old is not None:
@@ -47,7 +47,7 @@ def follow(
     # A rebuilt ledger owes and waives nothing anew (8.17).
     if node.is_eager and since is None:
         _waive(book, node, owed_before)
-    touch_flow(book, node)
+    touch_flow(book, node, now)
     _touch_neighbours(book, [old, node])
 
 
@@ -81,11 +81,11 @@ def _leave(book: Book, node: FlowNode, now: datetime) -> None:
     _touch_neighbours(book, [node])
 
 
-def _follow_switch(book: Book, old: FlowNode, node: FlowNode) -> None:
+def _follow_switch(book: Book, old: FlowNode, node: FlowNode, now: datetime) -> None:
     """Follow a pause or a resume: after a pause, `catchup` says what is owed (8.8)."""
     if old.consumer.paused and not node.consumer.paused and node.is_eager:
         _waive(book, node, set())
-    touch_flow(book, node)
+    touch_flow(book, node, now)
 
 
 def _owed_before(book: Book, old: FlowNode | None, before: Consumer | None, consumer: Consumer) -> set[str | None]:
@@ -101,23 +101,24 @@ def _owed_before(book: Book, old: FlowNode | None, before: Consumer | None, cons
 
 
 def _waive(book: Book, node: FlowNode, owed_before: set[str | None]) -> None:
-    """Waive what is out of date and not owed, and no longer what is.
+    """Waive what is out of date and not owed, and no longer the greatest key with `catchup="latest"`.
+
+    With `catchup="all"` everything is owed, and the passes that judge the targets see to it.
 
     Parameters:
         owed_before: the targets that were out of date already: they stay owed.
     """
     assert node.keeping is not None
+    if node.keeping.catchup == "all":
+        return
     keys, inputs = all_keys(book, node), inputs_now(book, node)
     read_ahead(book, node, keys)
-    rest = {"none": 0, "latest": 1, "all": len(keys)}[node.keeping.catchup]
+    owes_one = node.keeping.catchup == "latest"
     for key in reversed(keys):
         target = Target(node.id, key)
-        record = book.targets.find(target)
-        if node.keeping.catchup == "all" and record.waived is None:
-            continue
         if key not in owed_before and is_out_of_date(book, node, key):
-            book.targets.save(target, replace(record, waived=None if rest else inputs))
-            rest -= bool(rest)
+            book.targets.save(target, replace(book.targets.find(target), waived=None if owes_one else inputs))
+            owes_one = False
 
 
 def _remember(book: Book, old: FlowNode | None, node: FlowNode, now: datetime) -> None:

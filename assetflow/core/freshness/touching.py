@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
+
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.reads import mapped_keys
 from assetflow.core.freshness.records import Item, Target
@@ -37,13 +40,23 @@ def touch_item(book: Book, item: Item, *, is_new: bool) -> None:
             book.agenda.add(target)
 
 
-def touch_flow(book: Book, node: FlowNode) -> None:
-    """Put all targets of a flow on the agenda."""
+def touch_flow(book: Book, node: FlowNode, now: datetime) -> None:
+    """Put all targets of a flow on the agenda; of very many, the greatest keys, and let the clock look at the rest."""
     book.agenda.flows[node.id] = None
-    if node.keeping is not None:
-        book.agenda.owing[node.id] = None
-        for key in all_keys(book, node):
-            book.agenda.add(Target(node.id, key))
+    if node.keeping is None:
+        return
+    for key in _first_keys(book, node, now):
+        book.agenda.add_owing(Target(node.id, key))
+
+
+def _first_keys(book: Book, node: FlowNode, now: datetime) -> Sequence[str | None]:
+    """Return the target keys of a flow to judge in this pass, and set the others aside."""
+    if book.most_judged is None or not node.is_partitioned:
+        return all_keys(book, node)
+    keys = book.readings.greatest(node.id, book.most_judged)
+    if len(keys) == book.most_judged:
+        book.targets.set_aside(node.id, keys[0], now)
+    return keys
 
 
 def all_keys(book: Book, node: FlowNode) -> list[str | None]:

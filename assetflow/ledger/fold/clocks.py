@@ -11,7 +11,7 @@ from sqlalchemy import Connection, bindparam, delete, func, select
 from assetflow.core.consumers import MissedDeadline
 from assetflow.core.rules.state import Changes, QueueKey
 from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
-from assetflow.ledger.fold.freshness_source import NEXT_OF_POLICIES, NEXT_RETRY
+from assetflow.ledger.fold.freshness_source import NEXT_OF_POLICIES, NEXT_TARGET
 from assetflow.ledger.sql.bulk import insert_rows, upsert_rows
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import key_from_column, key_to_column
@@ -53,7 +53,7 @@ _DUE_QUEUES = select(*_PLACE).where(QUEUE_CLOCK.c.due <= bindparam("until")).ord
 _DUE_HOURS = (
     select(CONSUMER_CLOCK.c.consumer).where(CONSUMER_CLOCK.c.due <= bindparam("until")).order_by(CONSUMER_CLOCK.c.due)
 )
-_NEXT = (select(func.min(QUEUE_CLOCK.c.due)), select(func.min(CONSUMER_CLOCK.c.due)), NEXT_RETRY, *NEXT_OF_POLICIES)
+_NEXT = (select(func.min(QUEUE_CLOCK.c.due)), select(func.min(CONSUMER_CLOCK.c.due)), NEXT_TARGET, *NEXT_OF_POLICIES)
 _SET_HOURS = upsert_rows((CONSUMER_CLOCK.c.consumer,), _HOURS)
 _SET_QUEUE = upsert_rows(_PLACE, _QUEUE)
 _MISSED = (

@@ -130,7 +130,11 @@ _WITH_VERDICT = (
     .order_by(TARGET.c.target_key.desc())
 )
 _WAITING = select(TARGET.c.consumer).where(TARGET.c.verdict == literal_column("'waits'")).distinct()
-_RETRIES = select(*TARGET_PLACE).where(TARGET.c.look <= bindparam("until")).order_by(TARGET.c.look)
+_DUE_TARGETS = (
+    select(*TARGET_PLACE)
+    .where(TARGET.c.look <= bindparam("until"))
+    .order_by(TARGET.c.look, TARGET.c.target_key.desc(), TARGET.c.consumer)
+)
 _RUNS = select(*RUN_KEY, *RUN_VALUES)
 _OPEN_RUNS = _RUNS.where(KEPT_RUN.c.consumer == bindparam("consumer"), KEPT_RUN.c.ended.is_(None)).order_by(
     KEPT_RUN.c.asked, KEPT_RUN.c.id
@@ -151,7 +155,7 @@ _FLOW = select(DATA_FLOW.c.record).where(DATA_FLOW.c.consumer == bindparam("cons
 # A backfill goes through the flows whether or not anything is compared.
 _HAS_FLOWS = select(or_(exists(select(DATA_FLOW.c.consumer)), HAS_BACKFILLS))
 _CONSUMERS = select(*CONSUMER_COLUMNS).where(CONSUMER.c.removed_at.is_(None)).order_by(CONSUMER.c.id)
-NEXT_RETRY = select(func.min(TARGET.c.look))
+NEXT_TARGET = select(func.min(TARGET.c.look))
 POLICIES = select(*POLICY_KEY, *POLICY_VALUES).order_by(POLICY.c.uri)
 _POLICY = select(*POLICY_KEY, *POLICY_VALUES).where(POLICY.c.uri == bindparam("uri"))
 _DUE = select(POLICY.c.uri).where(POLICY.c.due <= bindparam("until")).order_by(POLICY.c.due, POLICY.c.uri)
@@ -263,11 +267,11 @@ class FreshnessTables(BackfillTables):
         assert verdict == "waits", "there is an index for this verdict alone"
         return self._scalars(_WAITING)
 
-    def retries(self, until: datetime) -> Iterable[Target]:
-        return [_target(row) for row in self._rows(_RETRIES, until=until)]
+    def due_targets(self, until: datetime, most: int | None = None) -> Iterable[Target]:
+        return [_target(row) for row in self._rows(_DUE_TARGETS.limit(most), until=until)]
 
-    def next_retry(self) -> datetime | None:
-        return self._connection().scalar(NEXT_RETRY)
+    def next_due_target(self) -> datetime | None:
+        return self._connection().scalar(NEXT_TARGET)
 
     def runs(self, consumer: int) -> Iterable[Run]:
         return [run_from_row(row) for row in self._rows(_OPEN_RUNS, consumer=consumer)]

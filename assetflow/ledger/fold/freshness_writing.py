@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, bindparam, delete, func, select
+from sqlalchemy import Connection, Executable, bindparam, delete, func, literal, select
+from sqlalchemy.dialects import postgresql, sqlite
 
 from assetflow.core.freshness.records import Update
 from assetflow.core.freshness.state.changes import FreshnessChanges
@@ -103,6 +104,25 @@ def _write_targets(connection: Connection, changes: FreshnessChanges) -> None:
     _SET_TARGETS.run(connection, [target_to_row(*each) for each in changes.targets.items()])
     looks = changes.looks.items()
     _SET_LOOKS.run(connection, [(each.consumer, key_to_column(each.key), moment) for each, moment in looks])
+    # Last, because what the same unit of work has judged may be judged again.
+    for consumer, (key, now) in changes.set_aside.items():
+        connection.execute(_setting_aside(connection), {"of": consumer, "key": key_to_column(key), "now": now})
+
+
+def _setting_aside(connection: Connection) -> Executable:
+    """Return the statement that lets the clock judge the targets of a flow with lesser keys, except those that run."""
+    columns = (*TARGET_PLACE, TARGET.c.failures, TARGET.c.ended_place, TARGET.c.verdict, TARGET.c.look)
+    values = (literal(0), literal(0), literal("owed"), bindparam("now", type_=TARGET.c.look.type))
+    rows = select(TARGET_KEY.c.consumer, TARGET_KEY.c.target_key, *values).where(
+        TARGET_KEY.c.consumer == bindparam("of"), TARGET_KEY.c.target_key < bindparam("key")
+    )
+    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
+    adding = dialect.insert(TARGET).from_select([each.name for each in columns], rows)
+    return adding.on_conflict_do_update(
+        index_elements=[each.name for each in TARGET_PLACE],
+        set_={"verdict": adding.excluded.verdict, "look": adding.excluded.look},
+        where=TARGET.c.verdict != literal("in_progress"),
+    )
 
 
 def _write_runs(connection: Connection, changes: FreshnessChanges) -> None:

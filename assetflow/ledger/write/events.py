@@ -66,7 +66,7 @@ class EventWriter:
             return []
         with self._store.transaction(now) as unit:
             decisions = adoption.finish(unit.state, unit.state.consumers.live(), now)
-            look_at_all(unit.state)
+            look_at_all(unit.state, now)
             decisions = keep_up_to_date(unit.state, decisions, now)
             count_as_told(unit.state.freshness, now)
         self._store.adoption = None

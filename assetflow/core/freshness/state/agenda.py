@@ -17,19 +17,25 @@ class Agenda:
         flows: the flows whose runs, updates or declarations changed: what is below them may not have to wait any more.
         assets: the assets that were updated or observed.
         instants: the instants of the updates.
-        owing: the flows of which all targets were put on the agenda: what they owe is asked for in parts.
+        owing: the targets that are on the agenda because their flow was deployed or resumed: what it owes
+            runs in parts.
     """
 
     targets: dict[Target, None] = field(default_factory=dict[Target, None])
     flows: dict[int, None] = field(default_factory=dict[int, None])
     assets: dict[str, None] = field(default_factory=dict[str, None])
     instants: dict[datetime, None] = field(default_factory=dict[datetime, None])
-    owing: dict[int, None] = field(default_factory=dict[int, None])
+    owing: dict[Target, None] = field(default_factory=dict[Target, None])
 
     def add(self, target: Target) -> None:
         """Add a target."""
         self.targets[target] = None
         self.flows[target.consumer] = None
+
+    def add_owing(self, target: Target) -> None:
+        """Add a target whose flow was deployed, or paused until now."""
+        self.add(target)
+        self.owing[target] = None
 
     def take(self) -> Agenda:
         """Return what is on the agenda, and clear it."""

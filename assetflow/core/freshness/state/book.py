@@ -6,7 +6,7 @@ does not remember, and notes its changes. Without a source it holds everything i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from assetflow.core.consumers import Consumer
@@ -23,6 +23,8 @@ from assetflow.core.freshness.state.targets import Targets
 from assetflow.core.freshness.state.updates import Updates
 
 MOST_OWED = 16
+# A transaction judges at most so many targets that a deploy concerns, so that others need not wait for long.
+MOST_JUDGED = 500
 
 
 class Book:
@@ -38,7 +40,9 @@ class Book:
 
     Attributes:
         agenda: what the next pass has to look at.
-        most_owed: how many runs of a flow go on at most at a time to make what it owes; None for any number (8.18).
+        most_owed: how many runs of a flow go on at most at a time to make what it owes; `None` for any number (8.18).
+        most_judged: how many targets a pass judges at most because their flow was deployed or resumed; `None` for any
+            number.
     """
 
     def __init__(
@@ -66,6 +70,7 @@ class Book:
         self.backfills = Backfills(source, changes)
         self.agenda = Agenda()
         self.most_owed = None if in_memory else MOST_OWED
+        self.most_judged = None if in_memory else MOST_JUDGED
         self._flows: dict[int, FlowRecord | None] = {}
         self._compared = frozenset[str]() if in_memory else self.graph.compared()
 
@@ -144,6 +149,11 @@ class Book:
         if new:
             makers = {uri: {each.consumer.deployment_id: each.id for each in self.graph.makers(uri)} for uri in new}
             self._source.track(makers)
+
+    def keys_set_aside(self, number: int) -> Sequence[str]:
+        """Return the target keys of a flow that this unit of work leaves to later ones to judge."""
+        bound = self.targets.lesser_than(number)
+        return () if bound is None else [key for key in self.readings.targets(number) if key < bound]
 
     def flow_record(self, number: int) -> FlowRecord | None:
         """Return since when a flow is as it is; None for one that is not known."""

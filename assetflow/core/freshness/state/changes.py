@@ -24,7 +24,8 @@ class FreshnessChanges:
         forgotten: the flows whose readings and targets from before the unit do not count any more.
         flows: since when flows are as they are; None for one that was removed.
         targets: what is remembered of targets from now on.
-        looks: when failed runs of targets have to be looked at again; None for not at all.
+        looks: when targets have to be looked at again; None for not at all.
+        set_aside: the flows of which the targets with lesser keys are judged later: the key, and when that may begin.
         begun: the runs that began, or began later than was known.
         ended: the runs that ended, with their state and the instant.
         policies: what is remembered of policies; None for one that is gone.
@@ -45,6 +46,7 @@ class FreshnessChanges:
         self.flows: dict[int, FlowRecord | None] = {}
         self.targets: dict[Target, TargetRecord] = {}
         self.looks: dict[Target, datetime | None] = {}
+        self.set_aside: dict[int, tuple[str, datetime]] = {}
         self.begun: dict[UUID, Run] = {}
         self.ended: dict[UUID, tuple[Run, RunState, datetime]] = {}
         self.policies: dict[str, PolicyRecord | None] = {}

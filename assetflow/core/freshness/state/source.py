@@ -122,12 +122,12 @@ class FreshnessSource:
         """Return the consumers that have targets of which this was said last."""
         return ()
 
-    def retries(self, until: datetime) -> Iterable[Target]:
-        """Return the targets whose failed runs are repeated up to a moment."""
+    def due_targets(self, until: datetime, most: int | None = None) -> Iterable[Target]:
+        """Return the targets to look at by a moment: the earliest first, and of one moment the greatest keys."""
         return ()
 
-    def next_retry(self) -> datetime | None:
-        """Return when the next failed run is repeated."""
+    def next_due_target(self) -> datetime | None:
+        """Return when the next target has to be looked at."""
         return None
 
     def runs(self, consumer: int) -> Iterable[Run]:

@@ -77,17 +77,41 @@ class Targets:
         own = (number for number, targets in self._by_verdict.get(verdict, {}).items() if targets)
         return dict.fromkeys([*own, *self._source.consumers_with(verdict)])
 
-    def take_retries(self, until: datetime) -> list[Target]:
-        """Return the targets whose failed runs are repeated up to a moment, each once."""
+    def set_aside(self, consumer: int, key: str, now: datetime) -> None:
+        """Let the targets of a consumer with lesser keys be judged later; until then, they count as owed."""
+        self._changes.set_aside[consumer] = key, now
+
+    def lesser_than(self, consumer: int) -> str | None:
+        """Return the key below which the targets of a consumer were set aside in this unit of work, or `None`."""
+        return self._changes.set_aside.get(consumer, (None, None))[0]
+
+    def take_due(self, until: datetime, most: int | None = None) -> list[Target]:
+        """Return targets to look at by a moment, each once: their failed runs are repeated, or they were set aside.
+
+        Parameters:
+            most: how many to look at in a unit of work; all by default.
+        """
         looks = self._changes.looks
-        stored = [target for target in self._source.retries(until) if target not in looks]
+        stored = (
+            [each for each in self._source.due_targets(until, most) if each not in looks]
+            if self._has_room(most)
+            else []
+        )
         found = dict.fromkeys([*self._retries.take(until), *stored])
         looks |= dict.fromkeys(found)
         return [*found]
 
-    def next_retry(self) -> datetime | None:
-        """Return when the next failed run is repeated."""
-        found = (self._retries.next(), self._source.next_retry())
+    def wait_for_retry(self, target: Target, moment: datetime) -> None:
+        """Look at a target again when its failed run is repeated, although it was looked at now."""
+        self._retries.set(target, moment)
+        self._changes.looks[target] = moment
+
+    def _has_room(self, most: int | None) -> bool:
+        return most is None or len(self._changes.looks) < most
+
+    def next_due(self) -> datetime | None:
+        """Return when the next target has to be looked at."""
+        found = (self._retries.next(), self._source.next_due_target())
         return min((moment for moment in found if moment is not None), default=None)
 
     def renew(self) -> None:
