@@ -35,7 +35,7 @@ DecisionKind = Literal["asset", "time", "backfill", "eager", "lazy"]
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """One deployment of a flow that is scheduled on assets or time.
+    """One deployment of a flow that is scheduled on assets or time, or stands in the data graph.
 
     Attributes:
         id: the consumer's number in the ledger; passes visit consumers in this order.

@@ -165,6 +165,14 @@ class ConsumerOptions:
             )
         check_timing(self.schedule, self.intake, self.deadline)
 
+    @property
+    def takes_part(self) -> bool:
+        """True if the flow is a consumer: it has a schedule, or policies, which are judged without one (8.11).
+
+        Others stand in the data graph only (chapter 8, Words).
+        """
+        return self.schedule.starts_runs or bool(self.data.policies)
+
     @cached_property
     def input_tokens(self) -> frozenset[Token]:
         """The tokens of what the flow reads: of its own outputs only those that the schedule names (chapter 8)."""

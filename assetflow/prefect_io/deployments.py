@@ -11,7 +11,7 @@ from uuid import UUID
 
 from prefect.client.schemas.responses import DeploymentResponse
 
-from assetflow.core.codec import FlowDeclaration, declaration_from_text
+from assetflow.core.codec import FlowDeclaration, declaration_from_text, declaration_to_text
 from assetflow.core.events import canonical_json
 from assetflow.core.schedule_checks import refuse_endless_waiting
 from assetflow.core.schedules import ConsumerOptions, Schedule
@@ -27,7 +27,8 @@ class Deployed:
 
     Attributes:
         name: `flow/deployment`.
-        text: the stored text of the declaration; empty if the flow declares nothing.
+        text: the stored text of the declaration, without the schedule if a tag has dropped it; empty if the flow
+            declares nothing.
         problem: the error if the schedule cannot be used.
         created: when it was made; `None` if Prefect does not say.
         held: True if the deployment itself is paused. Contract 3.4.
@@ -67,7 +68,7 @@ class Deployed:
     @property
     def takes_part(self) -> bool:
         """True if it is a consumer: it has a schedule, or freshness policies, which are judged without one (8.11)."""
-        return self.is_scheduled or bool(self.options.data.policies)
+        return self.options.takes_part
 
 
 def declaration_of(deployment: DeploymentResponse, *, where: str = "") -> FlowDeclaration | None:
@@ -141,6 +142,8 @@ def to_deployed(deployment: DeploymentResponse, flow_name: str) -> Deployed:
         text = declared_text(deployment) or ""
     except AssetflowError as error:
         return replace(deployed, problem=error)
+    if declaration is not None and OFF_TAG in deployment.tags:
+        text = declaration_to_text(declaration)
     return replace(deployed, declaration=declaration, text=text)
 
 

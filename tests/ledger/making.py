@@ -64,7 +64,7 @@ def deploy_maker(
 
 
 def without_freshness(connection: Connection) -> None:
-    """Take away what versions 0014 to 0017 have added to the tables."""
+    """Take away what versions 0014 to 0019 have added to the tables."""
     for table in (
         "hidden_asset",
         "backfill_edge",
@@ -83,3 +83,4 @@ def without_freshness(connection: Connection) -> None:
     ):
         connection.execute(text(f"DROP TABLE {table}"))
     connection.execute(text("ALTER TABLE decision DROP COLUMN because"))
+    connection.execute(text("ALTER TABLE consumer DROP COLUMN listed"))

@@ -49,10 +49,18 @@ class ConsumerLedger(Protocol):
     async def remove(self, consumer: int) -> None: ...
     async def set_automation(self, consumer: int, automation_id: UUID | None) -> None: ...
     async def set_edges(self, deployed: Deployed) -> None:
-        """Store the assets that a deployment without a schedule produces and reads."""
+        """Store the assets that a deployment without a schedule produces and reads, for lineage and the data graph.
+
+        Raises:
+            InvalidSchedule: the flow cannot work beside those that are deployed (8.10).
+        """
         ...
 
     async def drop_edges(self, deployment_id: UUID) -> None: ...
+    async def without_schedule(self) -> Sequence[UUID]:
+        """Return the deployments that `set_edges` has stored in the data graph."""
+        ...
+
     async def freshness(self) -> Sequence[AssetFreshness]:
         """Return how fresh the assets with a policy are, and what has to run for them."""
         ...
@@ -105,6 +113,9 @@ class MemoryConsumers:
 
     async def drop_edges(self, deployment_id: UUID) -> None:
         self.producers.pop(deployment_id, None)
+
+    async def without_schedule(self) -> Sequence[UUID]:
+        return list(self.producers)
 
     async def freshness(self) -> Sequence[AssetFreshness]:
         return ()

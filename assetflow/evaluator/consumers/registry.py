@@ -77,6 +77,8 @@ class Registry:
         self._conflicts: set[UUID] = set()
         # The deployments that the ledger refuses beside others: they may be accepted when others change. Contract 8.1.
         self._refused: set[UUID] = set()
+        # The deployments whose flows stand in the data graph of the ledger without a schedule. Contract chapter 8.
+        self._without_schedule: set[UUID] = set()
         self._knows_ledger = False
         self._seen: datetime | None = None
         self._declarations_changed = False
@@ -222,21 +224,23 @@ class Registry:
 
     async def _look_at_ledger(self) -> None:
         if not self._knows_ledger:
-            self._waiting.update(dict.fromkeys(await self._known()))
+            # Any of them may have been deleted while no evaluator ran.
+            self._without_schedule.update(await self._ledger.without_schedule())
+            self._waiting.update(dict.fromkeys([*await self._known(), *self._without_schedule]))
             self._knows_ledger = True
 
     async def _look_at_deployments(self) -> None:
         deployments = await self._deployments.changes()
         self._declarations_changed |= bool(deployments)
-        if deployments:
-            # What was in conflict with another deployment may not be any more.
-            self._waiting.update(dict.fromkeys([*self._conflicts, *self._refused]))
         for deployed in deployments.changed:
             self._deployed[deployed.id] = deployed
             self._waiting[deployed.id] = None
         for deployment_id in deployments.gone:
             self._deployed.pop(deployment_id, None)
             self._waiting[deployment_id] = None
+        if deployments:
+            # What was in conflict with another deployment may not be any more, once those are reconciled.
+            self._waiting.update(dict.fromkeys([*self._conflicts, *self._refused]))
 
     async def _look_at_automations(self) -> None:
         automations = await self._automations.changes()
@@ -257,17 +261,15 @@ class Registry:
         if deployed is None:
             if await self._deployments.is_gone(deployment_id):
                 await self._reconciler.remove(deployment_id, known, shown)
-                await self._ledger.drop_edges(deployment_id)
+                await self._drop_edges(deployment_id)
             return
         try:
             if problem := _problem(deployed, known) or self._conflict(deployed):
                 raise problem
-            if not deployed.takes_part:
-                await self._reconciler.remove(deployment_id, known, shown)
-                if deployed.text:
-                    await self._ledger.set_edges(deployed)
-                return
-            await self._reconciler.reconcile(deployed, known, shown)
+            if deployed.takes_part:
+                await self._reconciler.reconcile(deployed, known, shown)
+            else:
+                await self._reconcile_without_schedule(deployed, known, shown)
         except (PrefectUnreachable, LedgerError):
             raise
         except AssetflowError as error:
@@ -277,6 +279,21 @@ class Registry:
         else:
             self._refused.discard(deployment_id)
             self.report.problems.pop(deployment_id, None)
+
+    async def _reconcile_without_schedule(
+        self, deployed: Deployed, known: KnownConsumer | None, shown: Sequence[Shown]
+    ) -> None:
+        if known is not None or shown:
+            await self._reconciler.remove(deployed.id, known, shown)
+        if deployed.text:
+            await self._ledger.set_edges(deployed)
+            self._without_schedule.add(deployed.id)
+        elif deployed.id in self._without_schedule:
+            await self._drop_edges(deployed.id)
+
+    async def _drop_edges(self, deployment_id: UUID) -> None:
+        await self._ledger.drop_edges(deployment_id)
+        self._without_schedule.discard(deployment_id)
 
     def _conflict(self, deployed: Deployed) -> AssetflowError | None:
         """Return the error if another deployment gives the name of a watcher to another trigger. Contract 10.1."""

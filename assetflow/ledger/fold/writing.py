@@ -157,6 +157,7 @@ class Writing:
             "paused": after.paused,
             "held": after.held,
             "deployed": after.deployed,
+            "listed": after.options.takes_part,
         }
         if before is None or before.options is not after.options:
             columns["declaration"] = text or declaration_to_text(FlowDeclaration(after.options))
@@ -164,6 +165,8 @@ class Writing:
             new = {"id": after.id, "deployment_id": after.deployment_id, "flow_id": flow_id, "since": self.now}
             self.connection.execute(insert(CONSUMER), [new | columns])
         else:
+            if after.options.takes_part and not before.options.takes_part:
+                columns["since"] = self.now
             self.connection.execute(update(CONSUMER).where(CONSUMER.c.id == after.id).values(columns))
 
     def _events(self) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, case, exists, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, case, exists, func, or_, select
 
 from assetflow.core.condition_tree import Token
 from assetflow.core.rules.evaluation import facts_of
@@ -29,6 +29,7 @@ _CONSUMERS = select(
 )
 _LIVE = CONSUMER.c.removed_at.is_(None)
 # The text of a declaration shows that there is a timetable; most consumers have none and need not be decoded.
+_LISTED = and_(_LIVE, CONSUMER.c.listed)
 _WITH_TIMETABLE = CONSUMER.c.declaration.contains('"timetable":', autoescape=True)
 _TIMERS = select(
     TIMER.c.consumer,
@@ -166,11 +167,12 @@ class ConsumerReader:
     def names(self) -> list[str]:
         """Return the names of all consumers."""
         with self._connect() as connection:
-            return sorted(connection.scalars(select(CONSUMER.c.name).where(_LIVE)))
+            return sorted(connection.scalars(select(CONSUMER.c.name).where(_LISTED)))
 
     def all(self, *, removed: bool = False) -> list[ConsumerRecord]:
         """Return all consumers by id, or those that were removed."""
-        return self._read(_CONSUMERS.where(~_LIVE if removed else _LIVE).order_by(CONSUMER.c.id))
+        wanted = and_(~_LIVE, CONSUMER.c.listed) if removed else _LISTED
+        return self._read(_CONSUMERS.where(wanted).order_by(CONSUMER.c.id))
 
     def page(self, where: ConsumerFilter, *, after: int = 0, limit: int | None = None) -> list[ConsumerRecord]:
         """Return consumers by id, from the first id after `after` on."""
@@ -199,6 +201,18 @@ class ConsumerReader:
             for uri, name in connection.execute(_NAMES, uris):
                 tokens[uri].add(Token("name", name))
             for uri, alias in connection.execute(_LINKS, uris):
+    def unlisted(self) -> list[UUID]:
+        """Return the deployments of flows that stand in the data graph only: without a schedule and policies."""
+        with self._connect() as connection:
+            return [*connection.scalars(select(CONSUMER.c.deployment_id).where(_LIVE, ~CONSUMER.c.listed))]
+
+    def is_declared(self, deployment_id: UUID, name: str, declaration_text: str) -> bool:
+        """Return True if a deployment stands in the data graph only, with this name and this declaration."""
+        of = (CONSUMER.c.deployment_id == deployment_id, CONSUMER.c.name == name)
+        query = select(exists().where(_LIVE, ~CONSUMER.c.listed, *of, CONSUMER.c.declaration == declaration_text))
+        with self._connect() as connection:
+            return bool(connection.scalar(query))
+
                 tokens[uri].add(Token("alias", alias))
             last = {each.consumer: each for each in map(decision_from_row, connection.execute(_LAST, numbers))}
         known = {uri: frozenset((Token("uri", uri), *tokens[uri])) for uri in uris["uris"]}
@@ -208,7 +222,7 @@ class ConsumerReader:
 
     def with_times(self) -> list[ConsumerRecord]:
         """Return the consumers that the clock starts, by id. Contract 6.1."""
-        found = self._read(_CONSUMERS.where(_WITH_TIMETABLE, _LIVE).order_by(CONSUMER.c.id))
+        found = self._read(_CONSUMERS.where(_WITH_TIMETABLE, _LISTED).order_by(CONSUMER.c.id))
         return [each for each in found if each.consumer.schedule.has_times]
 
     def timers(self) -> list[TimerRecord]:
@@ -250,7 +264,7 @@ def _overview(
 
 
 def _conditions(where: ConsumerFilter) -> list[ColumnElement[bool]]:
-    found: list[ColumnElement[bool]] = [_LIVE]
+    found: list[ColumnElement[bool]] = [_LISTED]
     if where.search:
         found.append(CONSUMER.c.name.icontains(where.search, autoescape=True))
     stopped = or_(CONSUMER.c.paused, CONSUMER.c.held)

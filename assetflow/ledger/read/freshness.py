@@ -30,10 +30,11 @@ MOST_MISSED = 500
 
 _V = ITEM_VERSION.c
 _COMPARES = select(exists(select(DATA_FLOW.c.consumer)))
+# A flow that was deployed before anything was compared has no record.
 _COMPARES_FLOW = select(
     exists()
     .where(CONSUMER.c.deployment_id == bindparam("deployment"), CONSUMER.c.removed_at.is_(None))
-    .where(DATA_FLOW.c.consumer == CONSUMER.c.id)
+    .where(exists(select(DATA_FLOW.c.consumer)))
 )
 _OTHER_RUNS = (
     select(KEPT_RUN.c.id)

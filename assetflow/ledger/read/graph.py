@@ -62,7 +62,7 @@ _FLOWS = (
         .correlate(CONSUMER)
         .scalar_subquery(),
     )
-    .where(in_values(CONSUMER.c.name, "flows"), _LIVE)
+    .where(in_values(CONSUMER.c.name, "flows"), _LIVE, CONSUMER.c.listed)
 )
 
 

@@ -196,7 +196,7 @@ class Reader:
 
     def status(self) -> Status:
         """Return the ledger in numbers."""
-        consumers = select(func.count()).select_from(CONSUMER).where(CONSUMER.c.removed_at.is_(None))
+        consumers = select(func.count()).select_from(CONSUMER).where(CONSUMER.c.removed_at.is_(None), CONSUMER.c.listed)
         undeliverable = select(func.count()).where(DECISION.c.status == literal_column("'undeliverable'"))
         in_progress = select(DECISION.c.status, func.count(), func.min(DECISION.c.made)).where(
             DECISION.c.ended.is_(None)

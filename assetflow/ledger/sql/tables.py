@@ -156,7 +156,10 @@ class RefusedRow(Base, table=True):
 
 
 class ConsumerRow(Base, table=True):
-    """A consumer. The row of a removed one stays, for its receipts and decisions."""
+    """A consumer. The row of a removed one stays, for its receipts and decisions.
+
+    A flow without a schedule and without policies has a row that is not `listed`: it stands in the data graph only.
+    """
 
     __table_args__ = (
         partial_index("consumer_live_name", "name", unique=True, where="removed_at IS NULL"),
@@ -173,6 +176,7 @@ class ConsumerRow(Base, table=True):
     since: datetime = Field(sa_type=Moment)
     deployed: datetime | None = Field(default=None, sa_type=Moment)
     removed_at: datetime | None = Field(default=None, sa_type=Moment)
+    listed: bool = True
 
 
 class ConsumerTokenRow(Base, table=True):

@@ -51,7 +51,8 @@ class ConsumerWriter:
         """Add a deployment as a new consumer with an empty queue, and make the pass that follows. Contract 3.6.
 
         A consumer of the same name that another deployment left behind is removed first. If the deployment is a
-        consumer already, its declaration changes; it stays paused or held as it is.
+        consumer already, its declaration changes; it stays paused or held as it is, unless it stood in the data graph
+        only.
 
         Parameters:
             late: as in `change`.
@@ -66,6 +67,8 @@ class ConsumerWriter:
             known = _live(unit, CONSUMER.c.deployment_id == deployment_id)
             if known is not None:
                 return self._change(unit, known, declaration_text, declaration, now, late)
+                if not known.options.takes_part:
+                    known = replace(known, paused=paused, held=held)
             left_behind = _live(unit, CONSUMER.c.name == name)
             if left_behind is not None:
                 _remove(unit, left_behind, now)
@@ -128,6 +131,17 @@ class ConsumerWriter:
         with self._store.transaction(now) as unit:
             _remove(unit, find_consumer(unit, consumer), now)
             self._store.keep_up_to_date(unit.state, [], now)
+
+    def forget(self, deployment_id: UUID, now: datetime) -> None:
+        """Remove what a deployment reads, makes and watches, and its consumer if it is one: it was deleted."""
+        with self._store.transaction(now) as unit:
+            known = _live(unit, CONSUMER.c.deployment_id == deployment_id)
+            if known is None:
+                drop_edges(unit.connection, deployment_id)
+                drop_watchers(unit.connection, deployment_id)
+            else:
+                _remove(unit, known, now)
+                self._store.keep_up_to_date(unit.state, [], now)
 
     def set_automation(self, consumer: int, automation_id: UUID | None) -> None:
         """Store which automation shows a consumer."""

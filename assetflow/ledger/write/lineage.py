@@ -53,9 +53,11 @@ def replace_edges(unit: UnitOfWork, deployment_id: UUID, name: str, declaration:
     rows = [*_rows(of, "produces", declaration.produces), *_rows(of, "reads", declaration.reads)]
     if rows:
         unit.connection.execute(insert(EDGE), rows)
-    for outlet in (*declaration.produces, *declaration.reads, *declaration.options.schedule.named_assets):
-        if isinstance(outlet, Asset):
-            unit.state.names.describe(outlet)
+    outlets = (*declaration.produces, *declaration.reads, *declaration.options.schedule.named_assets)
+    assets = [each for each in outlets if isinstance(each, Asset)]
+    unit.state.names.load(asset.uri for asset in assets)
+    for asset in assets:
+        unit.state.names.describe(asset)
 
 
 def drop_edges(connection: Connection, deployment_id: UUID) -> None:
