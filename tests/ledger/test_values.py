@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import cast
+import sqlite3
 
 import pytest
 from sqlalchemy import insert
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import OperationalError
 
 from assetflow.core.assets import Asset
-from assetflow.errors import InvalidEvent, LedgerLocked, StatementRefused
+from assetflow.errors import InvalidEvent, LedgerError, LedgerLocked, LedgerVersion, StatementRefused
 from assetflow.ledger import Ledger
 from assetflow.ledger.sql.failures import explained
 from assetflow.ledger.sql.tables import ASSET
@@ -54,11 +54,63 @@ def test_a_value_that_breaks_a_constraint_is_an_invalid_event(ledger: Ledger) ->
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"), [("database is locked", LedgerLocked), ("parser stack overflow", StatementRefused)]
+    ("number", "said", "meant"),
+    [
+        (sqlite3.SQLITE_BUSY, "database is locked", LedgerLocked),
+        (sqlite3.SQLITE_BUSY | 2 << 8, "database is locked", LedgerLocked),
+        (sqlite3.SQLITE_FULL, "database or disk is full", LedgerError),
+        (sqlite3.SQLITE_IOERR, "disk I/O error", LedgerError),
+        (sqlite3.SQLITE_READONLY, "attempt to write a readonly database", LedgerError),
+        (sqlite3.SQLITE_CORRUPT, "database disk image is malformed", LedgerError),
+        (sqlite3.SQLITE_ERROR, "no such column: asset.group", LedgerVersion),
+        (sqlite3.SQLITE_ERROR, "table event has no column named x", LedgerVersion),
+        (sqlite3.SQLITE_ERROR, "no such table: event", LedgerError),
+        # What a value can cause, whatever words the text has.
+        (sqlite3.SQLITE_ERROR, "parser stack overflow", StatementRefused),
+        (sqlite3.SQLITE_ERROR, "malformed JSON", StatementRefused),
+        (sqlite3.SQLITE_ERROR, "too many SQL variables", StatementRefused),
+        (sqlite3.SQLITE_ERROR, "bad JSON path: '$.host.connection'", StatementRefused),
+        (sqlite3.SQLITE_ERROR, "unknown: no such column: in a value", StatementRefused),
+        (sqlite3.SQLITE_MISUSE, "bad parameter or other API misuse: server", StatementRefused),
+        (None, "Error binding parameter 1: type 'host' is not supported", StatementRefused),
+    ],
 )
-def test_known_errors_of_the_database_differ_from_unknown_ones(said: str, meant: type[Exception]) -> None:
-    error = OperationalError("INSERT", {}, cast(BaseException, Exception(said)))
-    assert isinstance(error, DBAPIError)
+def test_known_errors_of_the_database_differ_from_unknown_ones(
+    number: int | None, said: str, meant: type[Exception]
+) -> None:
+    cause = sqlite3.OperationalError(said)
+    if number is not None:
+        cause.sqlite_errorcode = number
     with pytest.raises(meant) as raised, explained("ledger.db"):
-        raise error
+        raise OperationalError("INSERT", {}, cause)
     assert type(raised.value) is meant
+
+
+class Answered(Exception):
+    """An error of Postgres, with its code if there was a connection."""
+
+    def __init__(self, sqlstate: str | None, said: str) -> None:
+        super().__init__(said)
+        self.sqlstate = sqlstate
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "meant"),
+    [
+        (None, "connection to server at 127.0.0.1 failed: Connection refused", "does not answer"),
+        (None, "consuming input failed: SSL SYSCALL error: EOF detected", "does not answer"),
+        (None, 'FATAL:  role "x" does not exist', "does not let this user in"),
+        (None, 'FATAL:  database "x" does not exist', "has no such database"),
+        (None, "FATAL:  sorry, too many clients already", "has no free connection"),
+        ("08006", "connection failure", "does not answer"),
+        ("57P01", "terminating connection", "does not answer"),
+        ("53100", "could not extend file", "disk of the ledger is full"),
+        ("58030", "could not write", "gives errors"),
+        ("0A000", "the server cannot do this: too many hosts", "the database refuses"),
+        ("22P05", "the connection holds a malformed character", "the database refuses"),
+    ],
+)
+def test_errors_of_postgres_are_known_by_their_codes(code: str | None, said: str, meant: str) -> None:
+    with pytest.raises(LedgerError, match=meant) as raised, explained("postgresql://here"):
+        raise OperationalError("INSERT", {}, Answered(code, said))
+    assert isinstance(raised.value, StatementRefused) is (meant == "the database refuses")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, OperationalError
 
 from assetflow.errors import (
     AssetflowError,
@@ -55,11 +57,38 @@ _OTHER_TABLES: Cause = (
     "`assetflow database check` says what differs; put back a backup, or rebuild the ledger",
 )
 
+_UNWRITABLE: Cause = (LedgerError, "the ledger is read-only", "Make the file and its folder writable")
+_DISK: Cause = (LedgerError, "the disk of the ledger gives errors", "Check the disk and the space left on it")
+_CLOSED: Cause = (LedgerError, "the ledger cannot be opened", "Check that the file and its folder can be read")
+_NO_FILE: Cause = (LedgerError, "the file is not a ledger, or it is damaged", _DAMAGED)
+_BROKEN: Cause = (LedgerError, "the ledger is damaged", _DAMAGED)
+
+# SQLite's primary result codes. All that says a value is to blame has another one.
+_BY_NUMBER: dict[int, Cause] = {
+    sqlite3.SQLITE_BUSY: _LOCKED,
+    sqlite3.SQLITE_LOCKED: _LOCKED,
+    sqlite3.SQLITE_PROTOCOL: _LOCKED,
+    sqlite3.SQLITE_FULL: _FULL,
+    sqlite3.SQLITE_READONLY: _UNWRITABLE,
+    sqlite3.SQLITE_PERM: _UNWRITABLE,
+    sqlite3.SQLITE_IOERR: _DISK,
+    sqlite3.SQLITE_CANTOPEN: _CLOSED,
+    sqlite3.SQLITE_NOTADB: _NO_FILE,
+    sqlite3.SQLITE_CORRUPT: _BROKEN,
+}
+# SQLite has one code for everything that is wrong with a statement.
+_OF_A_STATEMENT: tuple[tuple[re.Pattern[str], Cause], ...] = (
+    (re.compile("no such table: "), _NONE),
+    (re.compile("no such column: |table .* has no column named "), _OTHER_TABLES),
+    (re.compile("(table|index) .* already exists|there is already "), _OCCUPIED),
+)
 # Postgres gives a code, whatever its language, for every error except those before a connection is made.
 _BY_CODE: dict[str, Cause] = {
-    "55P03": _LOCKED,
+    "40001": _LOCKED,
     "40P01": _LOCKED,
+    "55P03": _LOCKED,
     "53100": _FULL,
+    "3D000": _NO_DATABASE,
     "42P01": _NONE,
     "42501": _NO_RIGHTS,
     "25006": _READ_ONLY,
@@ -71,37 +100,18 @@ _BY_CODE: dict[str, Cause] = {
     "57P03": _SILENT,
     "25P03": _SILENT,
 }
-_BY_TEXT: tuple[tuple[str, Cause], ...] = (
-    ("database is locked", _LOCKED),
-    ("readonly database", (LedgerError, "the ledger is read-only", "Make the file and its folder writable")),
-    ("file is not a database", (LedgerError, "the file is not a ledger, or it is damaged", _DAMAGED)),
-    ("malformed", (LedgerError, "the ledger is damaged", _DAMAGED)),
-    ("disk is full", _FULL),
-    ("no space left", _FULL),
-    (
-        "disk i/o error",
-        (LedgerError, "the disk of the ledger gives errors", "Check the disk and the space left on it"),
-    ),
-    (
-        "unable to open",
-        (LedgerError, "the ledger cannot be opened", "Check that the file and its folder can be read"),
-    ),
-    ("no such table", _NONE),
-    ("no such column", _OTHER_TABLES),
-    ("has no column", _OTHER_TABLES),
-    ("already exists", _OCCUPIED),
+# The classes of codes that say the same throughout.
+_BY_CLASS: dict[str, Cause] = {"08": _SILENT, "28": _NO_ENTRY, "58": _DISK, "XX": _BROKEN}
+# What Postgres and its client say before there is a connection; anything else then means that nobody answers.
+_WITHOUT_CONNECTION: tuple[tuple[str, Cause], ...] = (
     ("permission denied for database", _NO_ENTRY),
     ("authentication failed", _NO_ENTRY),
     ("no password supplied", _NO_ENTRY),
     ("pg_hba.conf", _NO_ENTRY),
     ("not permitted to log in", _NO_ENTRY),
-    ("role ", _NO_ENTRY),
+    ('role "', _NO_ENTRY),
     ("does not exist", _NO_DATABASE),
     ("too many", _CROWDED),
-    ("connection", _SILENT),
-    ("server", _SILENT),
-    ("host", _SILENT),
-    ("database system", _SILENT),
 )
 
 
@@ -127,7 +137,7 @@ def _explanation(error: DBAPIError, place: str) -> AssetflowError:
         return TooLarge(f"a value is too large for the database: {said}", where=place, fix="Shorten names and keys")
     if isinstance(error, DataError | IntegrityError):
         return InvalidEvent(f"the database cannot hold a value: {said}", where=place)
-    cause = _cause(said, code)
+    cause = _cause_on_sqlite(error.orig) if isinstance(error.orig, sqlite3.Error) else _cause_on_postgres(error, code)
     if cause is None:
         return StatementRefused(f"the database refuses: {said}", where=place)
     kind, message, fix = cause
@@ -135,7 +145,19 @@ def _explanation(error: DBAPIError, place: str) -> AssetflowError:
     return kind(f"{message}: {said.splitlines()[0]}" if "://" in place and said else message, where=place, fix=fix)
 
 
-def _cause(said: str, code: str | None) -> Cause | None:
+def _cause_on_sqlite(error: sqlite3.Error) -> Cause | None:
+    number = getattr(error, "sqlite_errorcode", None)
+    if number is None:
+        return None
+    if number != sqlite3.SQLITE_ERROR:
+        return _BY_NUMBER.get(number & 0xFF)
+    return next((cause for text, cause in _OF_A_STATEMENT if text.match(str(error))), None)
+
+
+def _cause_on_postgres(error: DBAPIError, code: str | None) -> Cause | None:
     if code is not None:
-        return _BY_CODE.get(code)
-    return next((cause for text, cause in _BY_TEXT if text in said.lower()), None)
+        return _BY_CODE.get(code) or _BY_CLASS.get(code[:2])
+    if not isinstance(error, OperationalError):
+        return None
+    said = str(error.orig).lower()
+    return next((cause for text, cause in _WITHOUT_CONNECTION if text in said), _SILENT)
