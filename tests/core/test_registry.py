@@ -6,7 +6,16 @@ import pytest
 
 from assetflow.core.assets import Asset, AssetRef
 from assetflow.core.partitions import AllowedKeyMapper, FixedKeyMapper
-from assetflow.core.rules.registry import change, pass_over_consumer, remove, remove_queued, switch
+from assetflow.core.rules.fold import Touched
+from assetflow.core.rules.registry import (
+    change,
+    pass_over_consumer,
+    remove,
+    remove_queued,
+    switch,
+    touch_ended,
+    touched_by_switch,
+)
 from assetflow.core.schedule_values import PartitionedAssetTimetable, to_schedule
 from assetflow.core.schedules import ConsumerOptions
 from assetflow.errors import NameTaken
@@ -100,6 +109,35 @@ def test_rule_4_3_a_name_that_becomes_known_is_a_reason_for_a_pass(world: World)
     other = world.consumer("other", Asset("s3://b/a", name="orders"))
 
     assert [d.consumer for d in pass_over_consumer(world.state, other, NOW)] == [waiting.id]
+
+
+def test_rule_4_3_only_a_resume_or_a_release_is_a_reason_for_a_pass(world: World) -> None:
+    consumer = world.consumer("c", A)
+    paused = switch(world.state, consumer, paused=True)
+    held = switch(world.state, consumer, held=True)
+
+    assert touched_by_switch(world.state, paused, consumer) == {consumer.id: (consumer, None)}
+    assert touched_by_switch(world.state, held, consumer) == {consumer.id: (consumer, None)}
+    assert touched_by_switch(world.state, consumer, paused) == {}
+    assert touched_by_switch(world.state, consumer, consumer) == {}
+
+
+def test_rule_4_7_the_end_of_a_run_is_a_pass_of_a_consumer_that_coalesces(world: World) -> None:
+    coalesces = world.consumer("c", A, coalesce=True)
+    other = world.consumer("d", A)
+    touched: Touched = {}
+
+    touch_ended(world.state, other.id, ["k"], touched)
+    touch_ended(world.state, 77, ["k"], touched)
+    assert touched == {}
+
+    for key in ("k", "l"):
+        touch_ended(world.state, coalesces.id, [key], touched)
+    assert touched == {coalesces.id: (coalesces, {"k", "l"})}
+
+    touch_ended(world.state, coalesces.id, None, touched)
+    touch_ended(world.state, coalesces.id, ["k"], touched)
+    assert touched == {coalesces.id: (coalesces, None)}
 
 
 def test_rule_5_6_changed_mapper_maps_anew_and_leaves_out_what_is_done(world: World) -> None:

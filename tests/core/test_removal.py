@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from assetflow.core.assets import Asset
 from assetflow.core.consumers import Consumer
-from assetflow.core.rules.removal import check_removal
+from assetflow.core.events import AssetEvent
+from assetflow.core.rules.removal import NamedEvents, check_removal
 from assetflow.core.schedule_values import PartitionedAssetTimetable, to_schedule
 from assetflow.core.schedules import ConsumerOptions
 from assetflow.errors import InvalidCall
+from tests.core.world import NOW, A, B, event
 
 
 def consumer(schedule: object) -> Consumer:
@@ -48,3 +52,18 @@ def test_rule_3_7_what_names_too_little_or_too_much_is_refused(
 def test_the_keys_that_may_be_meant_are_named() -> None:
     with pytest.raises(InvalidCall, match="pending partitions: 2026-01-01, 2026-01-02"):
         check_removal(DAILY, None, narrowed=False, pending_keys=lambda: ["2026-01-01", "2026-01-02"])
+
+
+def test_rule_3_7_the_events_that_are_named() -> None:
+    earlier, later = (event(A, recorded=NOW + timedelta(minutes=minutes)) for minutes in (0, 1))
+    of_other = event(B, recorded=NOW)
+    events = [earlier, later, of_other]
+
+    def named(**given: Any) -> list[AssetEvent]:
+        return [each for each in events if NamedEvents(**given).has(each)]
+
+    assert named() == events
+    assert named(uri=A.uri) == [earlier, later]
+    assert named(event_id=later.id) == [later]
+    assert named(before=NOW + timedelta(minutes=1)) == [earlier, of_other]
+    assert named(uri=B.uri, event_id=later.id) == []

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from sqlalchemy import Connection, text
 
+from assetflow.core.consumers import Decision
 from assetflow.core.freshness.state import Book
 from assetflow.core.freshness.state.backfills import Backfill
 from assetflow.core.rules.state import State
@@ -60,10 +62,9 @@ def run_on(ledger: Ledger, scenario: Any, monkeypatch: pytest.MonkeyPatch) -> An
     answers: list[Any] = []
     decide = passes.keep_up_to_date
 
-    def decide_and_write(world: World, *, recorded: bool) -> bool:
-        made = decide(world, recorded=recorded)
+    def decide_and_write(world: World, decided: Sequence[Decision] = (), *, recorded: bool) -> None:
+        decide(world, decided, recorded=recorded)
         cast("StateOnTables", world.state).write_book()
-        return made
 
     def go() -> None:
         with ledger.writes() as connection:

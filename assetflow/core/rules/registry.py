@@ -81,10 +81,10 @@ def switch(state: State, consumer: Consumer, *, paused: bool | None = None, held
 
 
 def touched_by(state: State, consumer: Consumer) -> Touched:
-    """Return the consumers to check after a consumer was deployed, changed or resumed, or its run ended.
+    """Return the consumers to check after a consumer was deployed, changed or resumed.
 
     These are the consumer itself, and all consumers that refer by name to an asset that its schedule declares: the
-    declaration may have made the name known. Contract 4.3, 4.7.
+    declaration may have made the name known. Contract 4.3.
     """
     touched: Touched = {}
     for asset in consumer.schedule.named_assets:
@@ -98,24 +98,28 @@ def pass_over_consumer(state: State, consumer: Consumer, now: datetime, passing:
     return passing(state, touched_by(state, consumer), now)
 
 
-def is_freed(before: Consumer, after: Consumer) -> bool:
-    """Return True if a consumer was resumed or released. Contract 3.4."""
-    return (before.paused and not after.paused) or (before.held and not after.held)
+def touched_by_switch(state: State, before: Consumer, after: Consumer) -> Touched:
+    """Return the consumers to check after a switch: none, unless it resumed or released the consumer. Contract 4.3."""
+    is_freed = (before.paused and not after.paused) or (before.held and not after.held)
+    return touched_by(state, after) if is_freed else {}
 
 
-def pass_over_ended(
-    state: State, number: int, target_key: str | None, now: datetime, passing: Passing = pass_over
-) -> list[Decision]:
-    """Make the pass that follows the end of a run; do nothing unless the consumer coalesces. Contract 4.7.
+def touch_ended(state: State, number: int, target_keys: Collection[str | None] | None, touched: Touched) -> None:
+    """Touch a consumer whose runs have ended, if it coalesces: the end of such a run is a pass. Contract 4.7.
 
     Parameters:
         number: the id of the consumer.
-        target_key: the key of the run.
+        target_keys: the keys of the runs; `None` for all runs of the consumer.
     """
     consumer = state.consumers.find(number)
     if consumer is None or not consumer.coalesces:
-        return []
-    return passing(state, {number: (consumer, {target_key})}, now)
+        return
+    if target_keys is None:
+        touched[number] = (consumer, None)
+        return
+    _, seen = touched.setdefault(number, (consumer, set()))
+    if seen is not None:
+        seen.update(target_keys)
 
 
 def remove_queued(

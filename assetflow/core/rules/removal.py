@@ -1,12 +1,39 @@
-"""Check what an operator names when removing queued events (contract 3.7)."""
+"""Which queued events an operator names, and whether that is enough to remove them (contract 3.7)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
 
 from assetflow.core.consumers import Consumer
+from assetflow.core.events import AssetEvent
 from assetflow.core.words import some
 from assetflow.errors import InvalidCall
+
+
+@dataclass(frozen=True)
+class NamedEvents:
+    """The queued events that an operator names; what is `None` names nothing, and then all match.
+
+    Attributes:
+        uri: the asset.
+        event_id: one event.
+        before: only events that were recorded before this time.
+    """
+
+    uri: str | None = None
+    event_id: UUID | None = None
+    before: datetime | None = None
+
+    def has(self, event: AssetEvent) -> bool:
+        """Return True if a queued event is one of them."""
+        return (
+            (self.uri is None or event.uri == self.uri)
+            and (self.event_id is None or event.id == self.event_id)
+            and (self.before is None or (event.recorded is not None and event.recorded < self.before))
+        )
 
 
 def check_removal(

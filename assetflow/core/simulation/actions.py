@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import singledispatch
@@ -18,6 +18,8 @@ from assetflow.core.outcome import TaskOutcome, Update
 from assetflow.core.partitions import check_key
 from assetflow.core.rules import opening_hours, registry
 from assetflow.core.rules.fold import Touched, record
+from assetflow.core.rules.removal import NamedEvents
+from assetflow.core.rules.switching import switch
 from assetflow.core.simulation.answer import event_to_answer, explained
 from assetflow.core.simulation.consumers import ConsumerSpec
 from assetflow.core.simulation.steps import (
@@ -179,17 +181,19 @@ def _(action: TickStep, world: World) -> Touched:  # noqa: ARG001
 
 @carry_out.register
 def _(action: PauseStep, world: World) -> Touched:
-    consumer = world.consumer(action.consumer)
-    _follow(world, consumer, registry.switch(world.state, consumer, paused=True))
-    return {}
+    return _pause(world, action.consumer, paused=True)
 
 
 @carry_out.register
 def _(action: ResumeStep, world: World) -> Touched:
-    consumer = world.consumer(action.consumer)
-    resumed = registry.switch(world.state, consumer, paused=False)
-    _follow(world, consumer, resumed)
-    return registry.touched_by(world.state, resumed)
+    return _pause(world, action.consumer, paused=False)
+
+
+def _pause(world: World, name: str, *, paused: bool) -> Touched:
+    before = world.consumer(name)
+    changed = switch(world.state, before, paused=paused, now=world.now)
+    world.timers.follow(changed, world.now)
+    return registry.touched_by_switch(world.state, before, changed)
 
 
 @carry_out.register
@@ -216,7 +220,7 @@ def _(action: GetQueuedStep, world: World) -> Touched:
     chosen = _select(world, action.filter)
     found: dict[str, object] = {}
     for consumer in chosen.consumers:
-        events = [e for e in world.state.queues.queued(consumer.id, action.filter.partition_key) if chosen.matches(e)]
+        events = [e for e in world.state.queues.queued(consumer.id, action.filter.partition_key) if chosen.named.has(e)]
         if events:
             found[consumer.name] = [event_to_answer(world, event) for event in events]
     world.answers.append({"step": world.step, "queued": found})
@@ -228,7 +232,7 @@ def _(action: DeleteQueuedStep, world: World) -> Touched:
     chosen = _select(world, action.filter)
     keys = [action.filter.partition_key]
     removed = sum(
-        registry.remove_queued(world.state, consumer, chosen.matches, keys, by=action.by, why=action.why)
+        registry.remove_queued(world.state, consumer, chosen.named.has, keys, by=action.by, why=action.why)
         for consumer in chosen.consumers
     )
     world.answers.append({"step": world.step, "removed": removed})
@@ -293,17 +297,12 @@ class _Chosen(NamedTuple):
     """What a step about queued events names: consumers and events, and the consumers to check afterwards."""
 
     consumers: list[Consumer]
-    matches: Callable[[AssetEvent], bool]
+    named: NamedEvents
     touched: Touched
 
 
 def _select(world: World, chosen: QueueFilter) -> _Chosen:
     consumers = world.consumers if chosen.consumer is None else [world.consumer(chosen.consumer)]
     asset = None if chosen.asset is None else chosen.asset()
-
-    def matches(event: AssetEvent) -> bool:
-        if asset is not None and event.uri != asset.uri:
-            return False
-        return chosen.before is None or (event.recorded is not None and event.recorded < chosen.before)
-
-    return _Chosen(consumers, matches, {} if asset is None else registry.declare_name(world.state, asset))
+    named = NamedEvents(None if asset is None else asset.uri, before=chosen.before)
+    return _Chosen(consumers, named, {} if asset is None else registry.declare_name(world.state, asset))

@@ -76,7 +76,8 @@ def _(action: FinishStep, world: World) -> Touched:
         touched |= lasting.end(world, run, action.ending)
     if not lasting.lasts(world, consumer.id):
         world.state.decisions.end_runs(consumer.id)
-    return touched | registry.touched_by(world.state, consumer)
+        registry.touch_ended(world.state, consumer.id, None, touched)
+    return touched
 
 
 @carry_out.register

@@ -16,7 +16,7 @@ from assetflow.core.freshness.recording import Made, confirm
 from assetflow.core.freshness.records import Item, Run, RunKind, RunState, Target
 from assetflow.core.freshness.running import begin_run, end_run
 from assetflow.core.rules.fold import Touched, record
-from assetflow.core.rules.registry import touched_by
+from assetflow.core.rules.registry import touch_ended
 from assetflow.core.simulation.freshness_steps import Ending
 from assetflow.core.simulation.world import TimeRun, World
 from assetflow.core.versions import check_data_version
@@ -101,10 +101,10 @@ def end(world: World, run: Run, ending: Ending | None) -> Touched:
     ending = own if ending is None else replace(ending, versions={**own.versions, **ending.versions})
     touched = _record_outputs(world, run, ending)
     end_run(world.state.freshness, run, cast("RunState", ending.state), world.now)
-    consumer = world.state.consumers.find(run.target.consumer)
-    if consumer is not None and run.kind == "asset":
-        world.state.decisions.end_run(consumer.id, run.target.key)
-        touched |= touched_by(world.state, consumer)
+    consumer, key = run.target.consumer, run.target.key
+    if run.kind == "asset":
+        world.state.decisions.end_run(consumer, key)
+        touch_ended(world.state, consumer, [key], touched)
     return touched
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from assetflow.core.consumers import Decision
-from assetflow.core.freshness.deciding import decide
 from assetflow.core.freshness.states import judge_states
+from assetflow.core.rules import keeping
 from assetflow.core.rules.fold import Touched, pass_over
 from assetflow.core.simulation import lasting
 from assetflow.core.simulation.world import World
@@ -15,15 +15,13 @@ from assetflow.core.simulation.world import World
 
 def pass_after(world: World, touched: Touched) -> None:
     """Make the pass that follows a step or the end of a run."""
-    follow(world, pass_over(world.state, touched, world.now))
-    keep_up_to_date(world, recorded=False)
+    keep_up_to_date(world, pass_over(world.state, touched, world.now), recorded=False)
 
 
 def full_pass(world: World, touched: Touched) -> None:
     """Make the pass of a tick: everything that is due, and the states of policies last."""
     run_times(world)
-    follow(world, pass_over(world.state, touched, world.now))
-    keep_up_to_date(world, recorded=True)
+    keep_up_to_date(world, pass_over(world.state, touched, world.now), recorded=True)
     tell_states(world)
 
 
@@ -41,13 +39,13 @@ def follow(world: World, decisions: Iterable[Decision]) -> None:
     lasting.follow_decisions(world, made)
 
 
-def keep_up_to_date(world: World, *, recorded: bool) -> bool:
-    """Make the pass over what Eager and Lazy consumers and backfills ask for; return True if anything was asked for."""
-    made = decide(world.state.freshness, world.now, recorded=recorded)
-    for decision in made:
-        world.state.decide(decision)
-    follow(world, made)
-    return bool(made)
+def keep_up_to_date(world: World, decided: Sequence[Decision] = (), *, recorded: bool) -> None:
+    """Make the pass over what Eager and Lazy consumers and backfills ask for.
+
+    Parameters:
+        decided: the decisions of the pass before it, for event schedules.
+    """
+    follow(world, keeping.keep_up_to_date(world.state, decided, world.now, recorded=recorded))
 
 
 def end_runs(world: World, until: datetime) -> bool:

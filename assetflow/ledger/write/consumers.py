@@ -13,6 +13,7 @@ from assetflow.core.codec import FlowDeclaration, declaration_from_text
 from assetflow.core.consumers import Consumer, Decision
 from assetflow.core.freshness import deploying as freshness
 from assetflow.core.rules import clock, opening_hours, registry
+from assetflow.core.rules.fold import Touched
 from assetflow.core.rules.switching import switch
 from assetflow.errors import UnknownConsumer
 from assetflow.ledger.fold.unit_of_work import UnitOfWork
@@ -66,9 +67,9 @@ class ConsumerWriter:
         with self._store.transaction(now) as unit:
             known = _live(unit, CONSUMER.c.deployment_id == deployment_id)
             if known is not None:
-                return self._change(unit, known, declaration_text, declaration, now, late)
                 if not known.options.takes_part:
                     known = replace(known, paused=paused, held=held)
+                return self._change(unit, known, declaration_text, declaration, now, late)
             left_behind = _live(unit, CONSUMER.c.name == name)
             if left_behind is not None:
                 _remove(unit, left_behind, now)
@@ -118,9 +119,8 @@ class ConsumerWriter:
             else:
                 clock.settle(unit.state, before, now)
             changed = switch(unit.state, before, paused=paused, held=held, now=now)
-            if not registry.is_freed(before, changed):
-                return changed, self._store.keep_up_to_date(unit.state, [], now)
-            return changed, self._pass_over(unit, changed, now, late)
+            touched = registry.touched_by_switch(unit.state, before, changed)
+            return changed, self._pass_over(unit, changed, touched, now, late)
 
     def remove(self, consumer: int, now: datetime) -> None:
         """Remove a consumer; what is queued for it is superseded. Contract 3.6.
@@ -187,11 +187,12 @@ class ConsumerWriter:
         freshness.follow(unit.state.freshness, consumer, changed, now)
         replace_edges(unit, consumer.deployment_id, consumer.name, declaration)
         replace_watchers(unit.connection, consumer.deployment_id, declaration.assets, now)
-        return changed, self._pass_over(unit, changed, now, late)
+        return changed, self._pass_over(unit, changed, registry.touched_by(unit.state, changed), now, late)
 
-    def _pass_over(self, unit: UnitOfWork, changed: Consumer, now: datetime, late: bool) -> list[Decision]:
-        touched = registry.touched_by(unit.state, changed)
-        if late and changed.is_timed:
+    def _pass_over(
+        self, unit: UnitOfWork, changed: Consumer, touched: Touched, now: datetime, late: bool
+    ) -> list[Decision]:
+        if late and changed.is_timed and changed.id in touched:
             clock.look_at(unit.state, changed, now)
             del touched[changed.id]
         decisions = self._store.passing(unit.state, touched, now)

@@ -12,8 +12,9 @@ from assetflow.core.consumers import Decision
 from assetflow.core.freshness.records import RunState
 from assetflow.core.rules import clock
 from assetflow.core.rules.backfill import backfill_decisions, next_decisions
+from assetflow.core.rules.fold import Touched
 from assetflow.core.rules.keeping import end_kept_run, start_kept_run
-from assetflow.core.rules.registry import pass_over_ended
+from assetflow.core.rules.registry import touch_ended
 from assetflow.errors import UnknownEvent
 from assetflow.ledger.fold.unit_of_work import UnitOfWork
 from assetflow.ledger.read.decisions import known_decisions
@@ -191,7 +192,9 @@ class DecisionWriter:
         if began is not None:
             start_kept_run(unit.state, consumer, decision, began, now)
         end_kept_run(unit.state, consumer, decision, outcome, min(at or now, now))
-        made = pass_over_ended(unit.state, consumer, key, now, self._store.passing)
+        touched: Touched = {}
+        touch_ended(unit.state, consumer, [key], touched)
+        made = self._store.passing(unit.state, touched, now)
         return self._store.keep_up_to_date(unit.state, made, now)
 
 

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, select
 
-from assetflow.core.events import AssetEvent
 from assetflow.core.rules import clock, registry
+from assetflow.core.rules.removal import NamedEvents
 from assetflow.ledger.sql.rows import QUEUED
 from assetflow.ledger.sql.tables import EVENT, PENDING, RECEIPT
 from assetflow.ledger.write.consumers import find_consumer
@@ -49,14 +49,7 @@ class QueueWriter:
         Raises:
             UnknownConsumer: no consumer has this id.
         """
-
-        def matches(event: AssetEvent) -> bool:
-            return (
-                (uri is None or event.uri == uri)
-                and (event_id is None or event.id == event_id)
-                and (before is None or (event.recorded is not None and event.recorded < before))
-            )
-
+        named = NamedEvents(uri, event_id, before)
         with self._store.transaction(now) as unit:
             numbers = _holders(unit.connection, uri, event_id) if consumer is None else [consumer]
             consumers = [find_consumer(unit, number) for number in numbers]
@@ -64,7 +57,7 @@ class QueueWriter:
             for each in consumers:
                 if not late:
                     clock.settle(unit.state, each, now)
-                removed += registry.remove_queued(unit.state, each, matches, [target_key], by=by, why=why)
+                removed += registry.remove_queued(unit.state, each, named.has, [target_key], by=by, why=why)
                 decisions = self._store.passing(unit.state, {each.id: (each, {target_key})}, now)
                 self._store.keep_up_to_date(unit.state, decisions, now)
             return removed
