@@ -12,7 +12,6 @@ from assetflow.cli.empty_lists import empty_message
 from assetflow.cli.output import id_cell, print_json, rows, show, table, text, time_cell
 from assetflow.cli.values import AtLeastOne
 from assetflow.cli.watch import watchable
-from assetflow.core.run_names import run_name
 from assetflow.core.spans import rounded_in_words
 from assetflow.core.words import some
 from assetflow.ledger.read.decisions import ConsumedAsset
@@ -58,7 +57,7 @@ def ls(
         empty = empty_message(reader, "No runs." if running or consumer else "No runs yet.")
     named = [(each, consumed.get(each.number, ())) for each in found]
     if json:
-        print_json([each.as_json() | {"flow_run_name": _name(each, assets)} for each, assets in named])
+        print_json([each.as_json() | {"flow_run_name": each.run_name(assets)} for each, assets in named])
         return
     now = datetime.now(UTC)
     columns = ("run", "consumer", "key", "because of", "state", "started", "took", "run id", "decision")
@@ -71,7 +70,7 @@ def _cells(each: DecisionRecord, assets: Sequence[ConsumedAsset], now: datetime,
     state = each.run_state or "Running"
     took = None if each.launched is None or each.ended is None else each.ended - each.launched
     return [
-        text(_name(each, assets)),
+        text(each.run_name(assets)),
         text(each.consumer_name),
         text(each.target_key or ""),
         text(some([asset.name for asset in assets])),
@@ -81,7 +80,3 @@ def _cells(each: DecisionRecord, assets: Sequence[ConsumedAsset], now: datetime,
         id_cell(each.flow_run_id, wide=wide),
         id_cell(each.id, wide=wide),
     ]
-
-
-def _name(each: DecisionRecord, assets: Sequence[ConsumedAsset]) -> str:
-    return run_name(each.id, each.target_key, assets)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -13,6 +13,7 @@ from assetflow.core.consumers import Consumer, Decision, DecisionKind, MissedDea
 from assetflow.core.events import AssetEvent
 from assetflow.core.freshness.causes import Cause
 from assetflow.core.redaction import redact
+from assetflow.core.run_names import Named, run_name
 from assetflow.core.time.timers import Timer
 from assetflow.core.watchers.triggers import Trigger
 from assetflow.core.words import iso
@@ -65,8 +66,8 @@ class ConsumerFilter:
     failed: bool | None = None
 
 
-ConsumerOrder = Literal["name", "decided", "queued"]
-"""The order of a list of consumers: by name, the latest decision first, or the longest queue first."""
+ConsumerOrder = Literal["name", "-name", "decided", "-decided", "queued", "-queued"]
+"""The order of a list of consumers: by name, the latest decision first, or the longest queue first; `-` reverses it."""
 
 
 @dataclass(frozen=True)
@@ -202,6 +203,14 @@ class DecisionRecord:
         of = (self.id, self.consumer, self.deployment_id, self.target_key)
         how = (self.opening, self.by_deadline, self.scheduled, self.because)
         return Decision(*of, events, self.made, self.kind, *how)
+
+    def run_name(self, consumed: Iterable[Named]) -> str:
+        """Return the name of its flow run in Prefect.
+
+        Parameters:
+            consumed: the assets of the consumed events, in the order of their first event.
+        """
+        return run_name(self.id, self.target_key, consumed, self.because, self.consumer_name)
 
     def as_json(self) -> dict[str, object]:
         """Return the record as the API and `--json` show it."""

@@ -10,6 +10,7 @@ from assetflow.core.json_data import fit_object
 from assetflow.prefect_io.names import DECISION_MADE, deployment_resource_id
 
 EVENTS_NAMED = 1_000
+CAUSES_NAMED = 100
 ASSETS_NAMED = 90  # Prefect takes 100 related resources.
 
 
@@ -39,9 +40,16 @@ def decision_made(
                 "partition_key": decision.target_key,
                 "events": [str(event.id) for event in decision.events[:EVENTS_NAMED]],
                 "number_of_events": len(decision.events),
+                **_because(decision),
             },
         }
     )
+
+
+def _because(decision: Decision) -> dict[str, Any]:
+    """Return the causes for which an Eager or Lazy flow was asked for the run."""
+    causes = [cause.as_json() for cause in decision.because[:CAUSES_NAMED]]
+    return {"because": causes} if causes else {}
 
 
 def _related(decision: Decision, automation: Automation | None, flow_run: UUID) -> list[dict[str, str]]:

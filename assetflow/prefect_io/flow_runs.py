@@ -17,16 +17,20 @@ from assetflow.core.run_names import listed, run_name
 from assetflow.errors import PrefectNotFound, PrefectRefused, PrefectUnreachable, Unsendable
 from assetflow.prefect_io.answers import unconfirmed
 from assetflow.prefect_io.names import (
+    BECAUSE_LABEL,
     CONSUMER_LABEL,
     DEADLINE_LABEL,
     DECISION_LABEL,
     KEY_PARAMETER,
     PARTITION_KEY_LABEL,
+    PREDECESSOR_LABEL,
     TRACEPARENT_LABEL,
 )
 from assetflow.prefect_io.open_runs import end_in
 from assetflow.prefect_io.rest import Json, PrefectApi, id_of
 from assetflow.prefect_io.turns import Turns
+
+MOST_IN_LABEL = 1_000
 
 
 class FlowRuns:
@@ -108,6 +112,10 @@ def run_request(decision: Decision, context: RunContext) -> dict[str, Any]:
     The partition key, a text, is the only parameter: Prefect would interpret objects such as those in an extra.
     """
     labels = {DECISION_LABEL: str(decision.id), CONSUMER_LABEL: context.consumer}
+    if context.asked is not None:
+        labels[BECAUSE_LABEL] = fit_text(causes_in_words(context.asked.because))[:MOST_IN_LABEL]
+        if context.asked.predecessor is not None:
+            labels[PREDECESSOR_LABEL] = str(context.asked.predecessor)
     if context.traceparent:
         labels[TRACEPARENT_LABEL] = context.traceparent
     parameters: dict[str, str] = {}
@@ -119,7 +127,7 @@ def run_request(decision: Decision, context: RunContext) -> dict[str, Any]:
     if decision.target_key is not None:
         labels[PARTITION_KEY_LABEL] = parameters[KEY_PARAMETER] = decision.target_key
     return {
-        "name": run_name(decision.id, decision.target_key, _assets(decision)),
+        "name": run_name(decision.id, decision.target_key, _assets(decision), decision.because, context.consumer),
         "idempotency_key": str(decision.id),
         "context": run_context_to_json(context),
         "labels": labels,

@@ -43,6 +43,12 @@ DECISION_LABEL = "assetflow.decision"
 CONSUMER_LABEL = "assetflow.consumer"
 """On a flow run: its consumer."""
 
+PREDECESSOR_LABEL = "assetflow.predecessor"
+"""On a flow run of an Eager or Lazy flow: the decision before its own for the same target. Contract 8.17."""
+
+BECAUSE_LABEL = "assetflow.because"
+"""On a flow run of an Eager or Lazy flow: why it was asked for, in words."""
+
 DEADLINE_LABEL = "assetflow.deadline"
 PARTITION_KEY_LABEL = "assetflow.partition-key"
 """On a flow run: its partition key."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import cast
@@ -11,7 +12,7 @@ from uuid import UUID
 from assetflow.core.codec import events_from_text, run_context_from_json
 from assetflow.core.rules.adoption import Decided
 from assetflow.errors import InvalidEvent
-from assetflow.prefect_io.names import DECISION_LABEL
+from assetflow.prefect_io.names import DECISION_LABEL, PREDECESSOR_LABEL
 from assetflow.prefect_io.rest import Json, PrefectApi, patiently
 
 PAGE = 200
@@ -62,7 +63,16 @@ async def _decided(api: PrefectApi, run: Json) -> Decided | None:
     deployment, made = UUID(str(run["deployment_id"])), datetime.fromisoformat(str(run["created"]))
     start = run.get("start_time")
     began = None if start is None else datetime.fromisoformat(str(start))
-    return Decided(context.decision, deployment, context.partition_key, frozenset(events), made, context.asked, began)
+    asked = None if context.asked is None else replace(context.asked, predecessor=_predecessor(run))
+    return Decided(context.decision, deployment, context.partition_key, frozenset(events), made, asked, began)
+
+
+def _predecessor(run: Json) -> UUID | None:
+    """Return the decision that a run's label names as the one before its own. Contract 8.17."""
+    try:
+        return UUID(str(cast(Json, run["labels"])[PREDECESSOR_LABEL]))
+    except (KeyError, ValueError):
+        return None
 
 
 async def _ids_in_artifact(api: PrefectApi, artifact: UUID | None) -> list[UUID]:

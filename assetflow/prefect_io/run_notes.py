@@ -10,7 +10,8 @@ from prefect.utilities.urls import url_for
 
 from assetflow.core.events import AssetEvent
 from assetflow.core.explanation import DecisionExplanation, source_of
-from assetflow.core.page_paths import consumer_path, event_path, run_path
+from assetflow.core.freshness.causes import Cause, CauseKind
+from assetflow.core.page_paths import asset_path, consumer_path, event_path, run_path
 from assetflow.core.words import at
 from assetflow.prefect_io.markdown import plain_text
 from assetflow.prefect_io.names import RUN_NOTE_ARTIFACT, artifact_key
@@ -20,6 +21,15 @@ SHOWN_EVENTS = 100
 SHOWN_TEXT = 2_000
 TITLE = "Why this ran"
 KEY_PREFIX = "why-"
+
+_CAUSES: Mapping[CauseKind, str] = {
+    "missing": "was never made",
+    "data": "was updated",
+    "code": "the code has another version",
+    "dependency": "is read since the last deploy, or no more",
+    "freshness": "has to be as new as its policy says",
+    "backfill": "a backfill asked for it",
+}
 
 
 class RunNotes:
@@ -84,6 +94,11 @@ def note_key(consumer: str) -> str:
 def _markdown(explanation: DecisionExplanation, ui_url: str) -> str:
     events = explanation.oldest_events(SHOWN_EVENTS)
     parts = [plain_text(_shortened(explanation.words))]
+    because = explanation.facts.decision.because
+    if explanation.facts.decision.kind in ("eager", "lazy") and because:
+        parts.append(_table_of_causes(because[:SHOWN_EVENTS], ui_url))
+        if len(because) > SHOWN_EVENTS:
+            parts.append(f"and {len(because) - SHOWN_EVENTS} more")
     if events:
         parts.append(_table(events, explanation.completed_by, ui_url))
     if explanation.consumed > len(events):
@@ -102,7 +117,23 @@ def _table(events: Sequence[AssetEvent], completed_by: AssetEvent | None, ui_url
     has_keys = any(event.partition_key is not None for event in events)
     # Prefect cuts off what does not fit on the right.
     heads = ["", "Updated", *(["Partition"] if has_keys else []), "When", "By"]
-    rows = [_row(event, completed_by, ui_url, has_keys=has_keys) for event in events]
+    return _in_markdown(heads, [_row(event, completed_by, ui_url, has_keys=has_keys) for event in events])
+
+
+def _table_of_causes(causes: Sequence[Cause], ui_url: str) -> str:
+    """Return why an Eager or Lazy flow was asked for the run, a row for each cause."""
+    has_keys = any(cause.key is not None for cause in causes)
+    heads = ["Because", "Asset", *(["Partition"] if has_keys else [])]
+    return _in_markdown(heads, [_row_of_cause(cause, ui_url, has_keys=has_keys) for cause in causes])
+
+
+def _row_of_cause(cause: Cause, ui_url: str, *, has_keys: bool) -> list[str]:
+    asset_link = f" · [asset]({ui_url}{asset_path(cause.uri)})" if ui_url and cause.uri else ""
+    key = [plain_text(cause.key or "")] if has_keys else []
+    return [_CAUSES[cause.kind], plain_text(cause.uri) + asset_link, *key]
+
+
+def _in_markdown(heads: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, ["---"] * len(heads), *rows))
 
 

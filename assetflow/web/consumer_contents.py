@@ -9,7 +9,6 @@ from assetflow.core.conditions import AssetAll
 from assetflow.core.consumers import Consumer
 from assetflow.core.lineage import loops_through
 from assetflow.core.redaction import redacted
-from assetflow.core.run_names import run_name
 from assetflow.ledger.read.explanations import consumer_explanation, partition_explanation
 from assetflow.ledger.read.past_explanations import past_explanation
 from assetflow.ledger.read.reader import Reader
@@ -65,7 +64,7 @@ def decided(reader: Reader, record: ConsumerRecord, key: str, before: int | None
         "again": look_again(shown),
         "states": states_address(shown),
         "consumed": consumed,
-        "run_names": {each.number: run_name(each.id, each.target_key, consumed.get(each.number, ())) for each in shown},
+        "run_names": {each.number: each.run_name(consumed.get(each.number, ())) for each in shown},
         "older": place(record, key=key, before=shown[-1].number) if len(found) > DECISIONS else "",
         "newest": place(record, key=key) if before is not None else "",
     }

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import timedelta
+from uuid import UUID, uuid4
 
 import pytest
 
 from assetflow.core.assets import Asset
 from assetflow.core.codec import FlowDeclaration
 from assetflow.core.consumers import Decision
-from assetflow.core.events import Recording
+from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.freshness.keeping import Catchup
 from assetflow.core.partitions import IdentityMapper
 from assetflow.core.rules.adoption import Decided
@@ -110,6 +112,31 @@ def test_a_rollback_after_a_rebuild_is_a_new_run(place: Place, new_sqlite: NewLe
     back = only(new.deploy("core", first))
     assert back.id not in {one.id, two.id}
     assert [each.kind for each in back.because] == ["code"]
+
+
+def test_the_newest_decision_is_the_one_that_no_other_names_as_its_predecessor(
+    place: Place, new_sqlite: NewLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    core = kept([RAW], [CORE])
+    place.deploy("core", core)
+    one = only(place.update(RAW))
+    place.run("core", one, CORE)
+    two = only(place.update(RAW))
+    first, second = sorted(runs_of(place), key=lambda each: each.made)
+    # Prefect created the run of the first decision last: it could not be delivered at once.
+    late = replace(first, made=second.made + timedelta(seconds=1), began=None)
+    monkeypatch.setattr("tests.ledger.test_adopted_kept.runs_of", lambda _: [late, second])
+    new, _ = rebuilt(place, new_sqlite(), core=core)
+    assert {each.asked.predecessor for each in (first, second) if each.asked is not None} == {None, one.id}
+    for each in (place, new):
+        each.now = place.later(60)
+    update = AssetEvent(uuid4(), RAW, place.now, Origin("api"))
+    found: list[UUID] = []
+    for each in (place, new):
+        each.end(two)
+        ((_, made),) = each.ledger.writer.events.record([Recording(update.id, (update,))], each.later())
+        found.append(only(made).id)
+    assert found[0] == found[1]
 
 
 def test_a_code_version_that_was_deployed_before_the_rebuild_is_tried(place: Place, new_sqlite: NewLedger) -> None:

@@ -18,6 +18,8 @@ from assetflow.core.assets import Asset
 from assetflow.core.codec import RunContext
 from assetflow.core.consumers import Automation, Decision
 from assetflow.core.events import AssetEvent, Origin
+from assetflow.core.freshness.causes import Cause
+from assetflow.core.freshness.records import Asked
 from assetflow.core.run_changes import DELETED, RunEnd
 from assetflow.errors import PrefectRefused, PrefectUnreachable, Unsendable
 from assetflow.prefect_io.flow_runs import FlowRuns, run_request
@@ -106,6 +108,39 @@ def test_the_request_of_a_backfill_says_so() -> None:
     assert request["state"]["message"] == "Started by a backfill for 2026-11-20"
     assert request["parameters"] == {"partition_key": "2026-11-20"}
     assert request["context"]["assetflow"]["events"] == []
+
+
+def test_rule_8_17_the_request_of_an_eager_flow_says_why_and_after_which_decision() -> None:
+    because = (Cause("data", "s3://shop/raw"), Cause("code"))
+    made = replace(decision(), events=(), kind="eager", because=because)
+    first = RunContext(made.id, "core/daily", asked=Asked("eager", because, {}, frozenset()))
+    labels = run_request(made, first)["labels"]
+    assert labels["assetflow.because"] == "s3://shop/raw was updated, its code has another version"
+    assert "assetflow.predecessor" not in labels
+    assert first.asked is not None
+    asked = replace(first.asked, predecessor=EVENT, because=(Cause("data", "x" * 1_500),))
+    later = run_request(made, replace(first, asked=asked))["labels"]
+    assert later["assetflow.predecessor"] == str(EVENT)
+    assert later["assetflow.because"] == "x" * 1_000
+
+
+@pytest.mark.parametrize(
+    ("because", "key", "name"),
+    [
+        ((Cause("data", "s3://shop/raw/"),), None, "core-000000 · raw changed"),
+        (
+            (Cause("data", "hits", "1"), Cause("data", "hits", "2"), Cause("code")),
+            "d",
+            "d-000000 · hits changed and 1 more",
+        ),
+        ((Cause("missing", "s3://shop/core"),), None, "core-000000 · core missing"),
+        ((Cause("freshness", "s3://shop/board"),), None, "core-000000 · board due"),
+        ((Cause("code"),), None, "core-000000 · new code"),
+    ],
+)
+def test_the_name_of_an_eager_run_ends_with_the_reason(because: tuple[Cause, ...], key: str | None, name: str) -> None:
+    made = replace(decision(key), events=(), kind="eager", because=because)
+    assert run_request(made, RunContext(made.id, "core/daily", key))["name"] == name
 
 
 def test_a_name_shows_three_assets() -> None:

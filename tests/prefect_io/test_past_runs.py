@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -14,7 +15,7 @@ from assetflow.core.events import AssetEvent, Origin
 from assetflow.core.freshness.causes import Cause
 from assetflow.core.freshness.records import Asked
 from assetflow.core.rules.adoption import Decided
-from assetflow.prefect_io.names import DECISION_LABEL
+from assetflow.prefect_io.names import DECISION_LABEL, PREDECESSOR_LABEL
 from assetflow.prefect_io.past_runs import past_decisions
 from assetflow.prefect_io.rest import prefect_api
 from tests.environment.prefect_settings import prefect_at
@@ -30,20 +31,26 @@ def event() -> AssetEvent:
     return AssetEvent(uuid4(), Asset("s3://shop/orders"), NOON, Origin("api"))
 
 
+def named(decision: UUID | None) -> dict[str, str]:
+    return {DECISION_LABEL: str(decision)}
+
+
 def run(ours: RunContext, **changed: Any) -> dict[str, Any]:
-    labels = {DECISION_LABEL: str(ours.decision)}
-    given = {"id": str(uuid4()), "deployment_id": str(DEPLOYMENT), "created": NOON.isoformat(), "labels": labels}
+    given = {"id": str(uuid4()), "deployment_id": str(DEPLOYMENT), "created": NOON.isoformat()}
+    given["labels"] = named(ours.decision)
     return given | {"context": run_context_to_json(ours)} | changed
 
 
 @respx.mock
 async def test_decisions_are_read_with_what_they_consumed() -> None:
-    orders, small, large, kept = event(), uuid4(), uuid4(), uuid4()
+    orders, small, large, kept, later, damaged = event(), *(uuid4() for _ in range(5))
     artifact = uuid4()
     runs = [
         run(RunContext(small, "report/daily", "monday", (orders,))),
         run(RunContext(large, "report/daily", None, None, artifact)),
         run(RunContext(kept, "core/daily", asked=ASKED), start_time=LATER.isoformat()),
+        run(RunContext(later, "core/daily", asked=ASKED), labels={**named(later), PREDECESSOR_LABEL: str(kept)}),
+        run(RunContext(damaged, "core/daily", asked=ASKED), labels={**named(damaged), PREDECESSOR_LABEL: "?"}),
         run(RunContext(uuid4(), "report/daily", "a backfill consumes nothing", ())),
         run(RunContext(uuid4(), "of a deployment that is gone", None, (orders,)), deployment_id=None),
         run(RunContext(uuid4(), "damaged", None, (orders,)), context={"assetflow": 7}),
@@ -58,4 +65,6 @@ async def test_decisions_are_read_with_what_they_consumed() -> None:
                 Decided(small, DEPLOYMENT, "monday", frozenset([orders.id]), NOON),
                 Decided(large, DEPLOYMENT, None, frozenset([orders.id]), NOON),
                 Decided(kept, DEPLOYMENT, None, frozenset(), NOON, ASKED, LATER),
+                Decided(later, DEPLOYMENT, None, frozenset(), NOON, replace(ASKED, predecessor=kept)),
+                Decided(damaged, DEPLOYMENT, None, frozenset(), NOON, ASKED),
             ]

@@ -14,6 +14,8 @@ from assetflow.core.assets import Asset
 from assetflow.core.consumers import Decision
 from assetflow.core.events import AssetEvent, Origin, SourceFlowRun
 from assetflow.core.explanation import DecisionFacts, Names, RunFacts, explain_decision
+from assetflow.core.freshness.causes import Cause
+from assetflow.core.page_paths import asset_path
 from assetflow.core.schedule_values import to_schedule
 from assetflow.prefect_io.markdown import plain_text
 from assetflow.prefect_io.run_notes import SHOWN_EVENTS, note_key, run_note
@@ -77,6 +79,31 @@ def test_a_backfill_consumes_nothing_and_has_no_table() -> None:
     text = run_note(explain_decision(DecisionFacts(decision, "r/p", RunFacts(RUN)), None, Names()))["data"]
     assert "because a backfill asked for it" in text.replace("\\", "")
     assert "|" not in text
+
+
+CAUSES = (Cause("data", "s3://shop/orders", "2026-11-20"), Cause("code"))
+
+
+def of_causes(causes: tuple[Cause, ...], url: str = "") -> str:
+    decision = Decision(UUID(int=5), 1, UUID(int=6), None, (), NOW, "eager", because=causes)
+    facts = DecisionFacts(decision, "core/main", RunFacts(RUN))
+    return run_note(explain_decision(facts, None, Names()), url)["data"].replace("\\", "")
+
+
+def test_rule_8_5_the_causes_of_an_eager_run_are_a_table() -> None:
+    lines = [line for line in of_causes(CAUSES, "http://assets.test").splitlines() if line.startswith("|")]
+    head, _, data, code = lines
+    assert head == "| Because | Asset | Partition |"
+    link = f"[asset](http://assets.test{asset_path('s3://shop/orders')})"
+    assert data == f"| was updated | s3://shop/orders · {link} | 2026-11-20 |"
+    assert code == "| the code has another version |  |  |"
+
+
+def test_very_many_causes_are_cut_short() -> None:
+    text = of_causes(tuple(Cause("data", f"s3://shop/{number}") for number in range(SHOWN_EVENTS + 7)))
+    assert text.count("\n| ") == SHOWN_EVENTS + 2
+    assert "Partition" not in text
+    assert "and 7 more" in text
 
 
 BAD = [

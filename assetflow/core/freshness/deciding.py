@@ -130,9 +130,10 @@ def _candidates(book: Book, agenda: Agenda, pulls: Mapping[int, Pull]) -> dict[T
     waiting = book.targets.consumers_with("waits")
     if waiting:
         below = book.graph.below(agenda.flows)
-        for number in waiting:
-            if number in below:
-                found |= dict.fromkeys(book.targets.with_verdict("waits", number))
+        concerned = [number for number in waiting if number in below]
+        book.targets.load_waiting(concerned)
+        for number in concerned:
+            found |= dict.fromkeys(book.targets.waiting(number))
     for number in pulls:
         node = book.graph.find(number)
         if node is not None and node.is_lazy:
@@ -144,6 +145,9 @@ def _judge_all(book: Book, judging: Judging, targets: Iterable[Target]) -> dict[
     by_consumer: dict[int, list[str | None]] = {}
     for target in targets:
         by_consumer.setdefault(target.consumer, []).append(target.key)
+    if len(by_consumer) > 1:
+        book.targets.load(Target(number, key) for number, keys in by_consumer.items() for key in keys)
+        book.runs.load(by_consumer)
     found: dict[Target, Verdict | None] = {}
     for node in book.graph.parents_first(by_consumer):
         if node.keeping is not None:

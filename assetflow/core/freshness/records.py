@@ -108,6 +108,7 @@ class Run:
         began: when it began, UTC; when it was asked for, as long as nobody knows better (8.6).
         tried: the inputs as of its begin.
         pins: what each output is made from.
+        predecessor: the decision before it for this target, if an Eager or Lazy flow was asked for (8.17).
     """
 
     id: UUID
@@ -117,6 +118,7 @@ class Run:
     began: datetime
     tried: Inputs
     pins: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, "Mapping[str, int]"])
+    predecessor: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +127,14 @@ class Asked:
 
     Attributes:
         code_versions, reads: those of the `Inputs` that the run tries.
+        predecessor: the decision before it for this target; `None` for the first one.
     """
 
     kind: Literal["eager", "lazy"]
     because: tuple[Cause, ...]
     code_versions: Mapping[str, str | None]
     reads: frozenset[str]
+    predecessor: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,16 +23,18 @@ def begin_run(
     asked: datetime,
     *,
     place: int | None = None,
+    predecessor: UUID | None = None,
 ) -> Run:
     """Remember a run that was asked for, or was started by hand, and that reads what is there now.
 
     Parameters:
         place: the place in the ledger up to which it reads; None for the newest one.
+        predecessor: the decision before it for this target.
     """
     now = inputs_now(book, node)
     tried = now if place is None else replace(now, sequence=place)
     pins = {output: dict.fromkeys(depends, tried.sequence) for output, depends in node.outputs.items()}
-    run = Run(run_id, Target(node.id, key), kind, asked, asked, tried, pins)
+    run = Run(run_id, Target(node.id, key), kind, asked, asked, tried, pins, predecessor)
     book.runs.begin(run)
     book.agenda.add(run.target)
     return run

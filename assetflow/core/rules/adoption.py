@@ -96,7 +96,9 @@ class Adoption:
                 decision = Decision(each.id, consumer.id, deployment_id, key, (), each.made, asked.kind)
                 state.decide(replace(decision, scheduled=each.made, because=asked.because))
             if kept and consumer is not None:
-                newest, asked = kept[-1]
+                # Prefect may have created the runs in another order, but each names the decision before it.
+                followed = {asked.predecessor for _, asked in kept}
+                newest, asked = next((each for each in reversed(kept) if each[0].id not in followed), kept[-1])
                 adopt_kept_run(state, Target(consumer.id, key), newest.id, asked, newest.made, newest.began)
 
     def _adopt(self, state: State, consumer: Consumer, key: str | None, *, partly: bool) -> list[Decision]:

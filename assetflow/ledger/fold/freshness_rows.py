@@ -32,6 +32,7 @@ RUN_VALUES = (
     KEPT_RUN.c.began,
     KEPT_RUN.c.tried,
     KEPT_RUN.c.pins,
+    KEPT_RUN.c.predecessor,
 )
 RUN_END = (KEPT_RUN.c.ended, KEPT_RUN.c.state)
 TARGET_PLACE = (TARGET.c.consumer, TARGET.c.target_key)
@@ -65,15 +66,15 @@ def update_from_row(row: Sequence[Any]) -> Update:
 def run_to_row(run: Run) -> tuple[Any, ...]:
     """Return a run as a row of `RUN_KEY` and `RUN_VALUES`."""
     of = (run.id, run.target.consumer, key_to_column(run.target.key), run.kind)
-    return (*of, run.asked, run.began, inputs_to_json(run.tried), run.pins)
+    return (*of, run.asked, run.began, inputs_to_json(run.tried), run.pins, run.predecessor)
 
 
 def run_from_row(row: Sequence[Any]) -> Run:
     """Return the run in a row of `RUN_KEY` and `RUN_VALUES`."""
-    number, consumer, key, kind, asked, began, tried, pins = row
+    number, consumer, key, kind, asked, began, tried, pins, predecessor = row
     inputs = inputs_from_json(tried)
     assert inputs is not None, "a run tries inputs"
-    return Run(number, Target(consumer, key_from_column(key)), kind, asked, began, inputs, pins)
+    return Run(number, Target(consumer, key_from_column(key)), kind, asked, began, inputs, pins, predecessor)
 
 
 def target_to_row(target: Target, record: TargetRecord) -> tuple[Any, ...]:

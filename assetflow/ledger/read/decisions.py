@@ -70,7 +70,7 @@ _IS_COMPARED = select(
         exists().where(KEPT_RUN.c.id == bindparam("flow_run"), KEPT_RUN.c.ended.is_(None)),
     )
 )
-_TRIED = select(KEPT_RUN.c.id, KEPT_RUN.c.tried).where(in_values(KEPT_RUN.c.id, "ids"))
+_TRIED = select(KEPT_RUN.c.id, KEPT_RUN.c.tried, KEPT_RUN.c.predecessor).where(in_values(KEPT_RUN.c.id, "ids"))
 _WITHOUT_NOTE = DECISIONS.where(DECISION.c.noted.is_(None), DECISION.c.flow_run_id.is_not(None))
 _STATES = {"waiting": "Waiting", "launched": "Running", "undeliverable": "Undeliverable"}
 
@@ -167,8 +167,8 @@ class DecisionReader:
         with self._connect() as connection:
             rows = connection.execute(_TRIED, {"ids": list(kept)}).all()
         return {
-            number: Asked(kind, because, tried["code_versions"], frozenset(tried["reads"]))
-            for number, tried in rows
+            number: Asked(kind, because, tried["code_versions"], frozenset(tried["reads"]), predecessor)
+            for number, tried, predecessor in rows
             for kind, because in [kept[number]]
             if kind == "eager" or kind == "lazy"
         }
@@ -225,10 +225,11 @@ class DecisionReader:
         with self._connect() as connection:
             return known_decisions(connection, ids)
 
-    def last_made(self) -> datetime | None:
-        """Return when the newest decision was made."""
+    def last_made(self, until: datetime) -> datetime | None:
+        """Return when the newest decision was made, without those that a clock which was ahead made after `until`."""
+        newest = select(DECISION.c.made).where(DECISION.c.made <= until).order_by(DECISION.c.number.desc()).limit(1)
         with self._connect() as connection:
-            return connection.scalar(select(DECISION.c.made).order_by(DECISION.c.number.desc()).limit(1))
+            return connection.scalar(newest)
 
     def events_of(self, decisions: Sequence[DecisionRecord]) -> dict[UUID, tuple[AssetEvent, ...]]:
         """Return the events that decisions consumed, oldest first, by the decisions' ids."""

@@ -24,7 +24,7 @@ from assetflow.core.explanation import (
     explain_partition,
 )
 from assetflow.core.lineage import Node
-from assetflow.core.run_names import Named, run_name
+from assetflow.core.run_names import Named
 from assetflow.core.schedules import Schedule
 from assetflow.errors import UnknownEvent
 from assetflow.ledger.read.reader import Reader
@@ -175,7 +175,7 @@ def queued_events(reader: Reader, consumer: Consumer, target_key: str | None, no
 def _run(record: DecisionRecord, consumed: Iterable[Named]) -> RunFacts:
     return RunFacts(
         flow_run_id=record.flow_run_id,
-        name=run_name(record.id, record.target_key, consumed),
+        name=record.run_name(consumed),
         undeliverable=record.status == "undeliverable",
         error=record.error,
         attempts=record.attempts,

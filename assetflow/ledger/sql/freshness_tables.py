@@ -96,7 +96,10 @@ class TargetRow(Base, table=True):
 
 
 class KeptRunRow(Base, table=True):
-    """A run of a flow in the data graph, by the id of its decision: what it reads, and how it ended (8.6)."""
+    """A run of a flow in the data graph, by the id of its decision: what it reads, and how it ended (8.6).
+
+    `predecessor` is the decision before it for its target, if an Eager or Lazy flow was asked for (8.17).
+    """
 
     __table_args__ = (
         partial_index("kept_run_open", "consumer", where="ended IS NULL"),
@@ -110,6 +113,7 @@ class KeptRunRow(Base, table=True):
     began: datetime = Field(sa_type=Moment)
     tried: dict[str, Any] = Field(sa_type=JsonText)
     pins: dict[str, dict[str, int]] = Field(sa_type=JsonText)
+    predecessor: UUID | None = None
     ended: datetime | None = Field(default=None, sa_type=Moment)
     state: str = ""
 
