@@ -17,7 +17,7 @@ import respx
 from assetflow.core.codec import RunContext, run_context_to_json
 from assetflow.core.consumers import Consumer, Decision
 from assetflow.evaluator.process.ledger_thread import LedgerThread
-from assetflow.evaluator.process.rebuild import CURSOR, ENOUGH, Rebuild
+from assetflow.evaluator.process.rebuild import ADOPTED, CURSOR, ENOUGH, Rebuild
 from assetflow.prefect_io.names import DECISION_LABEL
 from assetflow.prefect_io.past_runs import past_decisions
 from assetflow.prefect_io.rest import PrefectApi, prefect_api
@@ -133,6 +133,20 @@ async def test_a_restored_ledger_adopts_the_decisions_that_it_lacks(site: Site) 
     assert set(site.decisions()) == {each.id for each in (*known, lacking)}
     await site.rebuild.finish()
     assert await site.thread.cursor(CURSOR) is None
+
+
+async def test_a_restored_ledger_whose_clock_was_ahead_adopts_what_it_lacks(site: Site) -> None:
+    """Its newest decision, and its last adoption, are later than now."""
+    known = site.decided(3)
+    minutes, site.minutes = site.minutes, 3 * 24 * 60
+    known += site.decided()
+    await site.thread.set_cursor(ADOPTED, NOW + timedelta(days=3))
+    site.minutes = minutes + 60 * 24
+    lacking = site.decided_elsewhere()
+    await site.rebuild.begin()
+    site.thread.ledger.writer.events.record([recording(*lacking.events)], NOW + timedelta(days=1))
+    await site.rebuild.finish()
+    assert set(site.decisions()) == {each.id for each in (*known, lacking)}
 
 
 async def test_a_killed_rebuild_is_continued(site: Site) -> None:

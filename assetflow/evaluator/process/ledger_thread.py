@@ -236,7 +236,7 @@ class LedgerThread:
             await self.call(self._writer.decisions.noted, decisions, self.now())
 
     async def newest_decision(self) -> datetime | None:
-        return await self.call(self._reader.decisions.last_made)
+        return await self.call(self._reader.decisions.last_made, self.now())
 
     async def knows_decision(self, decision: UUID) -> bool:
         return bool(await self.call(self._reader.decisions.known, [decision]))

@@ -101,9 +101,13 @@ class Rebuild:
         return since
 
     async def _harmless_gaps(self) -> list[datetime]:
-        """Return the times before which decisions may be unknown: the beginning, the last prune, the last adoption."""
+        """Return the times before which decisions may be unknown: the beginning, the last prune, the last adoption.
+
+        None of them is later than now, even if a clock that was ahead wrote it.
+        """
         cursors = [await self._ledger.cursor(name) for name in ("floor", PRUNED, ADOPTED)]
-        return [self._ledger.ledger.created if cursors[0] is None else cursors[0], *filter(None, cursors[1:])]
+        gaps = [self._ledger.ledger.created if cursors[0] is None else cursors[0], *filter(None, cursors[1:])]
+        return [min(each, self._ledger.now()) for each in gaps]
 
     async def _unknown(self, since: datetime) -> Decided | None:
         """Return the newest decision that has a run and is not in the ledger; `None` if the newest ones are."""
