@@ -30,7 +30,7 @@ def status(asset: Asset | ConditionLike | str | None = None, partition_key: str 
     It reads the ledger on this machine, or, without one, the API at `ASSETFLOW_API_URL`. Contract 8.9.
 
     Parameters:
-        asset: the asset, its name or its URI; without it, all assets that Eager flows need.
+        asset: the asset, its name or its URI; without it, all assets that Eager and Lazy flows need.
         partition_key: the key of one partition.
 
     Returns:

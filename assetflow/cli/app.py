@@ -45,7 +45,9 @@ app.command("assetflow.cli.lineage:lineage", name="lineage", help="Show what lea
 app.command("assetflow.cli.observe:observe", name="observe", help="Record which version of a source was seen.")
 app.command("assetflow.cli.partitions:app", name="partitions", help="Partitions: what has run for which key.")
 app.command(
-    "assetflow.cli.plan:plan", name="plan", help="Show what Eager consumers would run, and what holds them back."
+    "assetflow.cli.plan:plan",
+    name="plan",
+    help="Show what Eager and Lazy consumers would run, and what holds them back.",
 )
 app.command("assetflow.cli.queue:app", name="queue", help="Queues: updates that consumers have not consumed yet.")
 app.command("assetflow.cli.retry:retry", name="retry", help="Try again what an Eager or Lazy consumer tried or waived.")

@@ -7,22 +7,24 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
-from assetflow.cli.empty_lists import empty_message
+from assetflow.cli.empty_lists import NOTHING_KEPT, empty_message
 from assetflow.cli.output import print_json, rows, show, table, text
-from assetflow.cli.status_output import state_cell, status_parts
+from assetflow.cli.status_output import freshness_cell, state_cell, status_parts
 from assetflow.core.explanation.status import Status
 from assetflow.errors import InvalidCall
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.lookup import find_uri
 
 
-def status(asset: str | None = None, /, *, key: str | None = None, stale: bool = False, json: bool = False) -> None:
+def status(asset: str | None = None, /, *, key: str | None = None, stale: bool = False, json: bool = False) -> int:
     """Show whether assets are up to date, and what has changed since they were made.
+
+    The exit status is 1 if one of them fails its freshness policy.
 
     Parameters
     ----------
     asset
-        One asset, by its URI or name. Without it, all assets that Eager flows need.
+        One asset, by its URI or name. Without it, all assets that Eager and Lazy flows need.
     key
         One partition of the asset.
     stale
@@ -39,21 +41,23 @@ def status(asset: str | None = None, /, *, key: str | None = None, stale: bool =
         else:
             found = [reader.freshness.status(find_uri(reader, asset), key, now)]
         empty = empty_message(reader, _nothing(found))
+    fails = any(each.freshness == "fail" for each in found)
     found = [each for each in found if each.outdated or not stale]
     if json:
         print_json([each.as_json() for each in found] if asset is None else found[0].as_json() if found else None)
     elif asset is None:
-        made = table("asset", "state", "made by", "why", whole=("asset",))
+        made = table("asset", "state", "freshness", "made by", "why", whole=("asset",))
         show(rows(made, map(_cells, found), empty=empty, spare=("made by",)))
     else:
         show(*(part for each in found for part in status_parts(each)))
+    return int(fails)
 
 
 def _nothing(found: Sequence[Status]) -> str:
-    return "Everything is up to date." if found else "No flow keeps assets up to date: none has the schedule Eager."
+    return "Everything is up to date." if found else NOTHING_KEPT
 
 
 def _cells(status: Status) -> list[Text]:
     more = len(status.causes) - 1
     why = status.causes[0].words + (f", and {more} more" if more > 0 else "") if status.causes else ""
-    return [text(status.uri), state_cell(status), text(status.producer or ""), text(why)]
+    return [text(status.uri), state_cell(status), freshness_cell(status), text(status.producer or ""), text(why)]

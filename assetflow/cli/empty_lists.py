@@ -5,6 +5,8 @@ from __future__ import annotations
 from assetflow.evaluator.liveness import downtime
 from assetflow.ledger.read.reader import Reader
 
+NOTHING_KEPT = "No flow keeps assets up to date: none has the schedule Eager, OnMissing or Lazy."
+
 
 def empty_message(reader: Reader, message: str) -> str:
     """Return the message for an empty list, with a warning added if no evaluator is alive."""

@@ -8,13 +8,13 @@ from rich.text import Text
 
 from assetflow.cli.empty_lists import empty_message
 from assetflow.cli.output import print_json, rows, show, table, text, time_cell
+from assetflow.cli.status_output import FRESHNESS_STYLES
 from assetflow.cli.watch import watchable
 from assetflow.core.freshness.telling import AssetFreshness
 from assetflow.core.spans import span_in_words
 from assetflow.ledger.read.reader import Reader
 
 _COLUMNS = ("asset", "state", "since", "lag", "policy", "data time", "made by", "due", "note")
-_STYLES = {"fail": "red", "warn": "yellow", "pass": "green"}
 
 
 @watchable
@@ -42,7 +42,7 @@ def _cells(each: AssetFreshness, now: datetime) -> list[Text]:
     data_time = record.data_time
     return [
         text(each.uri),
-        Text(record.state, _STYLES.get(record.state, "")),
+        Text(record.state, FRESHNESS_STYLES.get(record.state, "")),
         time_cell(record.state_since, now),
         Text("" if lag is None else span_in_words(timedelta(seconds=round(lag.total_seconds())))),
         text(record.policy.describe()),

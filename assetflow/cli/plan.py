@@ -1,4 +1,4 @@
-"""`assetflow plan`: say what Eager consumers would run now, what holds them back, and when they are looked at next."""
+"""`assetflow plan`: say what Eager and Lazy consumers would run now, and what holds them back until when."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
-from assetflow.cli.empty_lists import empty_message
+from assetflow.cli.empty_lists import NOTHING_KEPT, empty_message
 from assetflow.cli.output import print_json, rows, show, table, text
 from assetflow.cli.times import in_utc
 from assetflow.core.explanation.plan import PlannedConsumer
@@ -18,7 +18,7 @@ from assetflow.operations.planning import planned
 def plan(
     consumer: str | None = None, /, *, key: str | None = None, at: datetime | None = None, json: bool = False
 ) -> None:
-    """Show what each Eager consumer would run now, what holds it back, and when it is looked at next.
+    """Show what each Eager or Lazy consumer would run now, what holds it back, and when it is looked at next.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def plan(
     with Reader.open() as reader:
         then = None if at is None else in_utc(at)
         found = planned(reader, datetime.now(UTC), consumer=consumer, key=key, at=then)
-        empty = empty_message(reader, "No flow keeps assets up to date: none has the schedule Eager.")
+        empty = empty_message(reader, NOTHING_KEPT)
     if json:
         print_json([each.as_json() for each in found])
         return

@@ -11,9 +11,11 @@ from rich.text import Text
 from assetflow.cli.output import print_json, rows, show, table, text, time_cell
 from assetflow.core.explanation.status import ReadVersion, Status, short
 from assetflow.core.freshness.records import Update
+from assetflow.core.spans import rounded_in_words
 
 _MARKS = {"fresh": ("●", "green"), "stale": ("●", "yellow"), "missing": ("○", "red")}
 _OTHER = ("–", "dim")
+FRESHNESS_STYLES = {"fail": "red", "warn": "yellow", "pass": "green"}
 
 
 def show_asset(status: Status, reads: Sequence[ReadVersion], *, json: bool) -> None:
@@ -32,6 +34,8 @@ def status_parts(status: Status) -> list[RenderableType]:
     parts: list[RenderableType] = [Text.assemble(text(status.uri + key, "bold"), "  ", state_cell(status))]
     if status.producer is not None:
         parts.append(text(f"made by {status.producer}", "dim"))
+    if status.freshness is not None:
+        parts.append(Text.assemble("freshness: ", freshness_cell(status)))
     return [*parts, *(text(cause.words) for cause in status.causes)]
 
 
@@ -39,6 +43,20 @@ def state_cell(status: Status) -> Text:
     """Return the state with its mark, or how many keys are in which state."""
     mark, style = _MARKS.get(status.state, _OTHER)
     return Text.assemble((f"{mark} ", style), status.words)
+
+
+def freshness_cell(status: Status) -> Text:
+    """Return the state of an asset's policy with the age of its data; empty if it has no policy."""
+    if status.freshness is None:
+        return Text()
+    found = Text(status.freshness, FRESHNESS_STYLES.get(status.freshness, ""))
+    if status.data_time == "current":
+        found.append(", current", "dim")
+    elif status.lag is not None:
+        found.append(f", {rounded_in_words(status.lag)} old", "dim")
+    if status.feasible is False:
+        found.append(", cannot be held", "yellow")
+    return found
 
 
 def _cells(each: ReadVersion) -> list[Text]:

@@ -1,4 +1,4 @@
-"""Plan what Eager consumers would run: now or at a later time, all of them or one, all keys or one. Contract 8.16."""
+"""Plan what Eager and Lazy consumers would run: now or at a later time, all of them or one, all keys or one. Contract 8.16."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from assetflow.operations.lookup import find_consumer
 def planned(
     reader: Reader, now: datetime, *, consumer: str | None = None, key: str | None = None, at: datetime | None = None
 ) -> list[PlannedConsumer]:
-    """Return what Eager consumers would run, by name, and what holds them back.
+    """Return what Eager and Lazy consumers would run, by name, and what holds them back.
 
     Parameters:
         consumer: only this one: flow/deployment, its id, or a flow with one consumer.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any, cast, overload
 from unittest.mock import patch
 from uuid import UUID, uuid4
 
@@ -345,7 +345,11 @@ class Harness:
         """
         return self._reader.queues.events(self._consumer(consumer).consumer.id, partition_key)
 
-    def status(self, asset: Asset | str, partition_key: str | None = None) -> Status:
+    @overload
+    def status(self, asset: Asset | str, partition_key: str | None = None) -> Status: ...
+    @overload
+    def status(self) -> list[Status]: ...
+    def status(self, asset: Asset | str | None = None, partition_key: str | None = None) -> Status | list[Status]:
         """Return whether an asset is up to date, and if not, what has changed since it was made. Contract 8.9.
 
         >>> from assetflow import Asset, Eager, flow, task
@@ -365,26 +369,47 @@ class Harness:
         ...         assert h.status(fact).state == "fresh"
 
         Parameters:
-            asset: the asset, or its URI.
+            asset: the asset, or its URI; without it, all assets that Eager and Lazy flows need.
             partition_key: the key of one partition.
+
+        Returns:
+            The status of the asset; without an asset, a list, by URI.
+
+        Raises:
+            InvalidCall: there is a key, and no asset.
         """
+        if asset is None:
+            if partition_key is not None:
+                raise InvalidCall("a partition key needs an asset", fix="Write h.status(asset, partition_key)")
+            return self._reader.freshness.statuses(None, self._calls.now())
         uri = (asset if isinstance(asset, Asset) else Asset(asset)).uri
         return self._reader.freshness.status(uri, partition_key, self._calls.now())
 
-    def plan(self, consumer: AnyFlow | str) -> PlannedConsumer:
+    @overload
+    def plan(self, consumer: AnyFlow | str) -> PlannedConsumer: ...
+    @overload
+    def plan(self) -> list[PlannedConsumer]: ...
+    def plan(self, consumer: AnyFlow | str | None = None) -> PlannedConsumer | list[PlannedConsumer]:
         """Return what a deployed flow would run now, what holds it back, and when it is looked at next. Contract 8.16.
 
         Parameters:
-            consumer: the flow, or the name of one of its deployments (`flow/deployment`).
+            consumer: the flow, or the name of one of its deployments (`flow/deployment`); without it, all flows whose
+                schedule is Eager, OnMissing or Lazy.
+
+        Returns:
+            The plan of the flow; without a flow, a list, by name.
 
         Raises:
-            UnknownConsumer: it is not deployed, or it has no schedule of Eager or OnMissing.
+            UnknownConsumer: it is not deployed, or its schedule is not Eager, OnMissing or Lazy.
         """
+        if consumer is None:
+            return self._reader.freshness.plan(self._calls.now())
         record = self._consumer(consumer)
         found = self._reader.freshness.plan(self._calls.now(), record.consumer.id)
         if not found:
             raise UnknownConsumer(
-                f"{record.consumer.name} has no plan: updates start it", fix="Give it schedule=Eager() or OnMissing()"
+                f"{record.consumer.name} has no plan: updates start it",
+                fix="Give it schedule=Eager(), OnMissing() or Lazy()",
             )
         return found[0]
 

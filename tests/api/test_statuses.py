@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 import assetflow
-from assetflow import Asset, Eager
+from assetflow import Asset, Eager, FreshnessPolicy
 from assetflow.errors import InvalidCall, UnknownAsset
 from assetflow.ledger import Ledger
 from tests.api.conftest import Api
 from tests.ledger.making import NOW, A, B, deploy_maker, update
+from tests.ledger.test_kept import Place, kept, only
 
 FACT = f"/api/v1/assets/{quote(B.uri, safe='')}"
 
@@ -33,6 +35,30 @@ def test_the_status_of_an_asset(api: Api) -> None:
     assert (found["state"], found["producer"], found["counts"]) == ("stale", "make/x", None)
     assert (found["causes"][0]["read"], found["causes"][0]["now"]) == ("first", "second")
     assert [each["state"] for each in api.get("/api/v1/statuses").json()["items"]] == ["source", "stale"]
+
+
+@pytest.mark.usefixtures("made")
+def test_8_13_the_fields_of_freshness_are_there_without_a_policy(api: Api) -> None:
+    found = api.get(f"{FACT}/status").json()
+    assert {found[name] for name in ("freshness", "data_time", "lag", "feasible")} == {None}
+
+
+def test_8_13_python_reads_how_fresh_an_asset_is_from_the_api(
+    ledger: Ledger, api: Api, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    policy = FreshnessPolicy(timedelta(hours=1))
+    source, fact = Asset(A.uri, freshness=policy), Asset(B.uri, freshness=policy)
+    place = Place(ledger)
+    place.deploy("make/x", kept([source], [fact]))
+    place.run("make/x", only(place.update(source)), fact)
+    ledger.writer.clock.run(place.now, place.now)
+    monkeypatch.setenv("ASSETFLOW_HOME", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("ASSETFLOW_API_URL", str(api.base_url))
+    of_source, of_fact = assetflow.status(A), assetflow.status(B)
+    assert (of_source.freshness, of_source.data_time) == ("pass", NOW + timedelta(seconds=2))
+    assert of_source.lag is not None
+    assert (of_fact.freshness, of_fact.data_time, of_fact.lag) == ("pass", "current", timedelta())
+    assert of_fact.feasible is True
 
 
 @pytest.mark.usefixtures("made")

@@ -84,6 +84,20 @@ def test_8_14_a_policy_pulls_what_is_above_its_maker(place: Place) -> None:
     assert place.names(place.run("core", again, CORE)) == ["report"]
 
 
+def test_8_16_a_plan_says_when_a_lazy_flow_is_looked_at(place: Place) -> None:
+    place.deploy("core", lazy([RAW], [CORE]))
+    place.deploy("report", lazy([CORE], [BOARD]))
+    core = only(place.update(RAW))
+    place.run("report", only(place.run("core", core, CORE)), BOARD)
+    place.update(RAW)
+    (planned,) = place.ledger.reader.freshness.plan(place.now, place.consumers["core"].id)
+    (target,) = planned.targets
+    assert target.verdict == "not_needed"
+    assert target.look is not None
+    assert target.looked_at != "when a policy is due"
+    assert only(passes(place, place.now + HOUR)).made - target.look < timedelta(minutes=1)
+
+
 def test_8_14_a_lazy_flow_that_no_policy_pulls_never_runs(place: Place) -> None:
     place.deploy("core", lazy([RAW], [CORE]))
     assert not place.update(RAW)

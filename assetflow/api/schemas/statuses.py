@@ -31,6 +31,12 @@ class StatusOut(BaseModel):
     causes: list[StatusCause]
     counts: dict[State, int] | None = Field(description="Of an asset with keys: how many keys are in which state.")
     producer: str | None
+    freshness: Literal["pass", "warn", "fail", "unknown"] | None = Field(
+        description="The state of its freshness policy; null without a policy, and of one partition, as the next three."
+    )
+    data_time: datetime | Literal["current"] | None = Field(description="Up to when it holds all data.")
+    lag: float | None = Field(description="How old its data is, now or at the last deadline, in seconds.")
+    feasible: bool | None = Field(description="Whether the flows that make it are quick enough to hold its policy.")
 
 
 class StatusesPage(Page):

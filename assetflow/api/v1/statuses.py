@@ -1,4 +1,4 @@
-"""Whether assets are up to date, the versions of an asset, and what Eager consumers would run."""
+"""Whether assets are up to date, the versions of an asset, and what Eager and Lazy consumers would run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TargetKey = Annotated[str | None, Query(min_length=1, max_length=250, descriptio
 
 @router.get("/statuses", response_model=StatusesPage, responses=answers())
 def list_statuses(backend: TheBackend, page: ThePage) -> Json:
-    """List the status of all assets that Eager consumers need, by URI (8.9)."""
+    """List the status of all assets that Eager and Lazy consumers need, by URI (8.9)."""
     found = backend.ledger.reader.freshness.statuses(None, backend.now())
     return Json(page.within(found, Status.as_json))
 
@@ -46,7 +46,7 @@ def list_versions(
     page: ThePage,
     partition_key: PartitionKey = None,
 ) -> Json:
-    """List the versions of an asset that Eager consumers need, newest first, with the run that made each (8.2)."""
+    """List the versions of an asset that Eager or Lazy consumers need, newest first, with their runs (8.2)."""
     found = reader.freshness.versions(find_uri(reader, asset), partition_key, before=page.number, limit=page.limit)
     return Json(page.after(found, AssetVersion.as_json, lambda each: each.sequence))
 
@@ -61,7 +61,7 @@ def list_plan(
         Moment | None, Query(description="As of this later time, if nothing happens until then; now.")
     ] = None,
 ) -> Json:
-    """Return what each Eager consumer would run now, what holds it back, and when it is looked at next (8.16)."""
+    """Return what each Eager or Lazy consumer would run now, what holds it back, and its next look (8.16)."""
     reader = backend.ledger.reader
     with places(consumer="query.consumer", key="query.target_key", at="query.at"):
         found = planned(reader, backend.now(), consumer=consumer, key=target_key, at=at)

@@ -1,4 +1,4 @@
-"""What Eager flows would run now, what holds them back, and when they are looked at next, in words (contract 8.16)."""
+"""What Eager and Lazy flows would run now, what holds them back, and their next look, in words (contract 8.16)."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class PlannedTarget:
 
 @dataclass(frozen=True)
 class PlannedConsumer:
-    """What would be done with the targets of one Eager consumer.
+    """What would be done with the targets of one Eager or Lazy consumer.
 
     Attributes:
         consumer: `flow/deployment`.
@@ -147,7 +147,7 @@ def explain_plan(
     consumers: Collection[int] | None = None,
     key: str | None = None,
 ) -> list[PlannedConsumer]:
-    """Return what would be done now with the Eager consumers, and what holds them back; start nothing.
+    """Return what would be done now with the Eager and Lazy consumers, and what holds them back; start nothing.
 
     Parameters:
         name_of: returns the readable name of a URI.
@@ -164,7 +164,7 @@ def explain_plan(
     found: dict[int, list[Verdict]] = {}
     for verdict in plan(book, now, targets):
         found.setdefault(verdict.target.consumer, []).append(verdict)
-    words = _Words(book, name_of, is_whole=key is None)
+    words = _Words(book, name_of, now, is_whole=key is None)
     return [
         words.consumer(node, found.get(node.id, ())) for node in sorted(keepers, key=lambda node: node.consumer.name)
     ]
@@ -182,7 +182,8 @@ def _open_targets(book: Book, node: FlowNode) -> list[Target]:
 
 
 class _Words:
-    def __init__(self, book: Book, name_of: Callable[[str], str], *, is_whole: bool) -> None:
+    def __init__(self, book: Book, name_of: Callable[[str], str], now: datetime, *, is_whole: bool) -> None:
+        self._now = now
         self._is_whole = is_whole
         self._book = book
         self._name = name_of
@@ -202,7 +203,18 @@ class _Words:
         if verdict.because:
             named = [each._replace(uri=self._name(each.uri)) for each in verdict.because]
             parts.append(causes_in_words(named))
-        return PlannedTarget(verdict.target.key, verdict.name, ": ".join(parts), self._look(verdict), verdict.at)
+        look = self._due(node) if verdict.name == "not_needed" else verdict.at
+        looked_at = self._look(verdict) if look is None else at(look)
+        return PlannedTarget(verdict.target.key, verdict.name, ": ".join(parts), looked_at, look)
+
+    def _due(self, node: FlowNode) -> datetime | None:
+        """Return when the first of the policies is due that may pull a Lazy consumer; `None` if nothing is due."""
+        graph = self._book.graph
+        below = (each for number in graph.below([node.id]) if (each := graph.find(number)) is not None)
+        uris = (uri for each in below if each.keeping is not None for uri in each.outputs if graph.declares_any([uri]))
+        records = (self._book.policies.find(uri) for uri in uris)
+        moments = (record.due for record in records if record is not None and record.due is not None)
+        return min((each for each in moments if each > self._now), default=None)
 
     def _verdict(self, node: FlowNode, verdict: Verdict) -> str:
         words = _WORDS[verdict.name]
@@ -217,8 +229,6 @@ class _Words:
         return words
 
     def _look(self, verdict: Verdict) -> str:
-        if verdict.at is not None:
-            return at(verdict.at)
         if verdict.name == "waits":
             return f"when {some([self._maker(each) for each in verdict.waits_for], 3)} ended"
         if verdict.name == "missing_input":

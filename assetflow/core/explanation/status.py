@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 from assetflow.core.freshness.causes import Cause, CauseKind
 from assetflow.core.freshness.graph import FlowNode
+from assetflow.core.freshness.moments import CURRENT
+from assetflow.core.freshness.policy import State
 from assetflow.core.freshness.reads import items_read
 from assetflow.core.freshness.records import Item, ItemState, Target, Update
 from assetflow.core.freshness.state import Book
 from assetflow.core.freshness.status import base_of, target_key_of
-from assetflow.core.freshness.statuses import Statuses
+from assetflow.core.freshness.statuses import Counts, Statuses
+from assetflow.core.freshness.telling import AssetFreshness
 from assetflow.core.words import ago, iso
 
 MOST_CAUSES = 100
@@ -69,12 +72,18 @@ class Status:
         uri: the asset.
         partition_key: the key of the partition; `None` for the asset as a whole.
         state: `fresh`, `stale`, or `missing`: it was never made. Of an asset with keys, `stale` or `missing` if one key
-            is. `source`: no flow makes it. `unknown`: nothing compares it, because no Eager flow needs it, or it was
-            never updated.
+            is. `source`: no flow makes it. `unknown`: nothing compares it, because no Eager or Lazy flow needs it, or
+            it was never updated.
         causes: why it is not fresh, at most 100 causes; empty for an asset with keys as a whole.
         outdated: it is not fresh, or something is not that it was made from, directly or through others.
         counts: of an asset with keys, how many keys are in which state; else `None`.
         producer: the consumer whose declaration counts for it; `None` for a source.
+        freshness: the state of its freshness policy: `pass`, `warn`, `fail` or `unknown`; `None` if it has no policy,
+            and of one partition, as the following attributes.
+        data_time: up to when it holds all data, UTC; "current" if nothing newer is known; `None` also if it was never
+            made (contract 8.12).
+        lag: how old its data is, now or at the last deadline; `None` also if that is not known.
+        feasible: whether the flows that make it are quick enough to hold its policy (contract 8.15).
     """
 
     uri: str
@@ -84,6 +93,10 @@ class Status:
     outdated: bool = False
     counts: Mapping[ItemState, int] | None = None
     producer: str | None = None
+    freshness: State | None = None
+    data_time: datetime | Literal["current"] | None = None
+    lag: timedelta | None = None
+    feasible: bool | None = None
 
     @property
     def words(self) -> str:
@@ -93,7 +106,7 @@ class Status:
         return ", ".join(f"{number:,} {state}" for state, number in self.counts.items()) or "no keys yet"
 
     def as_json(self) -> dict[str, object]:
-        """Return the status as JSON, with times in ISO 8601."""
+        """Return the status as JSON, with times in ISO 8601 and the lag in seconds."""
         return {
             "uri": self.uri,
             "partition_key": self.partition_key,
@@ -102,12 +115,17 @@ class Status:
             "causes": [cause.as_json() for cause in self.causes],
             "counts": None if self.counts is None else dict(self.counts),
             "producer": self.producer,
+            "freshness": self.freshness,
+            "data_time": iso(self.data_time) if isinstance(self.data_time, datetime) else self.data_time,
+            "lag": None if self.lag is None else self.lag.total_seconds(),
+            "feasible": self.feasible,
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Status:
         """Return the status that `as_json` wrote."""
         causes = tuple(map(StatusCause.from_json, data["causes"]))
+        data_time, lag = data["data_time"], data["lag"]
         return cls(
             data["uri"],
             data["partition_key"],
@@ -116,6 +134,10 @@ class Status:
             data["outdated"],
             data["counts"],
             data["producer"],
+            data["freshness"],
+            data_time if data_time in (None, "current") else datetime.fromisoformat(data_time),
+            None if lag is None else timedelta(seconds=lag),
+            data["feasible"],
         )
 
 
@@ -166,6 +188,18 @@ class StatusExplainer:
 
     def of(self, uri: str, key: str | None = None) -> Status:
         """Return the status of an asset, or of one of its partitions."""
+        found = self._compared(uri, key)
+        record = self._book.policies.find(uri) if key is None and self._book.graph.policy(uri) is not None else None
+        if record is None:
+            return found
+        told = AssetFreshness(uri, record)
+        data_time = told.data_moment if record.data_time is not CURRENT else "current"
+        return replace(
+            found, freshness=record.state, data_time=data_time, lag=told.lag(self._now), feasible=told.is_feasible
+        )
+
+    def _compared(self, uri: str, key: str | None) -> Status:
+        """Return the status of an asset, or of one of its partitions, by what it was made from."""
         if not self._book.concerns(uri):
             return Status(uri, key, "unknown")
         maker = self._book.graph.maker(uri)
@@ -173,8 +207,7 @@ class StatusExplainer:
         counts = self._statuses.counts(uri) if key is None else None
         if counts is not None:
             states: dict[ItemState, int] = {each: counts.states[each] for each in _WORST_FIRST if each in counts.states}
-            state = next(iter(states)) if states else "missing"
-            return Status(uri, None, state, (), counts.outdated, states, producer)
+            return Status(uri, None, _worst(states), (), counts.outdated, states, producer)
         found = self._statuses.of(Item(uri, key))
         causes = () if maker is None else tuple(self._cause(maker, Item(uri, key), each) for each in found.causes)
         return Status(uri, key, found.state, causes, found.outdated, None, producer)
@@ -226,6 +259,27 @@ class StatusExplainer:
 
 
 _WORST_FIRST: tuple[ItemState, ...] = ("stale", "missing", "fresh")
+
+
+def _worst(states: Collection[ItemState]) -> ItemState:
+    """Return the state of an asset with keys: the worst of theirs; an asset without a key is missing."""
+    for state in _WORST_FIRST:
+        if state in states:
+            return state
+    return "missing"
+
+
+def states_of(book: Book, uris: Collection[str]) -> dict[str, str]:
+    """Return `fresh`, `outdated`, `stale` or `missing` for each of these assets that is compared with what it reads."""
+    statuses = Statuses(book, 1)
+    made = [uri for uri in uris if book.concerns(uri) and book.graph.maker(uri) is not None]
+    book.updates.load(Item(uri) for uri in made)
+    found: dict[str, str] = {}
+    for uri in made:
+        told = statuses.counts(uri) or statuses.of(Item(uri))
+        state = _worst(told.states) if isinstance(told, Counts) else told.state
+        found[uri] = "outdated" if state == "fresh" and told.outdated else state
+    return found
 
 
 def short(version: str) -> str:

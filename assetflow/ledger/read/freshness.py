@@ -1,4 +1,4 @@
-"""Whether assets are up to date, what Eager flows would run, and the versions of assets (contract 8.9, 8.16)."""
+"""Whether assets are up to date, what Eager and Lazy flows would run, and the versions of assets (contract 8.9, 8.16)."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class FreshnessReader:
         return self.statuses([uri], now)[0] if key is None else self.explained(uri, key, now)[0]
 
     def statuses(self, uris: Collection[str] | None, now: datetime) -> list[Status]:
-        """Return the status of these assets, in order; of all that Eager flows need, by URI, for `None`."""
+        """Return the status of these assets, in order; of all that Eager and Lazy flows need, by URI, for `None`."""
         with self._states.open() as state:
             explainer = StatusExplainer(state.freshness, _names_of(state), now)
             return [explainer.of(uri) for uri in (sorted(state.freshness.graph.compared()) if uris is None else uris)]
@@ -163,7 +163,7 @@ class FreshnessReader:
             return explainer.of(uri, key), explainer.reads(uri, key)
 
     def plan(self, now: datetime, consumer: int | None = None, key: str | None = None) -> list[PlannedConsumer]:
-        """Return what would be done with the Eager consumers, by name, and what holds them back.
+        """Return what would be done with the Eager and Lazy consumers, by name, and what holds them back.
 
         Parameters:
             now: the instant for which it is asked, UTC.
@@ -179,7 +179,7 @@ class FreshnessReader:
             return explain_plan(state.freshness, _names_of(state), now, consumers)
 
     def readers(self, uri: str, now: datetime) -> list[PlannedConsumer]:
-        """Return what would be done with the Eager consumers that read an asset, by name, at most 20."""
+        """Return what would be done with the Eager and Lazy consumers that read an asset, by name, at most 20."""
         with self._states.open() as state:
             readers = (node.id for node in state.freshness.graph.readers(uri) if node.keeping is not None)
             return explain_plan(state.freshness, _names_of(state), now, list(islice(readers, MOST_READERS)))
@@ -199,7 +199,7 @@ class FreshnessReader:
     def versions(
         self, uri: str, key: str | None = None, *, before: int | None = None, limit: int = 20
     ) -> list[AssetVersion]:
-        """Return the versions of an asset that Eager flows need, newest first.
+        """Return the versions of an asset that Eager and Lazy flows need, newest first.
 
         Parameters:
             key: only of this partition.
