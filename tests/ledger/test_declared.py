@@ -112,7 +112,7 @@ def test_another_process_hears_of_it(ledger: Ledger) -> None:
 
 def test_it_stays_when_the_deployment_goes(ledger: Ledger) -> None:
     deployment = declare(ledger, SALES)
-    ledger.writer.lineage.drop(deployment)
+    ledger.writer.consumers.forget(deployment, NOW)
     (asset,) = ledger.reader.assets.page()[0]
     assert asset.name == SALES.uri
     with pytest.raises(UnknownAsset):

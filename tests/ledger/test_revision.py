@@ -64,9 +64,9 @@ OPERATIONS: dict[str, Callable[[Writer, UUID, UUID], Any]] = {
     "consumers.change": lambda writer, *_: writer.consumers.change(CONSUMER_ID, declared(C), NOW),
     "consumers.switch": lambda writer, *_: writer.consumers.switch(CONSUMER_ID, paused=True, now=NOW),
     "consumers.remove": lambda writer, *_: writer.consumers.remove(CONSUMER_ID, NOW),
+    "consumers.forget": lambda writer, *_: writer.consumers.forget(DEPLOYMENT, NOW),
     "consumers.set_automation": lambda writer, *_: writer.consumers.set_automation(CONSUMER_ID, uuid4()),
     "lineage.declare": lambda writer, *_: writer.lineage.declare(uuid4(), "f/other", declared(A), NOW),
-    "lineage.drop": lambda writer, *_: writer.lineage.drop(DEPLOYMENT),
     "consumers.keep_timers": lambda writer, *_: writer.consumers.keep_timers(
         [TimerRecord(CONSUMER_ID, "flow/one", DEPLOYMENT, Timer(DeltaTriggerTimetable(timedelta(hours=1)), NOW))]
     ),

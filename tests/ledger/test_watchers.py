@@ -36,7 +36,7 @@ def test_rule_10_1_a_watcher_has_the_assets_of_all_its_deployments_and_goes_with
     declare(ledger, ONE)
     assert names(ledger) == {"w": ["s3://lake/b"]}
     before = ledger.reader.watchers.latest_change()
-    ledger.writer.lineage.drop(TWO)
+    ledger.writer.consumers.forget(TWO, NOW)
     assert names(ledger) == {}
     assert ledger.reader.watchers.latest_change() != before
 

@@ -266,7 +266,7 @@ def test_edges_follow_the_declaration(ledger: Ledger) -> None:
         ("f/d", "produces", "uri", C.uri),
         ("p/d", "produces", "uri", A.uri),
     }
-    ledger.writer.lineage.drop(producer)
+    ledger.writer.consumers.forget(producer, NOW)
     ledger.writer.consumers.remove(consumer.id, NOW)
     assert ledger.reader.lineage.declared() == []
 

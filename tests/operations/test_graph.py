@@ -82,7 +82,7 @@ def test_the_whole_is_drawn_once_until_something_changes(site: Site, ledger: Led
     assert node["at"] == "2026-01-01T12:01:00Z"
     ledger.writer.lineage.declare(UUID(int=7), "reads/shop", declaration_to_text(FlowDeclaration(reads=(BOARD,))), NOON)
     assert "reads/shop" in names()
-    ledger.writer.lineage.drop(UUID(int=7))
+    ledger.writer.consumers.forget(UUID(int=7), NOON)
     assert names() - before == {"new/shop"}
 
 

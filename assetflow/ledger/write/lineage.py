@@ -12,7 +12,7 @@ from assetflow.core.assets import Asset, Outlet
 from assetflow.core.codec import FlowDeclaration, declaration_from_text
 from assetflow.ledger.fold.unit_of_work import UnitOfWork
 from assetflow.ledger.sql.tables import EDGE
-from assetflow.ledger.write.declared_watchers import drop_watchers, replace_watchers
+from assetflow.ledger.write.declared_watchers import replace_watchers
 from assetflow.ledger.write.store import Store
 
 Row = dict[str, object]
@@ -25,7 +25,7 @@ class LineageWriter:
         self._store = store
 
     def declare(self, deployment_id: UUID, name: str, declaration_text: str, now: datetime) -> None:
-        """Store what a deployment that is not a consumer produces, reads and watches, and its assets.
+        """Store what a deployment produces, reads and watches that is not in the data graph, and its assets.
 
         Raises:
             InvalidSchedule: the declaration cannot be read.
@@ -34,12 +34,6 @@ class LineageWriter:
         with self._store.transaction(now) as unit:
             replace_edges(unit, deployment_id, name, declaration)
             replace_watchers(unit.connection, deployment_id, declaration.assets, now)
-
-    def drop(self, deployment_id: UUID) -> None:
-        """Remove what a deployment produces and reads: the deployment was deleted."""
-        with self._store.writes() as connection:
-            drop_edges(connection, deployment_id)
-            drop_watchers(connection, deployment_id)
 
 
 def replace_edges(unit: UnitOfWork, deployment_id: UUID, name: str, declaration: FlowDeclaration) -> None:
