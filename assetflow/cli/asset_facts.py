@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from rich.console import RenderableType
 from rich.text import Text
 
+from assetflow.cli.empty_lists import empty_message
 from assetflow.cli.events import events_table
 from assetflow.cli.output import print_json, show, text
 from assetflow.cli.status_output import state_cell
@@ -47,13 +48,12 @@ def show_asset(asset: str, /, *, wide: bool = False, json: bool = False) -> None
         users = reader.assets.users_of([found.record])[uri]
         latest = reader.events.find(EventFilter(uri=uri), newest_first=True, limit=_LATEST)
         status = reader.freshness.status(uri, None, now)
+        empty = empty_message(reader, "It was never updated.")
     if json:
         events = [event_as_json(event) for event in latest]
         print_json(found.as_json(users) | {"status": status.as_json(), "latest_events": events})
         return
-    show(
-        *_facts(found, users, status, now), Text(), events_table(latest, now, empty="It was never updated.", wide=wide)
-    )
+    show(*_facts(found, users, status, now), Text(), events_table(latest, now, empty=empty, wide=wide))
 
 
 def _facts(found: ListedAsset, users: AssetUsers, status: Status, now: datetime) -> Iterable[RenderableType]:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, cast
 from uuid import UUID, uuid4
 
 from cyclopts import Parameter
@@ -23,15 +23,10 @@ from assetflow.core.json_data import MOST_LEVELS, RULE, fit_text
 from assetflow.core.visible import shown
 from assetflow.errors import InvalidEvent, PrefectRefused, PrefectUnreachable, RecordingFailed, places
 from assetflow.evaluator.liveness import downtime
-from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.effects import Effects, effects_of
-from assetflow.operations.installation import Installation
-from assetflow.operations.recording import record_here, taken_over, through_prefect
+from assetflow.operations.recording import record_at_hand
 from assetflow.operations.what_if import Preview, if_updated
-
-if TYPE_CHECKING:
-    from assetflow.operations.deciding_ledger import AtHand
 
 
 @dataclass(frozen=True)
@@ -122,9 +117,8 @@ def emit(
     if dry_run:
         show_preview(_preview(event), json)
         return
-    at_hand = _ledger_at_hand()
-    emitted = _into_ledger(event) if at_hand.decides else _through_prefect(event, at_hand.other)
-    for warning in (*at_hand.warnings, *emitted.warnings):
+    emitted = _record(event)
+    for warning in emitted.warnings:
         sys.stderr.write(f"{shown(warning)}\n")
     if json:
         print_json(emitted.as_json())
@@ -157,20 +151,21 @@ def read_extra(given: str) -> object:
         raise InvalidEvent(f"extra is nested more than {MOST_LEVELS} levels deep", where="extra", rule=RULE) from error
 
 
-def _ledger_at_hand() -> AtHand:
-    # Import the HTTP client only here: `--help` does not need it.
-    from assetflow.operations.deciding_ledger import ledger_at_hand
-
-    return ledger_at_hand()
-
-
-def _into_ledger(event: AssetEvent) -> Emitted:
-    with Ledger.open() as ledger:
-        recorded = record_here(Installation(ledger), Recording(event.id, (event,)))
-        effects = effects_of(ledger.reader, event)
-        warnings = [*recorded.warnings, *_no_evaluator(ledger.reader)]
+def _record(event: AssetEvent) -> Emitted:
+    try:
+        recorded = record_at_hand(Recording(event.id, (event,)))
+    except (PrefectUnreachable, PrefectRefused) as error:
+        raise RecordingFailed(
+            f"the update of {event.uri} may not be recorded: {error}",
+            fix=f"Repeat it with --id {event.id} when Prefect answers: the same id counts once",
+        ) from error
+    if recorded.via == "prefect":
+        return Emitted(event, recorded.via, warnings=recorded.warnings)
+    with Reader.open() as reader:
+        effects = effects_of(reader, event)
+        warnings = [*recorded.warnings, *_no_evaluator(reader)]
     kept = recorded.events[0] if recorded.events else event
-    return Emitted(kept, "ledger", bool(recorded.events), recorded.decisions, effects, warnings)
+    return Emitted(kept, recorded.via, bool(recorded.events), recorded.decisions, effects, warnings)
 
 
 def _no_evaluator(reader: Reader) -> Iterator[str]:
@@ -179,26 +174,14 @@ def _no_evaluator(reader: Reader) -> Iterator[str]:
         yield str(down)
 
 
-def _through_prefect(event: AssetEvent, other: str | None) -> Emitted:
-    from assetflow.prefect_io.rest import check_address
-
-    # Unlike a task, this command must not start a temporary Prefect server: no evaluator would read from it.
-    check_address()
-    try:
-        warnings = through_prefect(Recording(event.id, (event,)))
-    except (PrefectUnreachable, PrefectRefused) as error:
-        raise RecordingFailed(
-            f"the update of {event.uri} may not be recorded: {error}",
-            fix=f"Repeat it with --id {event.id} when Prefect answers: the same id counts once",
-        ) from error
-    return Emitted(event, "prefect", warnings=[*([] if other is None else [taken_over(other)]), *warnings])
-
-
 def _outcome_lines(emitted: Emitted) -> list[str]:
     event = emitted.event
     key = "" if event.partition_key is None else f", partition {event.partition_key}"
     if emitted.via == "prefect":
-        return [f"{event.uri}{key}: event {event.id} is recorded in Prefect; the evaluator decides what runs"]
+        return [
+            f"{event.uri}{key}: event {event.id} is recorded in Prefect; the evaluator decides what runs",
+            f"  which flows take it, and which refuse it and why: `assetflow explain {event.id}` beside the evaluator",
+        ]
     if not emitted.new:
         return [f"{event.uri}{key}: event {event.id} was recorded before; nothing changes"]
     lines = [f"{event.uri}{key}: event {event.id} is recorded"]

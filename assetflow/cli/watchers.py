@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import cyclopts
 from rich.text import Text
 
+from assetflow.cli.empty_lists import empty_message
 from assetflow.cli.output import print_json, rows, show, table, text, time_cell
 from assetflow.cli.watch import watchable
 from assetflow.ledger import Ledger
@@ -30,12 +31,12 @@ def ls(*, json: bool = False) -> None:
     """
     with Reader.open() as reader:
         listed = reader.watchers.all()
+        empty = empty_message(reader, "No watchers yet: deploy a flow that names an asset with watchers=[...].")
     if json:
         print_json([each.as_json() for each in listed])
         return
     now = datetime.now(UTC)
     made = table("watcher", "watches", "updates", "state", "updates made", "last", "waiting")
-    empty = "No watchers yet: deploy a flow that names an asset with watchers=[...]."
     show(rows(made, (_cells(each, now) for each in listed), empty=empty))
 
 

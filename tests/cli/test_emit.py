@@ -91,7 +91,7 @@ def test_who_does_not_take_an_update_is_said_with_the_reason(ledger: Ledger, cal
         "  not for daily/shop, which takes only updates with a partition key",
         "  dropped: drops/shop was paused, and takes nothing meanwhile (while_paused='drop')",
     ]
-    assert answer.err.startswith(str(STOPPED))
+    assert str(STOPPED) in answer.err
 
 
 def test_a_name_of_another_asset_is_a_warning(ledger: Ledger, call: Call) -> None:
@@ -166,6 +166,8 @@ def test_without_the_right_ledger_an_update_goes_through_prefect(
     body = {"artifacts": {"type": {"any_": ["assetflow-update"]}}, "sort": "CREATED_DESC"}
     found = httpx.post(f"{prefect_here.api_url}/artifacts/filter", json=body).json()
     assert any(str(number) in str(artifact["data"]) for artifact in found)
+    again = call("emit", ORDERS.uri, "--id", str(number)).out
+    assert f"which refuse it and why: `assetflow explain {number}` beside the evaluator" in again
 
 
 def test_rule_8_2_an_update_has_the_version_that_is_given(ledger: Ledger, call: Call) -> None:

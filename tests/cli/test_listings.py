@@ -156,11 +156,27 @@ def test_versions(call: Call) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["assets ls", "consumers ls", "decisions ls", "events ls", "events ls --refused", "queue ls", "queue ls --asset x"],
+    [
+        "assets ls",
+        "assets show x",
+        "assets status",
+        "consumers ls",
+        "deadlines ls",
+        "decisions ls",
+        "events ls",
+        "events ls --refused",
+        "plan",
+        "queue ls",
+        "queue ls --asset x",
+        "runs ls",
+        "watchers ls",
+    ],
 )
 def test_an_empty_list_says_that_no_evaluator_is_running(ledger: Ledger, call: Call, command: str) -> None:
     if "--asset" in command:
         call("emit", "x")
+    if "show" in command:
+        deploy(ledger, "report/shop", Asset("x"))
     assert f"{STOPPED}." in call(*command.split()).out
 
     ledger.writer.lease.acquire(Holder(uuid4(), gethostname(), os.getpid()), datetime.now(UTC))
