@@ -19,7 +19,7 @@ from prefect.events.schemas.automations import Automation, AutomationCore, Event
 
 from assetflow.core.condition_tree import Gate, GateKind
 from assetflow.core.conditions import AssetAny, Condition
-from assetflow.core.schedules import ConsumerOptions, Schedule
+from assetflow.core.schedules import ConsumerOptions
 from assetflow.core.timing import Intake
 from assetflow.errors import InvalidSchedule, UnsupportedDelivery
 from assetflow.prefect_io.automation_text import automation_description, automation_name
@@ -32,6 +32,7 @@ from assetflow.prefect_io.triggers import (
     compound_trigger,
     condition_triggers,
     event_trigger,
+    updates_of_any,
 )
 
 Delivery = Literal["evaluator", "prefect"]
@@ -74,7 +75,7 @@ def automation_for(
     Raises:
         UnsupportedDelivery: with `prefect`, Prefect would decide the condition wrongly.
     """
-    trigger = _deciding(options, consumer) if delivery == "prefect" else _showing(deployment_id, options.schedule)
+    trigger = _deciding(options, consumer) if delivery == "prefect" else _showing(deployment_id, options)
     return AutomationCore(
         name=automation_name(consumer, options),
         description=automation_description(options, who_decides=_DECIDES[delivery]),
@@ -154,10 +155,17 @@ def _deciding(options: ConsumerOptions, consumer: str) -> PrefectTrigger:
     return triggers[0] if triggers else event_trigger({CONDITION_SHOWN})
 
 
-def _showing(deployment_id: UUID, schedule: Schedule) -> PrefectTrigger:
-    """Return a trigger that shows the condition. Only the deployment's own event, which a user may emit, fires it."""
+def _showing(deployment_id: UUID, options: ConsumerOptions) -> PrefectTrigger:
+    """Return a trigger that shows the condition, or the inputs of an Eager or Lazy flow.
+
+    Only the deployment's own event, which a user may emit, fires it.
+    """
     start = event_trigger({SCHEDULE_SATISFIED}, {"prefect.resource.id": deployment_resource_id(deployment_id)})
-    condition = schedule.condition
+    condition, keeping = options.schedule.condition, options.schedule.keeping
+    if keeping is not None:
+        # Aliases are no inputs (8.1).
+        inputs = sorted(token for token in keeping.start_tokens or options.input_tokens if token.kind != "alias")
+        return compound_trigger("any", [start, *updates_of_any(inputs, {CONDITION_SHOWN})])
     if condition is None:
         return compound_trigger("any", [start])
     try:

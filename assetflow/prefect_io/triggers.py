@@ -115,6 +115,11 @@ def condition_triggers(condition: Condition, events: Collection[str]) -> list[Pr
     return [compiler.trigger(root)]
 
 
+def updates_of_any(tokens: Iterable[Token], events: Collection[str]) -> list[PrefectTrigger]:
+    """Return triggers on each single event with one of these names of any of these assets, references and aliases."""
+    return _Compiler(frozenset(events)).leaves(tokens)
+
+
 def escaped(text: str) -> str:
     """Escape a text, so that Prefect's label patterns (`fnmatch`, and `!` in front negates) match it literally."""
     literal = "".join(f"[{sign}]" if sign in "*?[" else sign for sign in text)
@@ -199,7 +204,7 @@ class _Compiler:
         triggers = (
             [self.trigger(member) for member in value.members]
             if isinstance(value, _And)
-            else [*self._leaves(value.tokens), *value.gates.triggers]
+            else [*self.leaves(value.tokens), *value.gates.triggers]
         )
         return triggers[0] if len(triggers) == 1 else compound_trigger(_kind(value), triggers)
 
@@ -248,7 +253,7 @@ class _Compiler:
         """Return a trigger that gates around it do not merge with their own."""
         return _Or((), _Gates((trigger,)), member.depth)
 
-    def _leaves(self, tokens: Iterable[Token]) -> list[PrefectTrigger]:
+    def leaves(self, tokens: Iterable[Token]) -> list[PrefectTrigger]:
         """Return one trigger for all assets, one for all references by name, one for all aliases: a list is an OR."""
         found: dict[str, list[str]] = {}
         for token in tokens:

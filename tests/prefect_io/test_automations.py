@@ -9,15 +9,17 @@ from uuid import UUID, uuid4
 import pytest
 from prefect.events.schemas.automations import CompoundTrigger, EventTrigger
 
-from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.assets import Asset, AssetAlias, AssetRef
 from assetflow.core.conditions import AssetAll, AssetAny, AtLeast, Condition
+from assetflow.core.freshness.data_flow import DataFlow, Output
+from assetflow.core.freshness.keeping import Keeping
 from assetflow.core.schedule_values import (
     AssetAndTimeSchedule,
     AssetOrTimeSchedule,
     PartitionedAssetTimetable,
     to_schedule,
 )
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.schedules import ConsumerOptions, Schedule
 from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.timing import Deadline, Intake
 from assetflow.errors import UnsupportedDelivery
@@ -57,6 +59,29 @@ def test_a_condition_too_deep_for_prefect_still_shows_its_assets() -> None:
         condition = AssetAll(condition, other) if number % 2 else AssetAny(condition, other)
     trigger = automation_for(DEPLOYMENT, "report/daily", options(condition)).trigger.model_dump(mode="json")
     assert len(trigger["triggers"][1]["match"]["prefect.resource.id"]) == 41
+
+
+def inputs_shown(keeping: Keeping, *inlets: Asset | AssetAlias | AssetRef) -> list[dict[str, Any]]:
+    """Return what the triggers of an Eager or Lazy flow match, after the one on its own event."""
+    data = DataFlow((Output(C.token, tuple(each.token for each in inlets)),), (C.token,))
+    trigger = automation_for(DEPLOYMENT, "core/main", options(Schedule(keeping=keeping), data=data)).trigger
+    start, *shown = trigger.model_dump(mode="json")["triggers"]
+    assert (start["expect"], trigger.require) == ([SCHEDULE_SATISFIED], "any")  # type: ignore[union-attr]
+    assert all(each["expect"] == [CONDITION_SHOWN] for each in shown)
+    return [each["match"] for each in shown]
+
+
+def test_the_automation_of_an_eager_or_lazy_flow_shows_the_updates_of_its_inputs() -> None:
+    by_name = Asset.ref(name="orders")
+    both = {"prefect.resource.id": [A.uri, B.uri]}
+    assert inputs_shown(Keeping("eager"), B, A) == [both]
+    assert inputs_shown(Keeping("lazy"), B, A) == [both]
+    assert inputs_shown(Keeping("eager"), B, AssetAlias("x"), by_name) == [
+        {"prefect.resource.id": [B.uri]},
+        {"prefect.resource.name": ["orders"]},
+    ]
+    assert inputs_shown(Keeping("eager", (A,)), B, A) == [{"prefect.resource.id": [A.uri]}]
+    assert inputs_shown(Keeping("eager")) == []
 
 
 def test_it_is_in_step_with_itself_as_prefect_stores_it_whatever_its_switch_says() -> None:

@@ -21,6 +21,8 @@ from assetflow.prefect_io.deployments import Deployed
 logger = logging.getLogger("assetflow.evaluator")
 
 LONGEST_REPORT = 50_000
+# So many automations of unchanged deployments are updated in a row: this version may show more than the one before.
+RESHOWN_AT_ONCE = 20
 
 What = Literal["deployed", "changed", "removed", "paused", "resumed", "held", "released", "shown", "reshown", "hidden"]
 
@@ -60,6 +62,9 @@ class Reconciler:
             it deletes.
         report: receives each step.
         delivery: who decides: the evaluator, or Prefect by its automations.
+
+    Attributes:
+        postponed: the deployments whose automations have to be updated by a later look.
     """
 
     def __init__(
@@ -75,6 +80,13 @@ class Reconciler:
         self._shown = shown
         self._report = report
         self._delivery: Delivery = delivery
+        self._left = RESHOWN_AT_ONCE
+        self.postponed: set[UUID] = set()
+
+    def begin_look(self) -> None:
+        """Begin to reconcile: some automations of unchanged deployments may be updated again."""
+        self._left = RESHOWN_AT_ONCE
+        self.postponed.clear()
 
     async def remove(self, deployment_id: UUID, known: KnownConsumer | None, shown: Sequence[Shown]) -> None:
         """Remove the consumer and the automations of a deployment that is gone, or has no schedule any more.
@@ -117,7 +129,8 @@ class Reconciler:
                 await self._hide(each)
             return
         self._report.scheduled[deployed.id] = deployed
-        automation_id = await self._show(deployed, wanted, kept, enabled=not paused)
+        unchanged = known is not None and known.text == deployed.text
+        automation_id = await self._show(deployed, wanted, kept, enabled=not paused, unchanged=unchanged)
         if known is None or known.automation_id != automation_id:
             await self._ledger.set_automation(consumer.id, automation_id)
         for each in shown:
@@ -143,16 +156,22 @@ class Reconciler:
             await self._ledger.switch(consumer.id, held=deployed.held)
             self._note("held" if deployed.held else "released", deployed.name)
 
-    async def _show(self, deployed: Deployed, wanted: Content, kept: Shown | None, *, enabled: bool) -> UUID:
-        """Create or update the automation of a deployment, and return its id."""
+    async def _show(
+        self, deployed: Deployed, wanted: Content, kept: Shown | None, *, enabled: bool, unchanged: bool
+    ) -> UUID:
+        """Create or update the automation of a deployment, and return its id. That of an unchanged one may wait."""
         if kept is None:
             automation_id = await self._automations.create(wanted, enabled=enabled)
             self._note("shown", deployed.name)
             self._shown[automation_id] = Shown(automation_id, None, deployed.id, enabled, wanted)
             return automation_id
         if not in_step(kept, wanted):
-            await self._automations.update(kept, wanted)
-            self._note("reshown", deployed.name)
+            if unchanged and self._left == 0:
+                self.postponed.add(deployed.id)
+            else:
+                self._left -= unchanged
+                await self._automations.update(kept, wanted)
+                self._note("reshown", deployed.name)
         self._shown.setdefault(kept.id, kept)
         return kept.id
 

@@ -170,6 +170,7 @@ class Registry:
         shown: Mapping[UUID, Sequence[Shown]],
     ) -> None:
         unreachable = 0
+        self._reconciler.begin_look()
         for deployment_id in deployments:
             try:
                 await self._reconcile(deployment_id, known.get(deployment_id), shown.get(deployment_id, []))
@@ -188,7 +189,8 @@ class Registry:
                 self._note_problem(deployment_id, InvalidSchedule(f"deployment {deployment_id} fails: {error!r}"))
             else:
                 unreachable = 0
-                del self._waiting[deployment_id]
+                if deployment_id not in self._reconciler.postponed:
+                    del self._waiting[deployment_id]
 
     def _is_settled(self, deployment_id: UUID, known: KnownConsumer | None) -> bool:
         """Return True if the ledger has the deployment as it is, unless its automation has changed."""

@@ -8,6 +8,7 @@ import pytest
 
 from assetflow.errors import PrefectUnreachable
 from assetflow.evaluator.consumers.consumer_ledger import MemoryConsumers
+from assetflow.evaluator.consumers.reconcile import RESHOWN_AT_ONCE
 from assetflow.evaluator.consumers.registry import Registry
 from tests.evaluator.registry.fake_prefect import A, B, C, FakePrefect, known
 
@@ -86,3 +87,22 @@ async def test_a_failed_restart_is_repeated(
         await restarted.begin()
     await restarted.begin()
     assert await known(ledger) == {"flow/d1": B}
+
+
+async def test_what_a_new_version_shows_otherwise_is_updated_a_few_at_a_time(
+    prefect: FakePrefect, registry: Registry, restarted: Registry
+) -> None:
+    number = 2 * RESHOWN_AT_ONCE + 1
+    for each in range(1, number + 1):
+        prefect.deploy(each, A)
+    await registry.sync()
+    await registry.sync()
+    for each in prefect.automations:
+        prefect.save("automations", {**each, "description": "of an earlier version"})
+    prefect.deploy(number, B)
+    prefect.writes.clear()
+    # The update of the deployment that was changed does not wait, and the others do not delay a start.
+    for updated in (RESHOWN_AT_ONCE + 1, 2 * RESHOWN_AT_ONCE + 1, 2 * RESHOWN_AT_ONCE + 1):
+        await restarted.sync()
+        assert prefect.writes == ["update"] * updated
+    assert not [each for each in prefect.automations if each["description"] == "of an earlier version"]
