@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from assetflow.core.assets import Asset
+from assetflow.core.codec import FlowDeclaration
+from assetflow.core.schedules import ConsumerOptions
 from tests.environment.prefect_server import PrefectServer
 from tests.integration.installation import Installation, recording
 from tests.ledger.test_kept import kept
@@ -49,3 +52,28 @@ def test_8_6_a_run_that_somebody_starts_holds_an_eager_flow_back(here: Installat
         set_state(here, run, "COMPLETED")
         here.until(lambda: len(here.runs(deployment)) == 2)
         assert ledger.freshness.other_runs(10) == []
+
+
+def test_8_6_an_eager_flow_waits_for_a_run_of_a_flow_without_a_schedule(here: Installation) -> None:
+    raw, core, board = (Asset(here.uri(name)) for name in ("raw", "core", "board"))
+    maker = here.deploy_declared("core", FlowDeclaration(ConsumerOptions(), (core,), (raw,)))
+    below = here.deploy_declared("board", kept([core], [board]))
+    here.start()
+    with here.reader() as ledger:
+
+        def producer() -> str | None:
+            return ledger.freshness.status(core.uri, None, datetime.now(UTC)).producer
+
+        here.until(lambda: producer() == here.deployments[maker])
+        here.until(lambda: [each.consumer.name for each in ledger.consumers.all()] == [here.deployments[below]])
+        run = here.post(f"/deployments/{maker}/create_flow_run", {})["id"]
+        for state in ("PENDING", "RUNNING"):
+            set_state(here, run, state)
+        here.until(lambda: ledger.freshness.other_runs(10) == [UUID(run)])
+        here.task_recorded(recording(core.uri))
+        here.until(lambda: ledger.status().last_event == 1)
+        assert here.runs(below) == []
+        set_state(here, run, "COMPLETED")
+        here.run_of(below)
+        assert here.http.delete(f"/deployments/{maker}").is_success
+        here.until(lambda: producer() is None)
