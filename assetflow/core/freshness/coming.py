@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.reads import mapped_keys, reads_key
@@ -27,6 +27,11 @@ class Coming:
         self._book = book
         self._verdicts = verdicts
         self._keys: dict[int, Keys] = {}
+        self._expected: list[FlowNode] = []
+
+    def expect(self, nodes: Iterable[FlowNode]) -> None:
+        """Read what concerns these consumers together, as soon as something about one of them is asked."""
+        self._expected = [*nodes]
 
     def waits_for(self, node: FlowNode, key: str | None, since: Moment) -> Iterator[Target]:
         """Yield the targets that a target waits for: those that are coming and have not ended a run since a moment."""
@@ -34,10 +39,9 @@ class Coming:
             for maker in self._book.graph.makers(uri):
                 if maker.id == node.id:
                     continue
-                for made in self._keys_of(maker):
-                    target = Target(maker.id, made)
-                    if self._reads(node, key, uri, made) and not self._has_ended(target, since):
-                        yield target
+                coming = [Target(maker.id, made) for made in self._keys_of(maker) if self._reads(node, key, uri, made)]
+                self._book.targets.load(coming)
+                yield from (target for target in coming if not self._has_ended(target, since))
 
     def _reads(self, node: FlowNode, key: str | None, uri: str, made: str | None) -> bool:
         """Return True if a target would read a key of an input, and not only because every target does."""
@@ -51,6 +55,8 @@ class Coming:
 
     def _keys_of(self, node: FlowNode) -> Keys:
         """Return the target keys of a consumer that are coming; with a stack of its own, because graphs may be deep."""
+        if node.id not in self._keys:
+            self._read_ahead(node)
         waiting = [node]
         entered = {node.id}
         while waiting:
@@ -64,6 +70,17 @@ class Coming:
             waiting.pop()
         return self._keys[node.id]
 
+    def _read_ahead(self, node: FlowNode) -> None:
+        """Read at once which runs of the expected consumers and of all above them go on, and what waits there."""
+        waiting = [node, *self._expected]
+        found, self._expected = {each.id: each for each in waiting}, []
+        while waiting:
+            new = {each.id: each for each in self._above(waiting.pop()) if each.id not in found}
+            found |= new
+            waiting += [each for number, each in new.items() if number not in self._keys]
+        self._book.runs.load(found)
+        self._book.targets.load_waiting(number for number, each in found.items() if each.keeping is not None)
+
     def _above(self, node: FlowNode) -> Iterator[FlowNode]:
         """Yield the makers whose coming makes a consumer come."""
         if self._follows_data(node):
@@ -76,10 +93,11 @@ class Coming:
         if node.keeping is not None:
             said = self._verdicts.get(node.id, {})
             yield from (key for key, verdict in said.items() if verdict.name in ("run", "waits"))
-            for name in ("waits", "owed") if node.is_partitioned else ("waits",):
-                waiting = self._book.targets.with_verdict(name, node.id)
-                yield from (target.key for target in waiting if target.key not in said)
-            yield from (key for key in self._book.keys_set_aside(node.id) if key not in said)
+            coming = [target.key for target in self._book.targets.waiting(node.id)]
+            if node.is_partitioned:
+                coming += (target.key for target in self._book.targets.with_verdict("owed", node.id))
+                coming += self._book.keys_set_aside(node.id)
+            yield from (key for key in coming if key not in said)
 
     def _about_to_start(self, node: FlowNode) -> Iterator[str | None]:
         """Yield the keys that an input which is coming will start."""

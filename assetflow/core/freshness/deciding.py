@@ -145,16 +145,16 @@ def _judge_all(book: Book, judging: Judging, targets: Iterable[Target]) -> dict[
     by_consumer: dict[int, list[str | None]] = {}
     for target in targets:
         by_consumer.setdefault(target.consumer, []).append(target.key)
-    if len(by_consumer) > 1:
-        book.targets.load(Target(number, key) for number, keys in by_consumer.items() for key in keys)
-        book.runs.load(by_consumer)
+    nodes = [node for node in book.graph.parents_first(by_consumer) if node.keeping is not None]
+    book.targets.load(Target(node.id, key) for node in nodes for key in by_consumer[node.id])
+    book.runs.load(node.id for node in nodes)
+    judging.expect(nodes)
     found: dict[Target, Verdict | None] = {}
-    for node in book.graph.parents_first(by_consumer):
-        if node.keeping is not None:
-            read_ahead(book, node, by_consumer[node.id])
-            for key in sorted(by_consumer[node.id], key=lambda key: key or ""):
-                if (key is not None) == node.is_partitioned:
-                    found[Target(node.id, key)] = judging.judge(node, key)
+    for node in nodes:
+        read_ahead(book, node, by_consumer[node.id])
+        for key in sorted(by_consumer[node.id], key=lambda key: key or ""):
+            if (key is not None) == node.is_partitioned:
+                found[Target(node.id, key)] = judging.judge(node, key)
     return found
 
 

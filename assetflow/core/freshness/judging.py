@@ -6,7 +6,7 @@ Passes, plans, explanations and pages show the verdicts of this module; nothing 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from assetflow.core.freshness.causes import Cause
@@ -39,6 +39,10 @@ class Judging:
         self._recorded = recorded
         self._verdicts: dict[int, dict[str | None, Verdict]] = {}
         self._coming = Coming(book, self._verdicts)
+
+    def expect(self, nodes: Iterable[FlowNode]) -> None:
+        """Read what concerns the makers of these consumers together."""
+        self._coming.expect(nodes)
 
     def judge(self, node: FlowNode, key: str | None) -> Verdict | None:
         """Return what is said of a target; None if it is up to date and nobody asks for it."""

@@ -129,6 +129,9 @@ _WITH_VERDICT = (
     .where(TARGET.c.consumer == bindparam("consumer"), TARGET.c.verdict == bindparam("verdict"))
     .order_by(TARGET.c.target_key.desc())
 )
+_WAITING_OF = select(*TARGET_PLACE).where(
+    in_values(TARGET.c.consumer, "consumers"), TARGET.c.verdict == literal_column("'waits'")
+)
 _WAITING = select(TARGET.c.consumer).where(TARGET.c.verdict == literal_column("'waits'")).distinct()
 _DUE_TARGETS = (
     select(*TARGET_PLACE)
@@ -136,7 +139,7 @@ _DUE_TARGETS = (
     .order_by(TARGET.c.look, TARGET.c.target_key.desc(), TARGET.c.consumer)
 )
 _RUNS = select(*RUN_KEY, *RUN_VALUES)
-_OPEN_RUNS = _RUNS.where(KEPT_RUN.c.consumer == bindparam("consumer"), KEPT_RUN.c.ended.is_(None)).order_by(
+_OPEN_RUNS = _RUNS.where(in_values(KEPT_RUN.c.consumer, "consumers"), KEPT_RUN.c.ended.is_(None)).order_by(
     KEPT_RUN.c.asked, KEPT_RUN.c.id
 )
 _RUN_OF = _RUNS.join(DECISION, DECISION.c.id == KEPT_RUN.c.id).where(DECISION.c.flow_run_id == bindparam("flow_run"))
@@ -273,8 +276,11 @@ class FreshnessTables(BackfillTables):
     def next_due_target(self) -> datetime | None:
         return self._connection().scalar(NEXT_TARGET)
 
-    def runs(self, consumer: int) -> Iterable[Run]:
-        return [run_from_row(row) for row in self._rows(_OPEN_RUNS, consumer=consumer)]
+    def waiting(self, consumers: Collection[int]) -> Iterable[Target]:
+        return [_target(row) for row in self._rows(_WAITING_OF, consumers=list(consumers))]
+
+    def runs(self, consumers: Collection[int]) -> Iterable[Run]:
+        return [run_from_row(row) for row in self._rows(_OPEN_RUNS, consumers=list(consumers))]
 
     def run_of(self, flow_run: UUID) -> Run | None:
         rows = self._rows(_RUN_OF, flow_run=flow_run) or self._rows(_OTHER_RUN, flow_run=flow_run)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -24,6 +24,15 @@ class Runs:
         self._open: dict[int, dict[UUID, Run]] = {}
         self._busy: Counter[Target] = Counter()
         self._durations: dict[int, deque[timedelta]] = {}
+
+    def load(self, consumers: Iterable[int]) -> None:
+        """Read the runs of these consumers that go on, as far as they are not known."""
+        missing = [number for number in dict.fromkeys(consumers) if number not in self._open]
+        if missing:
+            self._open |= {number: {} for number in missing}
+            for run in self._source.runs(missing):
+                self._open[run.target.consumer][run.id] = run
+                self._busy[run.target] += 1
 
     def of(self, consumer: int) -> Collection[Run]:
         """Return the runs of a consumer that go on."""
@@ -84,6 +93,5 @@ class Runs:
 
     def _of(self, consumer: int) -> dict[UUID, Run]:
         if consumer not in self._open:
-            self._open[consumer] = {run.id: run for run in self._source.runs(consumer)}
-            self._busy.update(run.target for run in self._open[consumer].values())
+            self.load([consumer])
         return self._open[consumer]

@@ -130,8 +130,12 @@ class FreshnessSource:
         """Return when the next target has to be looked at."""
         return None
 
-    def runs(self, consumer: int) -> Iterable[Run]:
-        """Return the runs of a consumer that go on, in the order in which they began."""
+    def waiting(self, consumers: Collection[int]) -> Iterable[Target]:
+        """Return the targets of these consumers that wait for others."""
+        return ()
+
+    def runs(self, consumers: Collection[int]) -> Iterable[Run]:
+        """Return the runs of these consumers that go on, those of each in the order in which they began."""
         return ()
 
     def durations(self, consumer: int) -> Iterable[timedelta]:

@@ -22,6 +22,7 @@ class Targets:
         self._records: dict[Target, TargetRecord] = {}
         self._retries = Alarms[Target]()
         self._by_verdict: dict[str, dict[int, dict[Target, None]]] = {}
+        self._waiting: dict[int, list[Target]] = {}
 
     def load(self, targets: Iterable[Target]) -> None:
         """Read what is remembered of these targets, as far as it is not known."""
@@ -49,6 +50,21 @@ class Targets:
             self._by_verdict.get(before.verdict, {}).get(target.consumer, {}).pop(target, None)
             if record.verdict:
                 self._by_verdict.setdefault(record.verdict, {}).setdefault(target.consumer, {})[target] = None
+
+    def load_waiting(self, consumers: Iterable[int]) -> None:
+        """Read which targets of these consumers wait for others, as far as it is not known."""
+        missing = [number for number in dict.fromkeys(consumers) if number not in self._waiting]
+        if missing:
+            self._waiting |= {number: [] for number in missing}
+            for target in self._source.waiting(missing):
+                self._waiting[target.consumer].append(target)
+
+    def waiting(self, consumer: int) -> Collection[Target]:
+        """Return the targets of a consumer that wait for others."""
+        self.load_waiting([consumer])
+        own = self._by_verdict.get("waits", {}).get(consumer, {})
+        stored = (each for each in self._waiting[consumer] if each not in self._changes.targets)
+        return dict.fromkeys([*own, *stored])
 
     def with_verdict(self, verdict: str, consumer: int, most: int | None = None) -> Collection[Target]:
         """Return the targets of a consumer of which this was said last.
@@ -119,3 +135,4 @@ class Targets:
         self._records.clear()
         self._retries = Alarms[Target]()
         self._by_verdict.clear()
+        self._waiting.clear()
