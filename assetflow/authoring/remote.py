@@ -17,6 +17,7 @@ from assetflow.core.observations import Versions
 from assetflow.core.redaction import without_passwords
 from assetflow.errors import ApiRefused, ApiUnreachable, InvalidEvent, RecordingFailed
 from assetflow.patience import AskAgain, is_busy
+from assetflow.prefect_io.connection import user_of
 from assetflow.settings import get_settings
 
 _ITEMS = 1000
@@ -38,12 +39,11 @@ class RemoteApi:
     """
 
     def __init__(self, url: str, api_key: str = "", *, patience: float | None = None) -> None:
-        self._connect_url = url.rstrip("/")
-        self.url = without_passwords(self._connect_url)
+        self.url = without_passwords(url.rstrip("/"))
         self._patience = get_settings().recording_timeout if patience is None else patience
         headers = {"X-API-Key": api_key} if api_key else {}
         # A redirect could lead elsewhere with the key.
-        self._client = httpx.Client(headers=headers, timeout=30, follow_redirects=False)
+        self._client = httpx.Client(auth=user_of(url), headers=headers, timeout=30, follow_redirects=False)
 
     @classmethod
     def of_settings(cls) -> RemoteApi:
@@ -122,7 +122,7 @@ class RemoteApi:
         attempts = AskAgain(self._patience).start()
         while True:
             try:
-                response = self._client.request(method, f"{self._connect_url}{path}", **given)
+                response = self._client.request(method, f"{self.url}{path}", **given)
                 if not is_busy(response.status_code):
                     return self._accepted(response, method, path, missing_ok)
                 problem, cause = f"answers {response.status_code}", None

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import unquote, urlsplit
 
 _URL, _KEY, _AUTH_STRING = "PREFECT_API_URL", "PREFECT_API_KEY", "PREFECT_API_AUTH_STRING"
 _HEADERS, _HOME = "PREFECT_CLIENT_CUSTOM_HEADERS", "PREFECT_HOME"
@@ -49,12 +50,23 @@ class Connection:
     timeout: float = _SECONDS_TO_ANSWER
     verify: bool | str = True
 
+    @property
+    def user(self) -> tuple[str, str] | None:
+        """The user and the password in the address: clients send them as a header, because they log addresses."""
+        return user_of(self.url)
+
     def tls(self) -> bool | ssl.SSLContext:
         """Return what httpx checks the server's certificate with."""
         if not self.url.startswith("https"):
             # Loading the authorities takes longer than a request, and plain HTTP does not need them.
             return False
         return ssl.create_default_context(cafile=self.verify) if isinstance(self.verify, str) else self.verify
+
+
+def user_of(url: str) -> tuple[str, str] | None:
+    """Return the user and the password in an address, or `None`."""
+    parts = urlsplit(url)
+    return None if parts.username is None else (unquote(parts.username), unquote(parts.password or ""))
 
 
 def read_connection() -> Connection:

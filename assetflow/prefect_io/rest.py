@@ -44,8 +44,8 @@ class PrefectApi:
     """The API of the Prefect server in the settings. Open it with `prefect_api()`.
 
     Attributes:
-        url: the address for messages, without user and password.
-        connect_url: the address to connect to.
+        url: the address for requests and messages, without user and password.
+        connect_url: the address with them, for the event stream.
     """
 
     def __init__(self, url: str, client: httpx.AsyncClient) -> None:
@@ -116,17 +116,17 @@ class PrefectApi:
         if body is not None:
             given |= {"content": _written(body, request), "headers": {**_JSON, **(headers or {})}}
         try:
-            response = await self._client.request(method, f"{self.connect_url}{path}", **given)
+            response = await self._client.request(method, f"{self.url}{path}", **given)
             if response.status_code == HTTPStatus.FORBIDDEN and "CSRF" in response.text:
                 await self._fetch_csrf_token()
-                response = await self._client.request(method, f"{self.connect_url}{path}", **given)
+                response = await self._client.request(method, f"{self.url}{path}", **given)
         except (httpx.RequestError, OSError) as error:
             raise no_answer(error, self.url) from error
         return read_answer(response, request, self.url)
 
     async def _fetch_csrf_token(self) -> None:
         client = str(uuid4())
-        answer = await self._client.get(f"{self.connect_url}/csrf-token", params={"client": client})
+        answer = await self._client.get(f"{self.url}/csrf-token", params={"client": client})
         if answer.is_success:
             self._client.headers.update({"Prefect-Csrf-Token": answer.json()["token"], "Prefect-Csrf-Client": client})
 
@@ -205,7 +205,12 @@ async def prefect_api() -> AsyncGenerator[PrefectApi]:
     check_address()
     to = read_connection()
     async with httpx.AsyncClient(
-        headers=dict(to.headers), verify=to.tls(), timeout=SECONDS_TO_ANSWER, limits=_LIMITS, follow_redirects=True
+        auth=to.user,
+        headers=dict(to.headers),
+        verify=to.tls(),
+        timeout=SECONDS_TO_ANSWER,
+        limits=_LIMITS,
+        follow_redirects=True,
     ) as client:
         yield PrefectApi(to.url, client)
 

@@ -47,14 +47,13 @@ class TaskApi:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._connect_url = url.rstrip("/")
-        self.url = without_passwords(self._connect_url)
+        self.url = without_passwords(url.rstrip("/"))
         self.patience = patience
         self._sleep = sleep
         self._clock = clock
         self._timeout = timeout
-        to = Connection(self.url, headers or {}, verify=verify)
-        self._client = httpx.Client(headers=dict(to.headers), verify=to.tls(), follow_redirects=True)
+        to = Connection(url, headers or {}, verify=verify)
+        self._client = httpx.Client(auth=to.user, headers=dict(to.headers), verify=to.tls(), follow_redirects=True)
 
     @classmethod
     def connect(cls, *, patience: float = DEFAULT_PATIENCE) -> TaskApi:
@@ -123,7 +122,7 @@ class TaskApi:
     def _send(self, method: str, path: str, body: object, attempts: Attempts) -> Any:
         """Send one request, for at most the time that is left, and return the JSON of the answer."""
         timeout = max(0.1, min(self._timeout, attempts.left))
-        send = partial(self._client.request, method, f"{self._connect_url}{path}", json=body, timeout=timeout)
+        send = partial(self._client.request, method, f"{self.url}{path}", json=body, timeout=timeout)
         try:
             response = send()
             if response.status_code == HTTPStatus.FORBIDDEN and "CSRF" in response.text:
@@ -135,7 +134,7 @@ class TaskApi:
 
     def _fetch_csrf_token(self, timeout: float) -> None:
         client = str(uuid4())
-        answer = self._client.get(f"{self._connect_url}/csrf-token", params={"client": client}, timeout=timeout)
+        answer = self._client.get(f"{self.url}/csrf-token", params={"client": client}, timeout=timeout)
         if answer.is_success:
             self._client.headers.update({"Prefect-Csrf-Token": answer.json()["token"], "Prefect-Csrf-Client": client})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from base64 import b64encode
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from assetflow.authoring.remote import RemoteApi
 from assetflow.errors import ApiRefused, AssetflowError, PrefectUnreachable
 from assetflow.evaluator.process.status import installation_status
 from assetflow.ledger import Ledger, Reader
+from assetflow.prefect_io.connection import user_of
 from assetflow.prefect_io.rest import check_address, prefect_api
 from assetflow.prefect_io.task_api import TaskApi
 from assetflow.prefect_io.websocket import subscribe
@@ -53,6 +55,34 @@ async def test_the_evaluators_requests() -> None:
             assert "secretpw" not in told(refused.value)
             assert SHOWN in refused.value.where
     assert {call.request.headers["authorization"] for call in respx.calls} == {BASIC}
+
+
+@respx.mock
+async def test_the_log_of_requests_has_no_password(caplog: pytest.LogCaptureFixture) -> None:
+    """A user's flow may log what `httpx` says of each request."""
+    caplog.set_level(logging.DEBUG)
+    route = respx.route().respond(200, json={})
+    async with prefect_api() as api:
+        await api.get("/ok")
+    with TaskApi.connect(patience=0) as tasks:
+        tasks.post("/artifacts/", {})
+    with RemoteApi("https://alice:secretpw@flows.example.org") as remote:
+        remote.get("/api/v1/assets")
+    assert {call.request.headers["authorization"] for call in route.calls} == {BASIC}
+    assert caplog.text.count("HTTP Request: ") == 3
+    assert "secretpw" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("url", "user"),
+    [
+        ("http://host/api", None),
+        ("http://alice@host/api", ("alice", "")),
+        ("https://al%40ice:p%2Fw%3A@host:4200/api", ("al@ice", "p/w:")),
+    ],
+)
+def test_the_user_in_an_address_is_decoded(url: str, user: tuple[str, str] | None) -> None:
+    assert user_of(url) == user
 
 
 @respx.mock
