@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from assetflow.cli.output import print_json, show, text
+from assetflow.core.graph.parts import Way
 from assetflow.core.words import ago, count
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.graph import Graph, Placed, Wanted, graph_of
@@ -35,35 +35,15 @@ def lineage(what: str, /, *, up: int = 1, down: int = 3, json: bool = False) -> 
 
 
 def _lines(graph: Graph, now: datetime) -> Iterator[str]:
-    boxes = {each.id: each for each in graph.boxes}
-    before: defaultdict[str, list[str]] = defaultdict(list)
-    after: defaultdict[str, list[str]] = defaultdict(list)
-    for source, target, _ in graph.links:
-        after[source].append(target)
-        before[target].append(source)
-    yield _one(boxes[graph.focus], now)
-    for title, following, sign in (("Upstream", before, -1), ("Downstream", after, 1)):
-        found = list(_tree(graph.focus, following, boxes, sign))
-        flows = sum(boxes[name].flows for name, _ in found)
+    yield from (_one(each, now) for each in graph.boxes if each.id == graph.focus)
+    ways: tuple[tuple[str, Way], ...] = (("Upstream", "up"), ("Downstream", "down"))
+    for title, way in ways:
+        found = list(graph.way(way))
         if found:
-            yield f"{title}: {count(flows, 'flow')}"
-            yield from (f"{'  ' * depth}{_one(boxes[name], now)}" for name, depth in found)
+            yield f"{title}: {count(sum(box.flows for box, _ in found), 'flow')}"
+            yield from (f"{'  ' * depth}{_one(box, now)}" for box, depth in found)
     if graph.truncated:
         yield f"Only the nearest {len(graph.boxes)} are shown."
-
-
-def _tree(
-    focus: str, following: Mapping[str, Sequence[str]], boxes: Mapping[str, Placed], sign: int
-) -> Iterator[tuple[str, int]]:
-    """Yield what follows, each once below the first that leads to it, with its depth."""
-    seen = {focus}
-    stack = [(name, 1) for name in sorted(following[focus], reverse=True)]
-    while stack:
-        name, depth = stack.pop()
-        if name not in seen and boxes[name].level * sign > 0:
-            seen.add(name)
-            yield name, depth
-            stack += [(each, depth + 1) for each in sorted(following[name], reverse=True)]
 
 
 def _one(box: Placed, now: datetime) -> str:

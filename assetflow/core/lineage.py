@@ -12,7 +12,8 @@ NodeKind = Literal["asset", "alias", "name", "flow"]
 NODE_KINDS: tuple[NodeKind, ...] = ("asset", "alias", "name", "flow")
 EdgeKind = Literal["schedules", "produces", "reads", "links"]
 
-SCHEDULING: frozenset[EdgeKind] = frozenset({"schedules", "links"})
+# A flow starts others through what it makes.
+SCHEDULING: frozenset[EdgeKind] = frozenset({"schedules", "produces", "links"})
 DATA: frozenset[EdgeKind] = frozenset({"produces", "reads", "links"})
 
 
@@ -69,23 +70,6 @@ class Neighbourhood:
     edges: tuple[Edge, ...]
     more: frozenset[Node]
     truncated: bool
-
-    def as_json(self) -> dict[str, object]:
-        return {
-            "focus": self.start.as_json(),
-            "nodes": [
-                {
-                    "id": node.as_json(),
-                    "kind": node.kind,
-                    "value": node.value,
-                    "distance": distance,
-                    "more": node in self.more,
-                }
-                for node, distance in self.distances.items()
-            ],
-            "edges": [edge.as_json() for edge in self.edges],
-            "truncated": self.truncated,
-        }
 
 
 EdgesOf = Callable[[Collection[Node]], Iterable[Edge]]

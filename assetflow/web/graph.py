@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -12,17 +12,70 @@ from markupsafe import Markup
 
 from assetflow.api.backend import TheReader
 from assetflow.api.paging import Text
+from assetflow.core.graph.parts import Way
 from assetflow.core.words import count
 from assetflow.errors import UnknownAsset
 from assetflow.operations.graph import Graph, Placed, Wanted, graph_of
 from assetflow.operations.lookup import find_node, near_assets
 from assetflow.web.pages import ThePages, address, url
+from assetflow.web.signs import sign_of
 
 router = APIRouter()
 
-# The list beside the picture; whoever needs more goes on from one of its nodes.
+# How many nodes the list has before somebody asks for all.
 LISTED = 400
 Levels = Annotated[int, Query(ge=0, le=50)]
+
+
+@dataclass(frozen=True)
+class GraphPlace:
+    """What the address of the page says.
+
+    Attributes:
+        focus: the node in the middle; "" for the whole graph.
+        up, down, fold, opened: as in `Wanted`.
+        all: the list has all nodes, however many.
+    """
+
+    focus: str = ""
+    up: int = 1
+    down: int = 3
+    fold: bool | None = None
+    opened: tuple[str, ...] = ()
+    all: bool = False
+
+    @property
+    def address(self) -> str:
+        fold = None if self.fold is None else str(self.fold).lower()
+        levels = {"up": self.up, "down": self.down} if self.focus else {}
+        return url("/graph", focus=self.focus, **levels, fold=fold, opened=self.opened, all="true" if self.all else "")
+
+    def around(self, node: str) -> str:
+        """Return the address with another node in the middle."""
+        return replace(self, focus=node, opened=()).address
+
+    def with_open(self, box: str) -> str:
+        """Return the address with one more box open."""
+        return replace(self, opened=(*(each for each in self.opened if each != box), box)).address
+
+    def without(self, box: str) -> str:
+        """Return the address with a box folded again."""
+        return replace(self, opened=tuple(each for each in self.opened if each != box)).address
+
+    @property
+    def with_all(self) -> str:
+        """The address with all nodes in the list."""
+        return replace(self, all=True).address
+
+
+@dataclass(frozen=True)
+class ListedWay:
+    """A part of the list: a tree, as boxes with their depths, and how many there are."""
+
+    title: str
+    words: str
+    rows: Sequence[tuple[Placed, int]]
+    total: int
 
 
 @router.get("/graph")
@@ -35,36 +88,62 @@ def show_graph(
     down: Levels = 3,
     fold: bool | None = None,
     opened: Annotated[list[Text], Query()] = [],  # noqa: B006
+    all: bool = False,  # noqa: A002
 ) -> Response:
     """Show the graph as a picture, and as a list for those who do not see it."""
+    place = GraphPlace(focus.strip(), up, down, fold, tuple(opened), all)
     try:
-        node = find_node(reader, focus) if focus else None
+        node = find_node(reader, place.focus) if place.focus else None
     except UnknownAsset:
-        return pages.show(request, "asset_unknown.html", status=404, asked=focus, near=near_assets(reader, focus))
-    graph = graph_of(reader, Wanted(node, up, down, fold, tuple(opened)))
-    ways = dict(_ways(graph)) if node is not None else {"Groups and nodes": sorted(graph.boxes, key=_by_place)}
+        near = near_assets(reader, place.focus)
+        return pages.show(request, "graph.html", status=404, graph=None, middle=None, place=place, near=near)
+    graph = graph_of(reader, Wanted(node, up, down, fold, place.opened))
     return pages.show(
         request,
         "graph.html",
         graph=graph,
         data=_inside_page(graph),
-        focus=focus,
+        place=place,
         middle=next((each for each in graph.boxes if each.id == graph.focus), None),
-        up=up,
-        down=down,
-        fold=fold,
-        opened=opened,
-        ways={name: found[:LISTED] for name, found in ways.items()},
-        words={name: _words(found) for name, found in ways.items()},
-        listed=LISTED,
+        ways=list(_ways(graph, None if all else LISTED)),
+        names=_names(graph, place.opened),
         page_of=page_of,
-        source=url("/api/v1/graph", focus=focus, up=up, down=down, fold=fold),
     )
 
 
 def _inside_page(graph: Graph) -> Markup:
     """Return the graph as JSON inside of a page, so that the browser need not ask for it."""
-    return Markup(json.dumps(graph.as_json(), ensure_ascii=False).replace("<", "\\u003c"))
+    return Markup(json.dumps(compact(graph), ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"))
+
+
+def compact(graph: Graph) -> dict[str, object]:
+    """Return a graph for `graph.js`, without the names of fields: thousands of nodes would repeat them.
+
+    A node is `[id, name, state, sign, at, x, y, more]`, with 0 for a name that the id has, and `at` in seconds since
+    1970, or 0. An edge is `[source, target, kinds]`: two places in `nodes`, and the first letters of the kinds.
+    """
+    places = {box.id: number for number, box in enumerate(graph.boxes)}
+    return {
+        "focus": graph.focus,
+        "truncated": graph.truncated,
+        "nodes": [
+            (
+                box.id,
+                0 if box.name == box.value else box.name,
+                box.state,
+                sign_of(box.state),
+                0 if box.at is None else int(box.at.timestamp()),
+                box.x,
+                box.y,
+                int(box.more),
+            )
+            for box in graph.boxes
+        ],
+        "edges": [
+            (places[source], places[target], "".join(kind[0] for kind in kinds))
+            for source, target, kinds in graph.links
+        ],
+    }
 
 
 def page_of(box: Placed) -> str:
@@ -78,33 +157,30 @@ def page_of(box: Placed) -> str:
     return ""
 
 
-def _ways(graph: Graph) -> Iterator[tuple[str, list[Placed]]]:
-    """Yield what follows and what leads to the focus, each in the order of a tree."""
-    down: defaultdict[str, list[str]] = defaultdict(list)
-    up: defaultdict[str, list[str]] = defaultdict(list)
-    for source, target, _ in graph.links:
-        down[source].append(target)
-        up[target].append(source)
-    boxes = {each.id: each for each in graph.boxes}
-    for name, following, sign in (("Downstream", down, 1), ("Upstream", up, -1)):
-        seen: dict[str, None] = {graph.focus: None}
-        stack = sorted(following[graph.focus], reverse=True)
-        found: list[Placed] = []
-        while stack:
-            box = stack.pop()
-            if box not in seen and boxes[box].level * sign > 0:
-                seen[box] = None
-                found.append(boxes[box])
-                stack += sorted(following[box], reverse=True)
-        yield name, found
+def _ways(graph: Graph, most: int | None) -> Sequence[ListedWay]:
+    titles: dict[str, Way] = (
+        {"Downstream": "down", "Upstream": "up"} if graph.focus else {"All, from causes on": "down"}
+    )
+    found = {title: list(graph.way(way)) for title, way in titles.items()}
+    return [ListedWay(title, _words(rows), rows[:most], len(rows)) for title, rows in found.items()]
 
 
-def _by_place(box: Placed) -> tuple[int, int]:
-    return box.x, box.y
+def _names(graph: Graph, opened: Sequence[str]) -> dict[str, str]:
+    """Return what the opened boxes are called."""
+    names = {box.id: box.name for box in graph.boxes}
+
+    def name(box: str) -> str:
+        kind, _, value = box.partition(":")
+        if kind != "more":
+            return names.get(box, value)
+        _, _, hub = value.partition(":")
+        return f"ends of {names.get(hub, hub.partition(':')[2])}"
+
+    return {box: name(box) for box in opened}
 
 
-def _words(boxes: list[Placed]) -> str:
-    flows = sum(each.flows for each in boxes)
-    assets = sum(each.count - each.flows for each in boxes if each.kind not in ("alias", "name"))
+def _words(rows: Sequence[tuple[Placed, int]]) -> str:
+    flows = sum(box.flows for box, _ in rows)
+    assets = sum(box.count - box.flows for box, _ in rows if box.kind not in ("alias", "name"))
     parts = ((flows, "flow"), (assets, "asset"))
     return ", ".join(count(number, word) for number, word in parts if number)

@@ -150,7 +150,7 @@ def test_of_a_run_that_consumed_very_many_events_the_oldest_are_told(
     told = api.get(f"/api/v1/decisions/{decision.id}").json()
     assert (told["consumed"], told["completed_by"]) == (10, str(event_id(10)))
     assert [each["sequence"] for each in told["events"]] == [1, 2, 10]
-    assert "over 10 events" in told["words"]
+    assert "with 10 events" in told["words"]
 
 
 def test_events_are_read_in_pages_both_ways(api: Api, ledger: Ledger) -> None:
@@ -220,9 +220,14 @@ def test_lineage_keeps_scheduling_and_data_apart(api: Api) -> None:
         (orders, "flow:report/nightly", "schedules"),
         (orders, "flow:copy/nightly", "schedules"),
         (orders, "alias:late", "links"),
+        ("flow:ingest/hourly", orders, "produces"),
     }
+    assert ("flow:copy/nightly", f"asset:{CUSTOMERS.uri}", "produces") in edges(depth=2, **scheduling)
     assert edges(scheduling="false") == {("flow:ingest/hourly", orders, "produces"), (orders, "alias:late", "links")}
     assert ("flow:copy/nightly", f"asset:{CUSTOMERS.uri}", "produces") in edges(depth=2)
+    nodes = {each["id"]: each for each in api.get("/api/v1/lineage", params={"focus": "orders"}).json()["nodes"]}
+    assert (nodes[orders]["name"], nodes[orders]["group"], nodes[orders]["state"]) == ("orders", "shop", "updated")
+    assert nodes["flow:report/nightly"]["state"] == "never run"
     small = api.get("/api/v1/lineage", params={"focus": "orders", "depth": 9, "limit": 2}).json()
     assert (len(small["nodes"]), small["truncated"], small["nodes"][0]["more"]) == (2, True, True)
 

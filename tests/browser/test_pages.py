@@ -10,7 +10,6 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from assetflow.core.assets import Asset
-from tests.browser.big_graph import make_big
 from tests.browser.shown import Shown, Theme, violations
 from tests.browser.site import EVIL, running_site, update
 from tests.cli.shop import CUSTOMERS, deploy
@@ -139,29 +138,6 @@ def test_the_theme_is_chosen_and_kept(shown: Shown) -> None:
     assert back() == dark
 
 
-def test_the_graph_shows_names_folds_hubs_and_opens_them(shown: Shown) -> None:
-    hub = Asset("s3://folded/hub", name="folded hub")
-    for number in range(22):
-        deploy(shown.ledger, f"folded/{number}", hub)
-    page = shown.drawn("/graph?focus=s3://folded/hub")
-    # The asset, five of its flows, and the rest in one box.
-    expect(page.locator("#graph")).to_have_attribute("data-nodes", "7")
-    page.get_by_role("link", name="+17 more").click()
-    expect(page.locator("#graph")).to_have_attribute("data-nodes", "23")
-    expect(page.get_by_text("Downstream 22 flows")).to_be_visible()
-
-
-def test_whoever_goes_through_the_list_sees_the_way_in_the_picture(shown: Shown) -> None:
-    page = shown.drawn("/graph?focus=orders")
-    picture = page.locator("#graph")
-    two_frames = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
-    page.evaluate(two_frames)
-    before = picture.screenshot()
-    page.get_by_role("navigation", name="The same as a list").get_by_role("link").first.focus()
-    page.evaluate(two_frames)
-    assert picture.screenshot() != before
-
-
 def test_what_follows_from_an_asset_is_two_clicks_away(shown: Shown) -> None:
     page = shown.drawn(ORDERS_PAGE)
     page.get_by_role("link", name="Up and down, as a list too").click()
@@ -188,31 +164,3 @@ def test_the_pages_ask_for_the_key_once(browser: Browser, tmp_path: Path) -> Non
         page.get_by_role("button", name="Log out").click()
         expect(page.get_by_label("Key")).to_be_visible()
         page.context.close()
-
-
-def test_a_graph_of_2000_nodes_can_be_panned(shown: Shown) -> None:
-    make_big(shown.ledger)
-    page = shown.drawn("/graph?fold=false")
-    expect(page.locator("#graph")).to_have_attribute("data-nodes", re.compile(r"\d{4}"), timeout=20_000)
-    # Something is seen soon after the page is there, and Cytoscape's picture replaces it.
-    page_came = "performance.getEntriesByType('navigation')[0].responseEnd"
-    assert page.evaluate(f"performance.getEntriesByName('graph-sketch')[0].startTime - {page_came}") < 1000
-    expect(page.locator(".graph-sketch")).to_have_count(0)
-    box = page.locator("#graph").bounding_box()
-    assert box is not None
-    page.evaluate(
-        """() => {
-          window.frames_ = []; let last = performance.now();
-          const tick = (now) => { window.frames_.push(now - last); last = now; requestAnimationFrame(tick); };
-          requestAnimationFrame(tick);
-        }"""
-    )
-    page.mouse.move(box["x"] + 40, box["y"] + 40)
-    page.mouse.down()
-    for step in range(60):
-        page.mouse.move(box["x"] + 40 + 4 * step, box["y"] + 40 + 3 * step)
-    page.mouse.up()
-    frames = sorted(page.evaluate("window.frames_"))
-    # A slow machine draws in software; a second without a picture would be felt on any.
-    assert frames[len(frames) // 2] < 50
-    assert frames[-1] < 1000

@@ -10,6 +10,7 @@ from itertools import pairwise
 from assetflow.core.graph.folding import folded
 from assetflow.core.graph.layout import COLUMN, ROW, positions
 from assetflow.core.graph.parts import around, whole
+from assetflow.core.graph.trees import tree
 from assetflow.core.lineage import Edge, Node
 
 
@@ -54,6 +55,22 @@ def test_levels_are_flows_and_go_one_way() -> None:
     assert up.levels[asset("a")] == -2
     three = around(edges_of(CHAIN), asset("a"), up=0, down=3, most=100)
     assert [node.value for node in three.levels if node.kind == "flow"] == ["f/daily", "g/daily", "h/daily"]
+
+
+def test_the_way_goes_on_from_an_opened_node() -> None:
+    part = around(edges_of(CHAIN), asset("a"), up=0, down=1, most=100)
+    assert part.more == {asset("b")}
+    opened = around(edges_of(CHAIN), asset("a"), up=0, down=1, most=100, opened=[asset("b"), asset("c"), asset("far")])
+    assert set(opened.levels) - set(part.levels) == {flow("g"), asset("c"), flow("h"), asset("d")}
+    assert opened.levels[asset("d")] == 6
+    upwards = around(edges_of(CHAIN), asset("d"), up=1, down=0, most=100, opened=[asset("c")])
+    assert upwards.levels[asset("b")] == -4
+
+
+def test_a_tree_has_each_box_once_below_the_first_that_leads_to_it() -> None:
+    following = {"a": ["c", "b"], "b": ["d"], "c": ["d", "a"]}
+    found = list(tree(["a", "e"], following, lambda box: (ord(box), 0)))
+    assert found == [("a", 0), ("b", 1), ("d", 2), ("c", 1), ("e", 0)]
 
 
 def test_one_relation_for_a_pair_of_nodes() -> None:
@@ -101,6 +118,13 @@ def test_groups_fold_into_one_box_with_one_link() -> None:
     assert set(picture.boxes["group:raw"].nodes) == {asset("a"), asset("x")}
     assert picture.links["group:raw", "group:staging"] == {"schedules", "reads"}
     assert asset("a").as_json() in folded(part, groups, opened=["group:raw"]).boxes
+
+
+def test_parts_without_a_link_between_them_stand_below_each_other() -> None:
+    found = positions("abcxyz", [("a", "b"), ("b", "c"), ("x", "y")])
+    assert max(found[box][1] for box in "abc") + ROW <= min(found[box][1] for box in "xy")
+    assert max(found[box][1] for box in "xy") + ROW <= found["z"][1]
+    assert {found[box][0] for box in "axz"} == {0}
 
 
 def test_effects_stand_to_the_right_of_their_causes_and_nothing_overlaps() -> None:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import re
 from uuid import UUID
 
 import pytest
 
+from assetflow import Eager
 from assetflow.core.assets import Asset
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
 from tests.api.test_scale import statements
 from tests.cli.conftest import Call
 from tests.cli.shop import NOON, ORDERS, deploy, update
+from tests.ledger.making import A, B, C, deploy_maker
+from tests.ledger.making import update as event_of
 from tests.web.conftest import Site
+from tests.web.html import read
 
 REPORT = Asset("s3://lake/report", name="report", group="marts")
 BOARD = Asset("s3://lake/board", name="board", group="marts")
+D = Asset("s3://lake/d")
 FOCUS = {"focus": "orders", "up": 0, "down": 3}
 
 
@@ -51,7 +58,16 @@ def test_a_flow_and_an_unknown_thing(site: Site) -> None:
         "report",
     }
     assert site.get("/api/v1/graph", params={"focus": "ordres"}).status_code == 404
-    assert "orders" in site.page("/graph?focus=s3://lake/ordres").text
+
+
+@pytest.mark.usefixtures("chain")
+def test_the_page_says_in_its_form_that_it_does_not_know_a_thing(site: Site) -> None:
+    answer = site.get("/graph", params={"focus": "s3://lake/ordres", "up": 4})
+    assert answer.status_code == 404
+    page = read(answer.text)
+    assert "No asset or flow is called “s3://lake/ordres”. Did you mean s3://lake/orders" in " ".join(page.text.split())
+    assert 'value="s3://lake/ordres"' in answer.text
+    assert "<option selected>4</option>" in answer.text
 
 
 @pytest.mark.usefixtures("chain")
@@ -93,6 +109,75 @@ def test_the_page_lists_the_same_for_those_who_do_not_see_the_picture(site: Site
     assert "Upstream 1 flow, 1 asset" in page.text
     assert page.text.index("report/shop") < page.text.index("board/shop") < page.text.index("wall/shop")
     assert "No flow" not in site.page("/graph").text
+
+
+def listed(text: str) -> list[str]:
+    """The ids of the nodes in the list, each after a dot for each level that it is below the first."""
+    found: list[str] = []
+    depth = -1
+    for tag, node in re.findall(
+        r'(<ul class="tree-list">|<ul>|</ul>)|<li data-node="([^"]+)"', text.partition("<h2>")[2]
+    ):
+        depth += tag.startswith("<ul")
+        depth -= tag == "</ul>"
+        found += ["." * depth + node] if node else []
+    return found
+
+
+@pytest.mark.usefixtures("chain")
+def test_the_list_is_a_tree_of_the_boxes_of_the_picture(site: Site) -> None:
+    text = site.get("/graph?focus=orders&up=1&down=1&opened=asset:s3://lake/report").text
+    assert listed(text) == [
+        "flow:report/shop",
+        ".asset:s3://lake/report",
+        "..flow:board/shop",
+        "...asset:s3://lake/board",
+        "flow:ingest/shop",
+        ".asset:s3://lake/landing",
+    ]
+    data = json.loads(text.partition('id="graph-data">')[2].partition("</script>")[0])
+    assert {node[0] for node in data["nodes"]} == {each.strip(".") for each in listed(text)} | {data["focus"]}
+    # The way goes on from the board, and the report can be folded again; what was opened stays so.
+    assert "opened=asset%3As3%3A%2F%2Flake%2Freport&amp;opened=asset%3As3%3A%2F%2Flake%2Fboard" in text
+    assert 'aria-label="Fold report again"' in text
+    whole = site.get("/graph").text
+    assert [each.count(".") for each in listed(whole)] == list(range(8))
+
+
+@pytest.mark.usefixtures("chain")
+def test_boxes_open_one_after_the_other_and_fold_again(site: Site) -> None:
+    text = site.get("/graph", params={"fold": "true", "opened": ["group:marts", "group:shop"]}).text
+    assert "flow:report/shop" in " ".join(listed(text))
+    assert 'href="/graph?fold=true&amp;opened=group%3Ashop" aria-label="Fold marts again"' in text
+    assert "group:s3://lake" in " ".join(listed(text))
+
+
+@pytest.mark.usefixtures("chain")
+def test_a_list_that_is_cut_says_so(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assetflow.web.graph.LISTED", 3)
+    page = site.get("/graph")
+    assert "The first 3 of 8." in page.text
+    assert len(listed(page.text)) == 3
+    assert len(listed(site.get("/graph?all=true").text)) == 8
+
+
+def test_the_graph_says_what_is_out_of_date(site: Site, ledger: Ledger) -> None:
+    deploy_maker(ledger, Eager(), [B], [A], "make-b/x", code_version="1")
+    deploy_maker(ledger, Eager(), [C], [B], "make-c/x")
+    deploy_maker(ledger, Eager(), [D], [C], "make-d/x")
+    for asset, version in ((A, "1"), (B, "1"), (C, "1"), (A, "2")):
+        ledger.writer.events.record([event_of(asset, data_version=version)], NOON)
+    nodes = {node["value"]: node for node in site.get("/api/v1/graph").json()["nodes"]}
+    assert [nodes[asset.uri]["state"] for asset in (A, B, C, D)] == ["updated", "stale", "outdated", "missing"]
+    lineage = site.get("/api/v1/lineage", params={"focus": B.uri}).json()
+    assert {node["value"]: node["state"] for node in lineage["nodes"]}[C.uri] == "outdated"
+    assert 'sign-stale" aria-hidden="true"></span>stale' in site.get("/graph").text
+
+
+@pytest.mark.usefixtures("chain")
+def test_nodes_have_their_groups(site: Site) -> None:
+    nodes = {node["name"]: node["group"] for node in site.get("/api/v1/graph").json()["nodes"]}
+    assert (nodes["orders"], nodes["s3://lake/landing"], nodes["report/shop"]) == ("shop", None, None)
 
 
 @pytest.mark.usefixtures("chain")

@@ -9,6 +9,13 @@ from pydantic import BaseModel, Field
 
 from assetflow.api.schemas.common import Extra, Page
 
+STATE = (
+    "Of an asset `late`, or `fresh`, `outdated`, `stale` or `missing` if it is compared with what it is made from, "
+    "else `updated` or `never updated`. Of a flow `paused`, `held`, `never run`, `not scheduled`, or the state of its "
+    "last run. Of several nodes their number in words."
+)
+AT = "When an asset was updated, or the last run of a flow ended or was decided."
+
 
 class AssetOut(BaseModel):
     id: int
@@ -57,6 +64,10 @@ class GraphNode(BaseModel):
     id: str
     kind: Literal["asset", "alias", "name", "flow"]
     value: str = Field(description="The URI, alias, name or flow.")
+    name: str
+    group: str | None
+    state: str = Field(description=STATE)
+    at: datetime | None = Field(description=AT)
     distance: int = Field(description="The number of edges between it and the focus.")
     more: bool = Field(description="It has neighbours that are not shown.")
 
@@ -81,10 +92,9 @@ class PictureNode(BaseModel):
     kind: Literal["asset", "alias", "name", "flow", "group", "more"]
     value: str = Field(description="The URI, alias, name, flow or group.")
     name: str
-    state: str
-    at: datetime | None = Field(
-        description="When an asset was updated, or the last run of a flow ended or was decided."
-    )
+    group: str | None = Field(description="The group of an asset that has one.")
+    state: str = Field(description=STATE)
+    at: datetime | None = Field(description=AT)
     count: int = Field(description="How many nodes it stands for.")
     flows: int = Field(description="How many of them are flows.")
     level: int = Field(description="The distance from the focus in edges; negative on the way up.")

@@ -12,10 +12,11 @@ from assetflow.api.params import NamedAsset, PathAsset
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.assets import AssetHidden, AssetOut, AssetsPage, GraphOut, NameOut
-from assetflow.core.lineage import DATA, SCHEDULING, EdgeKind, neighbourhood
+from assetflow.core.lineage import DATA, SCHEDULING, EdgeKind
 from assetflow.errors import UnknownAsset, places
 from assetflow.ledger.read.assets import AssetFilter
 from assetflow.operations import hiding
+from assetflow.operations.graph import lineage_of
 from assetflow.operations.lookup import find_node, find_uri
 
 router = APIRouter(tags=["assets"], route_class=EtagRoute)
@@ -82,16 +83,16 @@ def get_lineage(
     focus: Focus,
     depth: Annotated[int, Query(ge=0, le=100, description="The largest number of edges from the focus.")] = 2,
     scheduling: Annotated[bool, Query(description="Include edges that start flows.")] = True,
-    data: Annotated[bool, Query(description="Include edges of data: what flows produce and read.")] = True,
+    data: Annotated[bool, Query(description="Include what flows produce, and what they only read.")] = True,
     limit: Annotated[int, Query(ge=1, le=MOST_NODES, description="The largest number of nodes, nearest first.")] = 200,
 ) -> Json:
     """Return the graph around an asset: the flows that it starts, that make it and that read it, and their assets.
 
+    What starts flows goes on through what they produce: without `data`, only the edges of what is read are left out.
     To continue from a node of the answer, give its id as `focus`.
     """
     kinds: set[EdgeKind] = {*(SCHEDULING if scheduling else ()), *(DATA if data else ())}
-    start = find_node(reader, focus)
-    return Json(neighbourhood(reader.lineage.edges_of, start, depth, kinds=kinds, most=limit).as_json())
+    return Json(lineage_of(reader, find_node(reader, focus), depth, kinds=kinds, most=limit))
 
 
 @router.get("/names/{name:path}", response_model=NameOut, responses=answers(404))

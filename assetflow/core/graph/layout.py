@@ -16,14 +16,51 @@ def positions(boxes: Iterable[str], links: Collection[Link]) -> dict[str, tuple[
     """Return the middle of each box. The same graph always has the same positions.
 
     A box stands to the right of everything that leads to it. Links that close a circle do not count. Within a column,
-    boxes stand near their neighbours, so that few lines cross.
+    boxes stand near their neighbours, so that few lines cross. Parts that nothing links stand below each other.
     """
-    forward = _without_circles(list(boxes), links)
+    neighbours = _neighbours(links)
+    parts = _connected(sorted(boxes), neighbours)
+    part_of = {box: number for number, part in enumerate(parts) for box in part}
+    links_of: defaultdict[int, list[Link]] = defaultdict(list)
+    for link in links:
+        links_of[part_of[link[0]]].append(link)
+    placed: dict[str, tuple[int, int]] = {}
+    top = 0
+    for number, part in enumerate(parts):
+        found = _part_positions(part, links_of[number], neighbours)
+        first, last = min(y for _, y in found.values()), max(y for _, y in found.values())
+        placed |= {box: (x, y - first + top) for box, (x, y) in found.items()}
+        top += last - first + 2 * ROW
+    return placed
+
+
+def _connected(boxes: Sequence[str], neighbours: Mapping[str, Sequence[str]]) -> list[list[str]]:
+    """Return the boxes that hang together, the largest parts first."""
+    parts: list[list[str]] = []
+    seen: set[str] = set()
+    for box in boxes:
+        if box in seen:
+            continue
+        part, waiting = [box], [box]
+        seen.add(box)
+        while waiting:
+            for other in neighbours.get(waiting.pop(), ()):
+                if other not in seen:
+                    seen.add(other)
+                    part.append(other)
+                    waiting.append(other)
+        parts.append(sorted(part))
+    return sorted(parts, key=lambda part: (-len(part), part[0]))
+
+
+def _part_positions(
+    boxes: Sequence[str], links: Collection[Link], neighbours: Mapping[str, Sequence[str]]
+) -> dict[str, tuple[int, int]]:
+    forward = _without_circles(boxes, links)
     layers = _layers(forward)
     columns: defaultdict[int, list[str]] = defaultdict(list)
     for box in forward:
         columns[layers[box]].append(box)
-    neighbours = _neighbours(links)
     heights = _heights([columns[number] for number in sorted(columns)], neighbours, layers)
     return {box: (layers[box] * COLUMN, round(heights[box])) for box in forward}
 

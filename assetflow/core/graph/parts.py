@@ -47,7 +47,7 @@ def whole(edges: Iterable[Edge], nodes: Iterable[Node], most: int) -> GraphPart:
     return GraphPart(shown, _inside(relations, shown), truncated=len(shown) < len(found))
 
 
-def around(edges_of: EdgesOf, focus: Node, *, up: int, down: int, most: int) -> GraphPart:
+def around(edges_of: EdgesOf, focus: Node, *, up: int, down: int, most: int, opened: Iterable[Node] = ()) -> GraphPart:
     """Return what leads to a node and what follows from it.
 
     A level is one flow: from an asset to the flows that it starts or that read it, and on to what they make. An alias
@@ -56,12 +56,17 @@ def around(edges_of: EdgesOf, focus: Node, *, up: int, down: int, most: int) -> 
     Parameters:
         up, down: the number of levels on each way.
         most: the largest number of nodes; the nearest are kept.
+        opened: nodes of the outermost level from which the way goes on by another level.
     """
     levels: dict[Node, int] = {focus: 0}
     edges: dict[Edge, None] = {}
+    ways: list[tuple[Way, Node, int]] = [("up", focus, up), ("down", focus, down)]
     truncated = False
-    for way, steps in (("up", up), ("down", down)):
-        truncated |= _walk(edges_of, focus, "up" if way == "up" else "down", steps, most, levels, edges)
+    for way, start, steps in ways:
+        truncated |= _walk(edges_of, start, way, steps, most, levels, edges)
+    for node in opened:
+        if node in levels and node != focus:
+            truncated |= _walk(edges_of, node, "up" if levels[node] < 0 else "down", 1, most, levels, edges)
     relations = relations_of(edges)
     outside = {node for pair in relations for node in pair if node not in levels}
     more = {node for pair in relations if outside & set(pair) for node in pair if node in levels}
@@ -69,12 +74,12 @@ def around(edges_of: EdgesOf, focus: Node, *, up: int, down: int, most: int) -> 
 
 
 def _walk(
-    edges_of: EdgesOf, focus: Node, way: Way, steps: int, most: int, levels: dict[Node, int], edges: dict[Edge, None]
+    edges_of: EdgesOf, start: Node, way: Way, steps: int, most: int, levels: dict[Node, int], edges: dict[Edge, None]
 ) -> bool:
     """Add the nodes on one way; return True if not all of them fit."""
-    ring = [focus]
+    ring = [start]
     flows = 0
-    distance = 0
+    distance = abs(levels[start])
     while ring:
         found = [edge for edge in edges_of(ring) if _goes(edge, way, ring)]
         edges.update(dict.fromkeys(found))

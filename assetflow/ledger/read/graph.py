@@ -29,6 +29,7 @@ _DATA = select(EDGE.c.name, EDGE.c.kind, EDGE.c.value, EDGE.c.direction).order_b
 _LINKS = select(ALIAS_LINK.c.uri, ALIAS_LINK.c.alias).where(ALIAS_LINK.c.uri.not_in(HIDDEN))
 _OWNERS = select(ASSET_NAME.c.name, ASSET_NAME.c.uri)
 _GROUPS = select(ASSET.c.uri, ASSET.c.group).where(ASSET.c.group != "")
+_GROUPS_OF = _GROUPS.where(in_values(ASSET.c.uri, "uris"))
 _NAMES = (
     select(ASSET_NAME.c.uri, func.min(ASSET_NAME.c.name))
     .where(in_values(ASSET_NAME.c.uri, "uris"), ASSET_NAME.c.name != ASSET_NAME.c.uri)
@@ -78,11 +79,13 @@ class NodeFacts:
         state: of a flow, one of `paused`, `held`, `failed`, `running`, `completed`, `never run`, `not scheduled`; of an
             asset `updated` or `never updated`.
         at: when an asset was updated, or when the last run of a flow ended or was decided.
+        group: the group of an asset that has one.
     """
 
     name: str
     state: str = ""
     at: datetime | None = None
+    group: str | None = None
 
 
 class GraphReader:
@@ -114,8 +117,14 @@ class GraphReader:
         with self._connect() as connection:
             names = _pairs(connection, _LABELS, uris) | _pairs(connection, _NAMES, uris)
             newest = _pairs(connection, _NEWEST, uris)
+            groups = _pairs(connection, _GROUPS_OF, uris)
             states = {row[0]: row for row in connection.execute(_FLOWS, flows)}
-        return {node: _facts(node, names, newest, states.get(node.value)) for node in nodes}
+        return {
+            node: _asset(node.value, names, newest, groups)
+            if node.kind == "asset"
+            else _other(node, states.get(node.value))
+            for node in nodes
+        }
 
 
 def _rows(connection: Connection, query: Select[Any]) -> Rows:
@@ -137,10 +146,12 @@ def _pairs(connection: Connection, query: Any, given: dict[str, list[str]]) -> d
     return dict(connection.execute(query, given).tuples().all())
 
 
-def _facts(node: Node, names: dict[str, str], newest: dict[str, datetime], row: Row[Any] | None) -> NodeFacts:
-    if node.kind == "asset":
-        at = newest.get(node.value)
-        return NodeFacts(names.get(node.value, node.value), "updated" if at else "never updated", at)
+def _asset(uri: str, names: dict[str, str], newest: dict[str, datetime], groups: dict[str, str]) -> NodeFacts:
+    at = newest.get(uri)
+    return NodeFacts(names.get(uri, uri), "updated" if at else "never updated", at, groups.get(uri))
+
+
+def _other(node: Node, row: Row[Any] | None) -> NodeFacts:
     if node.kind != "flow":
         return NodeFacts(node.value, node.kind)
     return NodeFacts(node.value, "not scheduled") if row is None else _flow(row)

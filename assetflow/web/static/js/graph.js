@@ -1,127 +1,113 @@
-// The picture of assets and flows. The server says where each node stands; drawn on a canvas, text of users stays text.
+// The picture of assets and flows. The server says where each node stands (compact() of web/graph.py).
 "use strict";
 
 (() => {
   const place = document.getElementById("graph");
+  if (!place) return;
   const words = document.getElementById("graph-words");
   const note = document.getElementById("graph-note");
+  const list = document.getElementById("graph-list");
   const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
-  const opened = new Set(new URLSearchParams(location.search).getAll("opened"));
-  const WIDTH = 196;
-  const HEIGHT = 42;
+  const { WIDTH, HEIGHT, RIGHT, label, style, visible } = GraphLook;
   const ROW = 58;
+  const COLUMN = WIDTH + 20;
   const MANY = 300;
+  const LEGIBLE = 0.6;
+  const CLOSE = 0.75;
+  // A refresh may take a fifth of the time, at most.
+  const SHARE = 5;
+  const SECONDS = 2;
+  const AGES = 20;
   words.textContent = "Loading the graph";
-
-  const visible = (text) =>
-    text.replace(/[\p{Cc}\p{Cf}\p{Cs}]/gu, (c) => `\\u${c.codePointAt(0).toString(16).padStart(4, "0")}`);
-  // The end of a URI and the beginning of a name tell the most.
-  const cut = (text, most) => {
-    if (text.length <= most) return text;
-    return text.includes("://") ? `…${text.slice(1 - most)}` : `${text.slice(0, most - 1)}…`;
-  };
-  const ago = (at) => {
-    const seconds = Math.max(0, (Date.now() - Date.parse(at)) / 1000);
-    for (const [size, unit, name] of [[60, 1, "s"], [3600, 60, "min"], [86400, 3600, "h"]]) {
-      if (seconds < size) return `${Math.floor(seconds / unit)} ${name} ago`;
-    }
-    return `${Math.floor(seconds / 86400)} d ago`;
-  };
-  const SIGNS = { failed: "✕", completed: "✓", running: "◌", paused: "‖", held: "‖", late: "⏱", undeliverable: "✕" };
-  const label = (node) => {
-    const name = node.kind === "alias" ? `alias ${node.name}` : node.name;
-    const sign = SIGNS[node.state] ? `${SIGNS[node.state]} ` : "";
-    const state = node.state === "updated" ? "" : `${sign}${node.state}`;
-    const second = [state, node.at ? ago(node.at) : ""].filter(Boolean).join(" · ");
-    return `${cut(visible(name), 28)}\n${cut(visible(second), 32)}`;
-  };
-
-  const style = () => {
-    const read = getComputedStyle(document.documentElement);
-    const colour = (name) => {
-      // The canvas does not know custom properties; the browser works the colour out.
-      const probe = document.createElement("i");
-      probe.style.color = read.getPropertyValue(`--${name}`);
-      document.body.append(probe);
-      const found = getComputedStyle(probe).color;
-      probe.remove();
-      return found;
-    };
-    const strong = colour("border-strong");
-    const accent = colour("accent");
-    return [
-      {
-        selector: "node",
-        style: {
-          shape: "rectangle", width: WIDTH, height: HEIGHT, label: "data(label)", "text-wrap": "wrap", "line-height": 1.25,
-          "font-family": read.getPropertyValue("--font"), "font-size": 12, "min-zoomed-font-size": 6, color: colour("text"),
-          "text-valign": "center", "text-halign": "center",
-          "background-color": colour("card"), "border-width": 1.5, "border-color": strong,
-        },
-      },
-      { selector: "node[kind = 'flow']", style: { shape: "round-rectangle", "border-color": accent } },
-      { selector: "node[kind = 'alias'], node[kind = 'name']", style: { "border-style": "dashed" } },
-      { selector: "node[kind = 'group'], node[kind = 'more']", style: { "border-style": "double", "border-width": 4 } },
-      { selector: "node[state = 'failed'], node[state = 'late'], node[state = 'undeliverable']", style: { "border-color": colour("bad"), "background-color": colour("bad-back"), color: colour("bad") } },
-      { selector: "node[state = 'paused'], node[state = 'held']", style: { "border-color": colour("wait"), "background-color": colour("wait-back"), color: colour("wait") } },
-      { selector: "node.focus", style: { "border-width": 4, "border-color": accent } },
-      {
-        selector: "edge",
-        style: {
-          width: 1.6, "curve-style": "bezier", "line-color": strong, "target-arrow-color": strong,
-          "target-arrow-shape": "triangle", "arrow-scale": 0.9,
-        },
-      },
-      { selector: "edge.reads", style: { "line-style": "dashed", "target-arrow-fill": "hollow" } },
-      { selector: "edge.links", style: { "line-style": "dotted" } },
-      { selector: "edge.many", style: { "curve-style": "haystack", "haystack-radius": 0, width: 1, "target-arrow-shape": "none" } },
-      { selector: ".path", style: { "line-color": accent, "target-arrow-color": accent, width: 2.6 } },
-      { selector: "node.path", style: { "border-color": accent } },
-    ];
-  };
 
   const graph = cytoscape({
     container: place, style: style(), minZoom: 0.03, maxZoom: 2.5, boxSelectionEnabled: false, autounselectify: true,
     textureOnViewport: true, hideEdgesOnViewport: true, pixelRatio: 1, layout: { name: "preset" },
   });
 
+  // The address of the graph page with what is shown now. On the graph page, it is that of the page itself.
+  let address = new URL(place.dataset.source, location.href);
+  const answerIn = (page) => {
+    const found = JSON.parse(page.getElementById("graph-data").textContent);
+    const nodes = found.nodes.map(([id, name, state, sign, at, x, y, more]) => {
+      const kind = id.slice(0, id.indexOf(":"));
+      const value = id.slice(kind.length + 1);
+      return { id, kind, value, name: name || value, state, sign, at, x, y, more };
+    });
+    const edges = found.edges.map(([source, target, kinds]) => ({ source: nodes[source].id, target: nodes[target].id, kinds }));
+    return { ...found, nodes, edges };
+  };
+  const pageAt = async (from) => {
+    const response = await fetch(from, { headers: { accept: "text/html" } });
+    if (!response.ok) throw new Error(String(response.status));
+    return new DOMParser().parseFromString(await response.text(), "text/html");
+  };
+
   // What is there stays where it is. New nodes stand as the server says, seen from the one that was opened.
   const taken = new Map();
+  const take = (spot) => {
+    const column = Math.floor(spot.x / COLUMN);
+    if (!taken.has(column)) taken.set(column, []);
+    taken.get(column).push(spot);
+  };
   const free = (x, y) => {
-    const column = taken.get(x) || [];
-    const isFree = (height) => column.every((other) => Math.abs(other - height) >= ROW - 2);
+    const column = Math.floor(x / COLUMN);
+    const near = [column - 1, column, column + 1].flatMap((each) => taken.get(each) || []).filter((spot) => Math.abs(spot.x - x) < COLUMN);
+    const isFree = (height) => near.every((spot) => Math.abs(spot.y - height) >= ROW - 2);
     let step = 0;
     while (!isFree(y + step) && !isFree(y - step)) step += ROW / 2;
-    const found = isFree(y + step) ? y + step : y - step;
-    taken.set(x, [...column, found]);
-    return { x, y: found };
+    const spot = { x, y: isFree(y + step) ? y + step : y - step };
+    take(spot);
+    return spot;
   };
-  const draw = (answer, from) => {
-    const wanted = new Map(answer.nodes.map((node) => [node.id, node]));
-    const before = from && graph.getElementById(from.id).nonempty() ? graph.getElementById(from.id).position() : null;
-    const anchor = before && (wanted.get(from.id) || answer.nodes.find((node) => graph.getElementById(node.id).empty()));
-    const shift = anchor ? { x: before.x - anchor.x, y: before.y - anchor.y } : { x: 0, y: 0 };
+  // A box that is folded again stands where it stood before it was opened.
+  const homes = new Map();
+  const shiftFrom = (opened, answer) => {
+    const before = opened && graph.getElementById(opened);
+    const home = before && before.nonempty() ? { ...before.position() } : opened && homes.get(opened);
+    if (!home) return { x: 0, y: 0 };
+    homes.set(opened, home);
+    const anchor = answer.nodes.find((node) => node.id === opened) || answer.nodes.find((node) => graph.getElementById(node.id).empty());
+    return anchor ? { x: home.x - anchor.x, y: home.y - anchor.y } : { x: 0, y: 0 };
+  };
+  const CHANGING = ["name", "state", "sign", "label", "more"];
+  const OUT_OF_DATE = new Set(["stale", "missing", "outdated"]);
+  const classesOf = (edge, signs, many) => {
+    const stale = OUT_OF_DATE.has(signs.get(edge.source)) || OUT_OF_DATE.has(signs.get(edge.target)) ? " stale" : "";
+    if (many) return `many${stale}`;
+    return (edge.kinds === "r" ? "reads" : edge.kinds.includes("l") ? "links" : "") + stale;
+  };
+  const draw = (answer, opened) => {
+    const wanted = new Set(answer.nodes.map((node) => node.id));
+    const signs = new Map(answer.nodes.map((node) => [node.id, node.sign]));
+    const shift = shiftFrom(opened, answer);
     const many = answer.edges.length > MANY;
     graph.batch(() => {
       graph.nodes().filter((node) => !wanted.has(node.id())).remove();
       taken.clear();
-      graph.nodes().forEach((node) => taken.set(node.position("x"), [...(taken.get(node.position("x")) || []), node.position("y")]));
+      graph.nodes().forEach((node) => take(node.position()));
+      const isFirst = graph.nodes().empty();
       const added = [];
       for (const node of answer.nodes) {
         const there = graph.getElementById(node.id);
         const data = { ...node, label: label(node) };
-        if (there.nonempty()) there.data(data);
-        else {
-          const spot = graph.nodes().empty() ? { x: node.x, y: node.y } : free(node.x + shift.x, node.y + shift.y);
+        if (there.nonempty()) {
+          if (CHANGING.some((name) => there.data(name) !== data[name])) there.data(data);
+        } else {
+          const spot = isFirst ? { x: node.x, y: node.y } : free(node.x + shift.x, node.y + shift.y);
           added.push({ group: "nodes", data, position: spot, classes: node.id === answer.focus ? "focus" : "" });
         }
       }
+      const kept = new Set();
       for (const edge of answer.edges) {
         const id = `${edge.source} ${edge.target}`;
-        if (graph.getElementById(id).nonempty()) continue;
-        const only = edge.kinds.every((kind) => kind === "reads") ? "reads" : edge.kinds.includes("links") ? "links" : "";
-        added.push({ group: "edges", data: { id, source: edge.source, target: edge.target }, classes: many ? "many" : only });
+        const there = graph.getElementById(id);
+        const classes = classesOf(edge, signs, many);
+        kept.add(id);
+        if (there.nonempty()) there.classes(classes);
+        else added.push({ group: "edges", data: { id, source: edge.source, target: edge.target }, classes });
       }
+      graph.edges().filter((edge) => !kept.has(edge.id())).remove();
       graph.add(added);
     });
     const size = answer.nodes.length;
@@ -138,9 +124,18 @@
     const width = right - left + WIDTH + 48;
     const height = bottom - top + HEIGHT + 48;
     const whole = Math.max(0.03, Math.min(1.1, place.clientWidth / width, place.clientHeight / height));
-    // Of a large neighbourhood the middle is shown, so that it can be read.
-    const zoom = middle ? Math.max(whole, 0.75) : whole;
-    const centre = middle && zoom > whole ? middle : { x: (left + right) / 2, y: (top + bottom) / 2 };
+    // Of a large neighbourhood only the middle is shown, so that it can be read.
+    const zoom = middle && whole < LEGIBLE ? CLOSE : whole;
+    // As much as fits is shown of the side to which the graph goes on; beyond its ends is nothing to see.
+    const within = (wanted, first, last, room) => {
+      const half = room / zoom / 2;
+      if (last - first <= 2 * half) return (first + last) / 2;
+      return Math.min(Math.max(wanted, first + half), last - half);
+    };
+    const centre = {
+      x: within(middle ? middle.x : 0, left - WIDTH / 2 - 24, right + WIDTH / 2 + 24, place.clientWidth),
+      y: within(middle ? middle.y : 0, top - HEIGHT / 2 - 24, bottom + HEIGHT / 2 + 24, place.clientHeight),
+    };
     return { zoom, pan: { x: place.clientWidth / 2 - zoom * centre.x, y: place.clientHeight / 2 - zoom * centre.y } };
   };
   const fitAll = () => {
@@ -176,31 +171,60 @@
     graph.one("render", () => canvas.remove());
     return new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
   };
-
-  const answerOf = async (from) => {
-    // The graph page has the answer in itself.
-    const inside = document.getElementById("graph-data");
-    if (inside && !from) return JSON.parse(inside.textContent);
-    const address = new URL(place.dataset.source, location.href);
-    opened.forEach((id) => address.searchParams.append("opened", id));
-    const response = await fetch(address, { headers: { accept: "application/json" } });
-    if (!response.ok) throw new Error(String(response.status));
-    return response.json();
-  };
-  const load = async (from) => {
+  const begin = async () => {
     try {
-      const answer = await answerOf(from);
-      if (!from && answer.nodes.length) {
+      // The graph page has the answer in itself.
+      const answer = answerIn(document.getElementById("graph-data") ? document : await pageAt(address));
+      if (answer.nodes.length) {
         const view = viewOf(answer.nodes, answer.nodes.find((node) => node.id === answer.focus));
         words.textContent = "";
         if (answer.nodes.length > MANY) await sketch(answer, view);
         graph.viewport(view);
       }
-      draw(answer, from);
+      draw(answer, null);
     } catch {
       words.textContent = "The graph cannot be loaded now.";
     }
   };
+
+  // The picture, the list and the address change together. `opened` is the box that was opened or folded.
+  let newest = 0;
+  const show = async (next, opened, push) => {
+    const mine = ++newest;
+    const page = await pageAt(next);
+    if (mine !== newest) return;
+    address = next;
+    if (list) {
+      Idiomorph.morph(list, page.getElementById("graph-list").innerHTML, { morphStyle: "innerHTML" });
+      if (push) history.pushState(null, "", next);
+    }
+    draw(answerIn(page), opened);
+  };
+  const open = (id) => {
+    const next = new URL(address);
+    next.searchParams.append("opened", id);
+    show(next, id, true).catch(() => list && window.location.assign(next));
+  };
+  list?.addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-draws]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    show(new URL(link.href), link.dataset.draws, true).catch(() => window.location.assign(link.href));
+  });
+  if (list) window.addEventListener("popstate", () => show(new URL(location.href), null, false).catch(() => location.reload()));
+
+  // States and ages are kept up to date. Nodes stay where they are.
+  let waits = 0;
+  const refresh = () => {
+    if (waits) return;
+    waits = setTimeout(async () => {
+      const started = performance.now();
+      await show(address, null, false).catch(() => null);
+      waits = setTimeout(() => (waits = 0), SHARE * (performance.now() - started));
+    }, 1000 * SECONDS);
+  };
+  for (const kind of ["assets", "events", "decisions"]) document.body.addEventListener(`live-${kind}`, refresh);
+  setInterval(() => graph.batch(() => graph.nodes().forEach((node) => node.data("label", label(node.data())))), 1000 * AGES);
 
   const goTo = (node) => {
     const value = node.data("value");
@@ -208,15 +232,15 @@
     if (node.data("kind") === "flow" && node.data("state") !== "not scheduled") return `/consumers/${value.split("/").map(encodeURIComponent).join("/")}`;
     return null;
   };
-  graph.on("tap", "node", ({ target, originalEvent }) => {
+  graph.on("tap", "node", ({ target, position, originalEvent }) => {
     const kind = target.data("kind");
-    if (kind === "group" || kind === "more") {
-      opened.add(target.id());
-      load({ id: target.id() });
+    const isOnPlus = target.data("more") && position.x > target.position("x") + WIDTH / 2 - RIGHT;
+    if (kind === "group" || kind === "more" || isOnPlus) {
+      open(target.id());
       return;
     }
-    const address = originalEvent && originalEvent.shiftKey ? `/graph?focus=${encodeURIComponent(target.id())}` : goTo(target);
-    if (address && !target.hasClass("focus")) window.location.assign(address);
+    const to = originalEvent && originalEvent.shiftKey ? `/graph?focus=${encodeURIComponent(target.id())}` : goTo(target);
+    if (to && !target.hasClass("focus")) window.location.assign(to);
     else if (kind !== "asset") window.location.assign(`/graph?focus=${encodeURIComponent(target.id())}`);
   });
   const showPath = (node) => graph.batch(() => {
@@ -234,7 +258,6 @@
     showPath(graph.collection());
   });
   // Whoever goes through the list by keyboard sees in the picture where that leads.
-  const list = document.querySelector(".graph-list");
   list?.addEventListener("focusin", ({ target }) => {
     const node = graph.getElementById(target.closest("li")?.dataset.node || "");
     showPath(node);
@@ -255,5 +278,5 @@
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
   new ResizeObserver(() => graph.resize()).observe(place);
 
-  load(null);
+  begin();
 })();

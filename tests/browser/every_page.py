@@ -1,0 +1,116 @@
+"""Everything that the pages can show, and the address of every page and dialog: for axe, and for pictures."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import uuid4
+
+from assetflow import FreshnessPolicy
+from assetflow.core.assets import Asset
+from assetflow.core.partitions import StartOfDayMapper
+from assetflow.ledger import Ledger
+from assetflow.operations import asset_backfills
+from assetflow.operations.asset_backfills import BackfillWanted
+from assetflow.operations.installation import Installation
+from tests.browser.site import START, update
+from tests.cli.shop import CUSTOMERS, HOURLY, ORDERS, ROLLED_UP, deploy
+from tests.ledger.test_kept import Place, kept
+
+DAYS = 40
+CLICKS, SESSIONS, FUNNEL = (
+    Asset(f"s3://lake/web/{name}", name=name, group="web") for name in ("clicks", "sessions", "funnel")
+)
+PRICES, MARGINS, OFFERS, SHELF = (
+    Asset(f"s3://lake/prices/{name}", name=name, group="prices") for name in ("prices", "margins", "offers", "shelf")
+)
+HUB = Asset("s3://lake/calendar", name="calendar", group="common")
+STOCK = Asset("s3://lake/stock", name="stock", group="shop", freshness=FreshnessPolicy(timedelta(hours=6)))
+
+
+def fill_more(ledger: Ledger) -> None:
+    """Add to `site.fill` what is fresh, stale, outdated and missing, late, failed, paused, waiting, and a backfill."""
+    place = Place(ledger, START - timedelta(hours=3))
+    mapper = StartOfDayMapper(input_format="%Y-%m-%d", output_format="%Y-%m-%d")
+    place.deploy("sessions/web", kept([CLICKS], [SESSIONS], mapper=mapper, catchup="none"))
+    place.deploy("funnel/web", kept([SESSIONS], [FUNNEL], mapper=mapper, catchup="none"))
+    keys = [f"{START - timedelta(days=number):%Y-%m-%d}" for number in range(DAYS, 0, -1)]
+    for number, key in enumerate(keys):
+        made = place.update(CLICKS, key)
+        if made and number % 7 != 5:
+            below = place.run("sessions/web", made[0], SESSIONS)
+            if below and number % 5:
+                place.run("funnel/web", below[0], FUNNEL)
+    whole = BackfillWanted(SESSIONS.uri, keys=tuple(keys[-12:]), down=True)
+    planned = asset_backfills.plan(ledger.reader, whole)
+    asset_backfills.begin(Installation(ledger), whole, planned, by="anna", why="a bug in the parser")
+
+    place.deploy("margins/prices", kept([PRICES], [MARGINS], code="1"))
+    place.deploy("offers/prices", kept([MARGINS], [OFFERS]))
+    place.deploy("shelf/prices", kept([OFFERS], [SHELF]))
+    for first in place.update(PRICES, version="monday"):
+        for second in place.run("margins/prices", first, MARGINS):
+            place.run("offers/prices", second, OFFERS)
+    place.update(PRICES, version="tuesday")
+
+    deploy(ledger, "daily/rollup", ROLLED_UP)
+    update(ledger, HOURLY, timedelta(minutes=4), "2026-01-01T05:00:00")
+    deploy(ledger, "count/stock", ORDERS, produces=(STOCK,))
+    update(ledger, STOCK, timedelta(hours=20))
+    for number in range(22):
+        deploy(ledger, f"reader-{number:02}/common", HUB)
+    paused = deploy(ledger, "halted/shop", ORDERS & CUSTOMERS, while_paused="keep")
+    ledger.writer.consumers.switch(paused.id, paused=True, now=START)
+    for asset in (CUSTOMERS, ORDERS):
+        update(ledger, asset, timedelta(minutes=1))
+    waiting = ledger.reader.decisions.waiting(limit=4)
+    for decision, _ in waiting[:-1]:
+        ledger.writer.decisions.launched(decision.id, uuid4(), START)
+    ledger.writer.decisions.undeliverable(waiting[-1][0].id, "Prefect answers 409: no such work pool", START)
+    ledger.writer.clock.run(START, START)
+
+
+def every_page(ledger: Ledger) -> dict[str, str]:
+    """Return the address of every page by a name for a file; a dialog is a page with it open."""
+    reader = ledger.reader
+    run = next(each for each in reader.decisions.find(limit=1000) if each.flow_run_id)
+    event = reader.events.find(newest_first=True, limit=1)[0].id
+    asset = "/asset?asset=orders"
+    return {
+        "overview": "/",
+        "assets": "/assets",
+        "assets-nothing-found": "/assets?search=zzz",
+        "asset": asset,
+        "asset-partitions": "/asset?asset=funnel",
+        "asset-late": "/asset?asset=stock",
+        "asset-unknown": "/asset?asset=ordres",
+        "partitions": "/asset/partitions?asset=sessions",
+        "status": "/asset/status?asset=offers",
+        "create-event": "/asset/events?asset=orders",
+        "materialize": "/asset/materialize?asset=orders",
+        "graph": "/graph",
+        "graph-of-one": "/graph?focus=prices&down=5",
+        "graph-of-a-hub": "/graph?focus=calendar",
+        "graph-unknown": "/graph?focus=ordres",
+        "event": f"/events/{event}",
+        "consumers": "/consumers",
+        "condition": "/consumers/report/nightly/condition",
+        "pause-all": "/consumers/switch?search=report&paused=yes",
+        "consumer": "/consumers/report/nightly",
+        "consumer-paused": "/consumers/halted/shop",
+        "consumer-keys": "/consumers/daily/rollup?key=2026-01-01",
+        "consumer-eager": "/consumers/offers/prices",
+        "run-now": "/consumers/report/nightly/run",
+        "remove": "/consumers/halted/shop/remove",
+        "pause": "/consumers/report/nightly/switch",
+        "run": f"/runs/{run.flow_run_id}",
+        "decision": f"/decisions/{run.id}",
+        "backfills": "/backfills",
+        "backfill-form": "/backfills/new?asset=sessions&down=yes",
+        "backfill-refused": "/backfills/new?asset=sessions&start=soon",
+        "backfill": "/backfills/1",
+        "backfill-stop": "/backfills/1/stop",
+        "activity": "/activity",
+        "search": "/search?q=orders",
+        "docs": "/docs",
+        "not-found": "/events/nothing",
+    }

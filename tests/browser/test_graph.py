@@ -1,0 +1,188 @@
+"""The graph in a browser: picture, list and address agree, nothing moves by itself, and a large one is quick."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from assetflow import Eager
+from assetflow.core.assets import Asset
+from tests.browser.big_graph import make_big
+from tests.browser.shown import Shown, violations
+from tests.browser.site import START, update
+from tests.cli.shop import deploy
+from tests.ledger.making import deploy_maker
+
+pytestmark = [pytest.mark.long, pytest.mark.browser]
+
+GRAPH = "document.getElementById('graph')._cyreg.cy"
+Places = dict[str, list[float]]
+
+
+def places(page: Page) -> Places:
+    """Where each node stands."""
+    return page.evaluate(
+        f"Object.fromEntries({GRAPH}.nodes().map((n) => [n.id(), [n.position('x'), n.position('y')]]))"
+    )
+
+
+def press(page: Page, node: str, right: float = 0) -> None:
+    """Press a node in the picture, so far to the right of its middle in its own measure."""
+    at = page.evaluate(f"""((n) => {{
+        const [at, zoom, box] = [n.renderedPosition(), {GRAPH}.zoom(), {GRAPH}.container().getBoundingClientRect()];
+        return [box.x + at.x + {right} * zoom, box.y + at.y];
+    }})({GRAPH}.getElementById('{node}'))""")
+    page.mouse.click(*at)
+
+
+def listed(page: Page) -> set[str]:
+    return set(page.locator("#graph-list li[data-node]").evaluate_all("all => all.map((each) => each.dataset.node)"))
+
+
+def kept(before: Places, after: Places) -> Places:
+    """The places of the nodes that were there before."""
+    return {node: place for node, place in after.items() if node in before}
+
+
+def a_hub(shown: Shown, name: str) -> str:
+    hub = Asset(f"s3://{name}/hub", name=f"{name} hub", group=name)
+    for number in range(22):
+        deploy(shown.ledger, f"{name}/{number:02}", hub)
+    return hub.uri
+
+
+def test_what_is_opened_in_the_picture_is_in_the_list_and_the_address_and_nothing_moves(shown: Shown) -> None:
+    hub = a_hub(shown, "pressed")
+    page = shown.drawn(f"/graph?focus={hub}")
+    # The asset, five of its flows, and the rest in one box.
+    expect(page.locator("#graph")).to_have_attribute("data-nodes", "7")
+    before = places(page)
+    more = f"more:down:asset:{hub}"
+    press(page, more)
+    expect(page.locator("#graph")).to_have_attribute("data-nodes", "23")
+    after = places(page)
+    assert kept(before, after) == {node: place for node, place in before.items() if node != more}
+    assert listed(page) | {f"asset:{hub}"} == set(after)
+    expect(page).to_have_url(re.compile(r"opened=more%3Adown"))
+    assert len({(x // 190, y // 50) for x, y in after.values()}) == 23, "no two boxes stand at one place"
+
+    page.get_by_role("link", name="Fold ends of pressed hub again").click()
+    expect(page.locator("#graph")).to_have_attribute("data-nodes", "7")
+    assert places(page) == before
+    page.go_back()
+    expect(page.locator("#graph")).to_have_attribute("data-nodes", "23")
+    expect(page.locator("#graph-list")).to_contain_text("pressed/21")
+    page.reload()
+    expect(page.locator("#graph")).to_have_attribute("data-nodes", "23")
+
+
+def test_several_boxes_open_by_keyboard_one_after_the_other(shown: Shown) -> None:
+    first, second = a_hub(shown, "one"), a_hub(shown, "two")
+    deploy(shown.ledger, "one/to-two", Asset(first), produces=(Asset(second),))
+    page = shown.drawn(f"/graph?focus={first}")
+    for number in (0, 1):
+        before = places(page)
+        page.get_by_role("link", name="+17 more").first.focus()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("link", name=re.compile("^Fold"))).to_have_count(number + 1)
+        expect(page.locator("#graph")).not_to_have_attribute("data-nodes", str(len(before)))
+        after = places(page)
+        gone = before.keys() - after.keys()
+        assert len(gone) == 1
+        assert kept(before, after) == {node: place for node, place in before.items() if node not in gone}
+    assert listed(page) | {f"asset:{first}"} == set(places(page))
+    assert violations(page) == []
+
+
+def test_the_way_goes_on_from_a_node(shown: Shown) -> None:
+    made = [Asset(f"s3://on/{number}", name=f"on{number}") for number in range(5)]
+    for number in range(4):
+        deploy(shown.ledger, f"on/{number}", made[number], produces=(made[number + 1],))
+    page = shown.drawn("/graph?focus=on0&down=1")
+    before = places(page)
+    assert len(before) == 3
+    press(page, "asset:s3://on/1", right=85)
+    expect(page.locator("#graph")).to_have_attribute("data-nodes", "5")
+    page.get_by_role("link", name="Go on from on2").click()
+    expect(page.locator("#graph")).to_have_attribute("data-nodes", "7")
+    assert kept(before, places(page)) == before
+    expect(page.locator("#graph-list")).to_contain_text("on3")
+    expect(page).to_have_url(re.compile("opened=asset%3As3%3A%2F%2Fon%2F1&opened=asset%3As3%3A%2F%2Fon%2F2"))
+
+
+def test_states_change_by_themselves_and_nodes_stay(shown: Shown) -> None:
+    raw, core = Asset("s3://live/raw", name="live raw"), Asset("s3://live/core", name="live core")
+    deploy_maker(shown.ledger, Eager(), [core], [raw], "live/core", at=START)
+    page = shown.drawn("/graph?focus=live raw")
+    before = places(page)
+
+    def sign(node: str) -> Any:
+        return page.evaluate(f"{GRAPH}.getElementById('{node}').data('sign')")
+
+    assert sign("asset:s3://live/core") == "missing"
+    assert page.evaluate(f"{GRAPH}.edges('.stale').length") == 1
+    for asset in (raw, core):
+        update(shown.ledger, asset, START - datetime.now(UTC))
+    expect(page.locator("#graph-list")).to_contain_text("fresh", timeout=15_000)
+    assert sign("asset:s3://live/core") == "good"
+    assert page.evaluate(f"{GRAPH}.edges('.stale').length") == 0
+    assert places(page) == before
+
+
+def test_an_unknown_thing_is_said_in_the_form(shown: Shown) -> None:
+    page = shown.page("/graph?focus=ordres")
+    box = page.get_by_role("searchbox", name="The asset or flow in the middle")
+    expect(box).to_have_value("ordres")
+    expect(box).to_be_focused()
+    page.get_by_role("link", name="orders").click()
+    expect(page.locator("#graph")).to_have_attribute("data-nodes", re.compile(r"\d+"))
+    shown.complaints[:] = [each for each in shown.complaints if "status of 404" not in each]
+
+
+def test_whoever_goes_through_the_list_sees_the_way_in_the_picture(shown: Shown) -> None:
+    page = shown.drawn("/graph?focus=orders")
+    picture = page.locator("#graph")
+    two_frames = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    page.evaluate(two_frames)
+    before = picture.screenshot()
+    page.get_by_role("navigation", name="The same as a list").get_by_role("link").first.focus()
+    page.evaluate(two_frames)
+    assert picture.screenshot() != before
+    # The boxes on the way keep their size.
+    assert page.evaluate(f"[...new Set({GRAPH}.nodes('.path').map((node) => node.width()))]") == [196]
+
+
+def test_a_graph_of_2000_nodes_can_be_panned(shown: Shown) -> None:
+    make_big(shown.ledger)
+    page = shown.drawn("/graph?fold=false")
+    expect(page.locator("#graph")).to_have_attribute("data-nodes", re.compile(r"^2\d{3}$"), timeout=20_000)
+    # Something is seen soon after the page is there, and Cytoscape's picture replaces it.
+    page_came = "performance.getEntriesByType('navigation')[0].responseEnd"
+    assert page.evaluate(f"performance.getEntriesByName('graph-sketch')[0].startTime - {page_came}") < 1000
+    expect(page.locator(".graph-sketch")).to_have_count(0)
+    took = min((frames_while_moving(page) for _ in range(3)), key=lambda frames: frames[-1])
+    assert took[len(took) // 2] <= 1000 / 30
+    assert took[-1] <= 200
+
+
+def frames_while_moving(page: Page) -> list[float]:
+    """Drag the picture, and return the milliseconds of each frame meanwhile, the shortest first."""
+    box = page.locator("#graph").bounding_box()
+    assert box is not None
+    page.evaluate(
+        """() => {
+          const frames = window.frames_ = []; let last = performance.now();
+          const tick = (now) => { frames.push(now - last); last = now; requestAnimationFrame(tick); };
+          requestAnimationFrame(tick);
+        }"""
+    )
+    page.mouse.move(box["x"] + 40, box["y"] + 40)
+    page.mouse.down()
+    for step in range(60):
+        page.mouse.move(box["x"] + 40 + 4 * step, box["y"] + 40 + 3 * step)
+    page.mouse.up()
+    return sorted(page.evaluate("window.frames_"))
