@@ -10,7 +10,7 @@ from typing import TypeVar
 from uuid import UUID, uuid4, uuid5
 
 from assetflow.core.assets import Asset
-from assetflow.core.by_hand import check_size, event_by_hand
+from assetflow.core.by_hand import event_by_hand
 from assetflow.core.events import AssetEvent, Origin
 from assetflow.core.json_data import fit_text
 from assetflow.errors import AssetflowWarning
@@ -57,7 +57,7 @@ def make_event(
     Raises:
         InvalidEvent, InvalidAsset, TooLarge: a field breaks a rule; `where` names the field.
     """
-    event = event_by_hand(
+    return event_by_hand(
         asset,
         id=event_id(text),
         occurred=occurred or now,
@@ -67,8 +67,6 @@ def make_event(
         aliases=aliases,
         data_version=data_version,
     )
-    check_size(event.extra)
-    return event
 
 
 def decisions_to_json(recorded: Recorded) -> list[dict[str, object]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -9,14 +10,13 @@ from assetflow.cli.output import print_json, show, text
 from assetflow.cli.user import this_user
 from assetflow.core.assets import Asset
 from assetflow.core.by_hand import key_by_hand
-from assetflow.core.events import Origin, Recording
+from assetflow.core.events import Origin
 from assetflow.core.json_data import fit_text
 from assetflow.core.observations import observation
 from assetflow.core.versions import check_data_version
+from assetflow.core.visible import shown
 from assetflow.errors import places
-from assetflow.ledger.ledger import Ledger
-from assetflow.operations.installation import Installation
-from assetflow.operations.recording import Recorded, record_here, through_prefect
+from assetflow.operations.recording import Recorded, record_at_hand
 
 
 def observe(uri: str, version: str, /, *, partition: str | None = None, json: bool = False) -> None:
@@ -42,36 +42,21 @@ def observe(uri: str, version: str, /, *, partition: str | None = None, json: bo
         occurred=datetime.now(UTC),
         origin=Origin("cli", by=fit_text(this_user())),
     )
-    recorded = _record(seen)
+    recorded = record_at_hand(seen)
+    for warning in recorded.warnings:
+        sys.stderr.write(f"{shown(warning)}\n")
     (item,) = seen.observed
-    number = None if recorded is None else next((str(event.id) for event in recorded.events), None)
-    via = "prefect" if recorded is None else "ledger"
+    number = next((str(event.id) for event in recorded.events), None)
     if json:
-        told = {"uri": item.uri, "partition_key": key, "data_version": version, "via": via, "event": number}
+        told = {"uri": item.uri, "partition_key": key, "data_version": version, "via": recorded.via, "event": number}
         print_json(told)
     else:
         place = f"{item.uri}{'' if key is None else f', partition {key}'}"
         show(*(text(line) for line in _lines(place, number, recorded)))
 
 
-def _record(seen: Recording) -> Recorded | None:
-    """Record an observation in the ledger at hand; without one, send it to Prefect and return `None`."""
-    # Import the HTTP client only here: `--help` does not need it.
-    from assetflow.operations.deciding_ledger import ledger_at_hand
-
-    if ledger_at_hand().decides:
-        with Ledger.open() as ledger:
-            return record_here(Installation(ledger), seen)
-    from assetflow.prefect_io.rest import check_address
-
-    # This command must not start a temporary Prefect server: no evaluator would read from it.
-    check_address()
-    through_prefect(seen)
-    return None
-
-
-def _lines(place: str, number: str | None, recorded: Recorded | None) -> list[str]:
-    if recorded is None:
+def _lines(place: str, number: str | None, recorded: Recorded) -> list[str]:
+    if recorded.via == "prefect":
         return [f"{place}: the observation is in Prefect; the evaluator decides whether it is an update"]
     if number is None:
         return [f"{place}: that is the newest version; nothing changes"]

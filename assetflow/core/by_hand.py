@@ -41,13 +41,16 @@ def event_by_hand(
     Raises:
         InvalidEvent, InvalidAsset: an argument breaks chapter 1 or 2, or rule 8.2, of the contract. `where` is `extra`,
             `partition_key`, `aliases` or `data_version`.
+        TooLarge: the extra is larger than 64 KiB as JSON. `where` is `extra`.
     """
+    details = check_extra(extra, where="extra")
+    _check_size(details)
     return AssetEvent(
         id=id,
         asset=asset,
         occurred=occurred,
         origin=origin,
-        extra=check_extra(extra, where="extra"),
+        extra=details,
         partition_key=None if partition_key is None else key_by_hand(partition_key),
         aliases=_names(aliases),
         data_version=None if data_version is None else check_data_version(data_version, where="data_version"),
@@ -66,18 +69,12 @@ def key_by_hand(key: object) -> str:
         raise error.at("partition_key") from error
 
 
-def check_size(extra: Mapping[str, object], *, where: str = "extra") -> None:
-    """Refuse an extra from outside that is larger than 64 KiB as JSON.
-
-    Raises:
-        TooLarge: the extra is larger.
-    """
-    # Whether it is text is checked with the event.
-    size = len(json.dumps(extra, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass"))
+def _check_size(extra: Mapping[str, object]) -> None:
+    size = len(json.dumps(extra, ensure_ascii=False, separators=(",", ":")).encode())
     if size > EXTRA_BYTES:
         raise TooLarge(
             f"the extra has {size} bytes, the limit is {EXTRA_BYTES}",
-            where=where,
+            where="extra",
             fix="Store the data elsewhere, and give a link to it",
         )
 

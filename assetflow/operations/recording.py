@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 from uuid import uuid4
 
 from assetflow.core.assets import Asset
-from assetflow.core.by_hand import check_size, event_by_hand
+from assetflow.core.by_hand import event_by_hand
 from assetflow.core.consumers import Decision
 from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.json_data import fit_text
 from assetflow.core.observations import Versions, observation
 from assetflow.errors import AssetflowError, LedgerForeign, UnknownAsset
+from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.assets import ListedAsset
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.installation import Installation
@@ -24,6 +26,8 @@ class Recorded:
     """The result of recording updates.
 
     Attributes:
+        via: `ledger` if the updates are recorded there and decided; `prefect` if they are durable in Prefect, from
+            which the evaluator will record them.
         events: the events that were not recorded before, with their sequences if they are in the ledger.
         decisions: the decisions that they led to, each with the name of its consumer.
         warnings: warnings for the user who recorded them.
@@ -32,6 +36,7 @@ class Recorded:
     events: Sequence[AssetEvent]
     decisions: Sequence[tuple[str, Decision]] = ()
     warnings: Sequence[str] = ()
+    via: Literal["ledger", "prefect"] = "ledger"
 
 
 def record(at: Installation, recording: Recording) -> Recorded:
@@ -41,9 +46,7 @@ def record(at: Installation, recording: Recording) -> Recorded:
         PrefectUnreachable, PrefectRefused: the updates may not be recorded; repeating them with the same ids is safe.
     """
     other = at.other_ledger()
-    if other is None:
-        return _into_ledger(at, recording)
-    return Recorded(recording.events, warnings=[taken_over(other), *through_prefect(recording)])
+    return _into_ledger(at, recording) if other is None else _through_prefect(recording, other)
 
 
 def record_here(at: Installation, recording: Recording) -> Recorded:
@@ -61,6 +64,28 @@ def record_here(at: Installation, recording: Recording) -> Recorded:
     return _into_ledger(at, recording)
 
 
+def record_at_hand(recording: Recording) -> Recorded:
+    """Record updates durably: in the ledger of the settings if it decides for their Prefect, else through Prefect.
+
+    Raises:
+        LedgerError: the ledger decides and cannot be written.
+        PrefectUnreachable, PrefectRefused: the updates may not be recorded; repeating them with the same ids is safe.
+    """
+    # Import the HTTP client only here: `--help` does not need it.
+    from assetflow.operations.deciding_ledger import ledger_at_hand
+    from assetflow.prefect_io.rest import check_address
+
+    at_hand = ledger_at_hand()
+    if at_hand.decides:
+        with Ledger.open() as ledger:
+            recorded = _into_ledger(Installation(ledger), recording)
+    else:
+        # Unlike a task, this must not start a temporary Prefect server: no evaluator would read from it.
+        check_address()
+        recorded = _through_prefect(recording, at_hand.other)
+    return replace(recorded, warnings=[*at_hand.warnings, *recorded.warnings])
+
+
 def update_asset(
     at: Installation, listed: ListedAsset, *, extra: object = None, partition_key: str | None = None, by: str = ""
 ) -> AssetEvent:
@@ -76,7 +101,6 @@ def update_asset(
     event = event_by_hand(
         _asset(listed), id=uuid4(), occurred=now, origin=origin, extra=extra, partition_key=partition_key
     )
-    check_size(event.extra)
     return record_here(at, Recording(event.id, (event,))).events[0]
 
 
@@ -93,6 +117,16 @@ def observe(at: Installation, asset: Asset, versions: Versions, *, origin: Origi
 def keep_refused(at: Installation, given: object, error: AssetflowError) -> None:
     """Keep an update that was posted and refused, with the reason. Contract 2.6."""
     at.ledger.writer.events.refuse(given, str(error), error.rule, "api", None, at.now())
+
+
+def _through_prefect(recording: Recording, other: str | None) -> Recorded:
+    """Record updates in Prefect; what it becomes there, the evaluator decides.
+
+    Parameters:
+        other: the id of the ledger that has taken over from the one at hand; `None` if it is not known.
+    """
+    warnings = [] if other is None else [_taken_over(other)]
+    return Recorded(recording.events, warnings=[*warnings, *through_prefect(recording)], via="prefect")
 
 
 def through_prefect(recording: Recording) -> list[str]:
@@ -113,7 +147,7 @@ def through_prefect(recording: Recording) -> list[str]:
     return []
 
 
-def taken_over(other: str) -> str:
+def _taken_over(other: str) -> str:
     """Return the warning for a user whose ledger no longer decides."""
     return f"this ledger no longer decides, ledger {other} has taken over: the update goes through Prefect"
 

@@ -10,9 +10,10 @@ from uuid import UUID
 import httpx
 import pytest
 import respx
+from prefect.settings import PREFECT_API_URL, temporary_settings
 
 import assetflow
-from assetflow.core.by_hand import event_by_hand
+from assetflow.core.by_hand import EXTRA_BYTES, event_by_hand
 from assetflow.core.events import Origin, Recording
 from assetflow.errors import AssetflowError
 from assetflow.ledger import Ledger
@@ -65,6 +66,7 @@ def ways(ledger: Ledger, call: Call, site: Site) -> dict[str, Way]:
     [
         ('{"rows": 9223372036854775808}', "a", "xtra.rows is an integer beyond 64 bits"),
         ('{"rows": 1}', " ", "he partition key is blank"),
+        (json.dumps({"rows": "x" * EXTRA_BYTES}), "a", "he extra has 65547 bytes, the limit is 65536"),
     ],
 )
 def test_every_way_refuses_what_an_update_may_not_hold(
@@ -99,6 +101,18 @@ def test_beside_a_ledger_that_decides_no_more_only_prefect_is_written(
     with pytest.raises(AssetflowError, match="nothing is recorded"):
         record_here(beside, RECORDING)
     assert ledger.reader.events.count() == 0
+
+
+@pytest.mark.parametrize("command", [("emit", ORDERS.uri), ("observe", ORDERS.uri, "etag-1")])
+def test_a_command_that_writes_to_no_ledger_needs_the_address_of_prefect(
+    command: tuple[str, ...], call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It must not start a temporary server that nobody reads from."""
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    with temporary_settings(restore_defaults={PREFECT_API_URL}):
+        answer = call(*command)
+    assert (answer.code, answer.out) == (2, "")
+    assert "PREFECT_API_URL is not set" in answer.err
 
 
 def test_an_announcement_that_fails_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID, uuid5
 
-from assetflow.core.by_hand import check_size, event_by_hand
+from assetflow.core.by_hand import event_by_hand
 from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.json_data import fit_text
 from assetflow.core.visible import shown
@@ -75,7 +75,6 @@ def intake_of(found: Found, watched: Watched, source: str, label: str, now: date
 
 
 def _events(change: Change, watched: Watched, source: str, label: str, now: datetime) -> list[AssetEvent]:
-    check_size(change.extra)
     return [
         event_by_hand(
             asset,

@@ -12,7 +12,7 @@ from typing import cast
 from uuid import UUID, uuid5
 
 from assetflow.core.assets import Asset
-from assetflow.core.by_hand import check_size, event_by_hand
+from assetflow.core.by_hand import event_by_hand
 from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.json_data import fit_text
 from assetflow.core.visible import shown
@@ -126,7 +126,6 @@ def _events(
     aliases = () if trigger.alias is None else (cast(str, _at(data, trigger.alias)),)
     extra = {"payload": data} if trigger.extra is None else {last_name(trigger.extra): _at(data, trigger.extra)}
     assets = watched.assets if trigger.asset is None else (Asset(cast(str, _at(data, trigger.asset))),)
-    check_size(extra)
     return [
         event_by_hand(
             asset,
