@@ -22,7 +22,7 @@ from assetflow.authoring.metadata import Metadata, Skip
 from assetflow.authoring.origin import is_deployed
 from assetflow.authoring.outlet_events import OutletEvents
 from assetflow.authoring.past_events.reading import InletEvents, reading
-from assetflow.authoring.past_events.sources import newest_events, open_source, resolve_name
+from assetflow.authoring.past_events.sources import newest_events, open_source, pin_of, resolve_name
 from assetflow.authoring.recording import TaskRecording
 from assetflow.authoring.signature import PublicSignature
 from assetflow.authoring.triggering import triggering_asset_events
@@ -204,7 +204,7 @@ class _Start:
         in_run = context is not None and context.task.fn is self.wrapper
         task_run, number = (str(context.task_run.id), context.task_run.run_count) if in_run and context else ("", 1)
         recording = self._recording(task_run, number, in_run=in_run)
-        inlets = InletEvents(self._declaration.inlets, open_source)
+        inlets = InletEvents(self._declaration.inlets, open_source, pin_of)
         attempt = Attempt(*self._public.arguments(args, kwargs), recording, in_run=in_run)
         self._fill(attempt.kwargs, recording, inlets)
         outlets = recording.active() if recording.outlets else nullcontext()

@@ -26,9 +26,9 @@ class TaskRecording:
         task_run_id: the id of the task run, which all its attempts share.
         attempt: the number of the attempt; the first is 1.
         outcome: the facts that the task has stated so far.
+        inputs: the newest update of each input, by URI, when the attempt started.
 
     Parameters:
-        inputs: the newest update of each input, by URI, when the attempt started.
         code_version: the version of the code that the task runs; that of an outlet counts before it (contract 8.2).
         resolve_name: returns the URI of a reference by name, or `None`.
     """
@@ -47,7 +47,7 @@ class TaskRecording:
         self.task_run_id = task_run_id
         self.attempt = attempt
         self.outcome = TaskOutcome(self.outlets, resolve_name)
-        self._inputs = dict(inputs or {})
+        self.inputs = dict(inputs or {})
         self._code_version = code_version
         self._metrics: dict[tuple[str, str | None], dict[str, int | float]] = {}
 
@@ -89,7 +89,7 @@ class TaskRecording:
         Outside of a deployment, a task that read nothing says nothing. Raises as `complete`.
         """
         updates = [each for each in self.outcome.updates(partition_key()) if not each.aliases]
-        says = is_deployed() or bool(self._inputs)
+        says = is_deployed() or bool(self.inputs)
         return Recording(recording_id(self.task_run_id), confirmed=self._events(updates if says else ()))
 
     def _events(self, updates: Sequence[Update]) -> tuple[AssetEvent, ...]:
@@ -105,8 +105,8 @@ class TaskRecording:
                 partition_key=update.partition_key,
                 aliases=update.aliases,
                 metrics=self._measured(update),
-                inputs={uri: pin.sequence for uri, pin in self._inputs.items()},
-                read=self._inputs,
+                inputs={uri: pin.sequence for uri, pin in self.inputs.items()},
+                read=self.inputs,
                 code_version=update.asset.code_version or self._code_version,
                 data_version=update.data_version,
                 started=started,

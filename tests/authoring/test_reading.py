@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from assetflow import Asset, AssetAlias
+from assetflow.authoring.past_events import sources
 from assetflow.authoring.past_events.reading import EventSequence, InletEvents, PastEventQuery
-from assetflow.core.events import AssetEvent
+from assetflow.authoring.past_events.sources import newest_events, pin_of
+from assetflow.authoring.recording import TaskRecording
+from assetflow.core.events import AssetEvent, Pin
 from assetflow.errors import InvalidEvent
 from tests.authoring.events import START, event
 
@@ -112,3 +117,54 @@ def test_only_declared_inlets_are_read() -> None:
     for other in (Asset("s3://b/other"), AssetAlias("y"), Asset.ref(name="b"), AssetAlias("a")):
         with pytest.raises(KeyError, match="inlets="):
             inlets[other]
+
+
+def pinned(source: Listed, number: int) -> EventSequence:
+    pin = Pin(number, UUID(int=number), START)
+    return EventSequence(source, PastEventQuery(A.token), pin=lambda: pin)
+
+
+@pytest.mark.parametrize("number", [0, 3, 59])
+def test_rule_8_2_the_version_is_the_one_that_was_pinned_however_many_updates_follow(number: int) -> None:
+    source = Listed(60)
+    source.events[number] = replace(source.events[number], data_version="etag")
+    events = pinned(source, number)
+    narrow = events.after(START + timedelta(hours=50)).limit(1).ascending(False)
+    assert (events.version, narrow.version) == ("etag", "etag")
+
+
+def test_rule_8_2_an_update_without_a_version_is_a_version_of_its_own() -> None:
+    assert pinned(Listed(6), 3).version == str(UUID(int=3))
+
+
+def test_rule_8_2_without_a_pin_the_version_is_that_of_now_and_one_event_is_read() -> None:
+    source = Listed(60)
+    assert EventSequence(source, PastEventQuery(A.token)).version == str(UUID(int=59))
+    assert source.read == 1
+    assert EventSequence(Listed(0), PastEventQuery(A.token)).version is None
+
+
+def test_rule_8_2_an_update_that_was_pruned_meanwhile_has_no_version() -> None:
+    assert pinned(Listed(6), 77).version is None
+
+
+class Known:
+    """A ledger that knows one asset by its name."""
+
+    def owner_of(self, name: str) -> str | None:
+        return A.uri if name == "a" else None
+
+    def newest_events(self, uris: Sequence[str]) -> dict[str, Pin]:
+        return {uri: Pin(number, UUID(int=number), START) for number, uri in enumerate(uris, 1)}
+
+
+def test_rule_8_2_inlets_by_name_are_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "_ledger", Known)
+    other, unknown = Asset("s3://b/other"), Asset.ref(name="unknown")
+    pins = newest_events([other, Asset.ref(name="a"), unknown, AssetAlias("x")])
+    assert {uri: pin.sequence for uri, pin in pins.items()} == {other.uri: 1, A.uri: 2}
+    assert newest_events([unknown]) == {}
+    with TaskRecording([], "", 1, inputs=pins).active():
+        assert [pin_of(each) for each in (A, Asset.ref(name="a"), Asset.ref(uri=A.uri))] == [pins[A.uri]] * 3
+        assert [pin_of(each) for each in (unknown, AssetAlias("x"), Asset("s3://b/new"))] == [None] * 3
+    assert pin_of(A) is None

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from prefect.client.orchestration import get_client
 
-from assetflow import Asset, Eager, OnMissing, Skip, asset, flow, observe, task
+from assetflow import (
+    Asset,
+    Eager,
+    OnMissing,
+    Skip,
+    asset,
+    flow,
+    inlet_events,
+    observe,
+    outlet_events,
+    task,
+)
 from assetflow.errors import InvalidEvent
 from assetflow.partitions import StartOfDayMapper
 from assetflow.testing import Harness, harness
@@ -146,6 +159,34 @@ def test_a_new_code_version_is_built_when_it_is_deployed(h: Harness) -> None:
     assert len(h.settle().runs(copy)) == 1
     h.deploy(copy.with_options(code_version="2"))
     assert len(h.settle().runs("copy/test")) == 2
+
+
+TOLD = Asset("s3://eager/told")
+
+
+@task(inlets=[RAW], outlets=[TOLD])
+def tell() -> None:
+    outlet_events[TOLD].extra = {"raw": inlet_events[RAW].version}
+
+
+@flow(schedule=Eager())
+def tells() -> None:
+    tell()
+
+
+def test_rule_8_2_a_task_knows_the_version_that_it_reads_and_the_ledger_the_start_of_its_run(h: Harness) -> None:
+    h.deploy(tells)
+    h.emit(RAW, data_version="etag")
+    (run,) = h.settle().runs(tells)
+    with get_client(sync_client=True) as client:
+        start = client.read_flow_run(run.id).start_time
+    assert start is not None
+    with closing(sqlite3.connect(h._reader.place)) as ledger:
+        (began,) = ledger.execute("SELECT began FROM kept_run").fetchone()
+        (extra,) = ledger.execute("SELECT extra FROM event WHERE uri = ?", (TOLD.uri,)).fetchone()
+        (started,) = ledger.execute("SELECT started FROM item_version WHERE uri = ?", (TOLD.uri,)).fetchone()
+    assert json.loads(extra) == {"raw": "etag"}
+    assert [datetime.fromisoformat(each) for each in (began, started)] == [start, start]
 
 
 SOURCE, MAYBE = Asset("s3://eager/source"), Asset("s3://eager/maybe")

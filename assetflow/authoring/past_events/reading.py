@@ -16,9 +16,11 @@ from assetflow.authoring.triggering import matches
 from assetflow.core.assets import Asset, AssetRef, Outlet
 from assetflow.core.condition_tree import Token
 from assetflow.core.conditions import ConditionLike
-from assetflow.core.events import AssetEvent
+from assetflow.core.events import AssetEvent, Pin
 from assetflow.errors import InvalidEvent, InvalidFlow
 from assetflow.prefect_io.internals import flow_run_contexts
+
+PAGE = 20
 
 _inlets: ContextVar[tuple[Outlet, ...] | None] = ContextVar("assetflow_inlets", default=None)
 
@@ -65,13 +67,39 @@ class EventSequence(Sequence[AssetEvent]):
     """
 
     def __init__(
-        self, source: EventSource, query: PastEventQuery, *, ascending: bool = True, limit: int | None = None
+        self,
+        source: EventSource,
+        query: PastEventQuery,
+        *,
+        pin: Callable[[], Pin | None] = lambda: None,
+        ascending: bool = True,
+        limit: int | None = None,
     ) -> None:
         self._source = source
         self._query = query
+        self._pin = pin
         self._ascending = ascending
         self._limit = limit
         self._count: int | None = None
+
+    @property
+    def version(self) -> str | None:
+        """The data version of the asset that this run has read: that of its newest update when the attempt started.
+
+        It stays the same while the task runs, so that you can read exactly this version of your data and name it in
+        your own tables. A task without outlets, or one that no ledger answered, gets the version of now. `None` if the
+        asset was never updated. Contract 8.2.
+        """
+        pin, newest = self._pin(), self._newest_of_all()
+        read = next(newest, None) if pin is None else next((each for each in newest if each.id == pin.event), None)
+        return None if read is None else read.data_version or str(read.id)
+
+    def _newest_of_all(self) -> Iterator[AssetEvent]:
+        """Yield the events without the limits of this sequence, newest first: the first one, then page by page."""
+        whole, skip, take = PastEventQuery(self._query.token), 0, 1
+        while page := self._source.newest(whole, skip, take):
+            yield from page
+            skip, take = skip + len(page), PAGE
 
     def after(self, moment: datetime | str) -> EventSequence:
         """Return only the events that occurred after a time.
@@ -97,7 +125,7 @@ class EventSequence(Sequence[AssetEvent]):
 
     def ascending(self, ascending: bool = True) -> EventSequence:
         """Return the events oldest first; with `False`, newest first."""
-        return EventSequence(self._source, self._query, ascending=ascending, limit=self._limit)
+        return self._copy(self._query, ascending=ascending, limit=self._limit)
 
     def limit(self, count: int) -> EventSequence:
         """Return at most `count` events from the beginning: the oldest, or the newest after `ascending(False)`.
@@ -107,7 +135,7 @@ class EventSequence(Sequence[AssetEvent]):
         """
         if count < 0:
             raise InvalidEvent(f"the limit {count} is below 0", rule="7.2", fix="Give 0 or more")
-        return EventSequence(self._source, self._query, ascending=self._ascending, limit=count)
+        return self._copy(self._query, ascending=self._ascending, limit=count)
 
     @overload
     def __getitem__(self, index: int) -> AssetEvent: ...
@@ -154,7 +182,10 @@ class EventSequence(Sequence[AssetEvent]):
         return list(read(self._query, skip, take))
 
     def _narrowed(self, query: PastEventQuery) -> EventSequence:
-        return EventSequence(self._source, query, ascending=self._ascending, limit=self._limit)
+        return self._copy(query, ascending=self._ascending, limit=self._limit)
+
+    def _copy(self, query: PastEventQuery, *, ascending: bool, limit: int | None) -> EventSequence:
+        return EventSequence(self._source, query, pin=self._pin, ascending=ascending, limit=limit)
 
 
 class InletEvents(Mapping[Outlet, EventSequence]):
@@ -166,11 +197,18 @@ class InletEvents(Mapping[Outlet, EventSequence]):
     Parameters:
         inlets: the inlets that may be read.
         open_source: opens the place where past events are read.
+        pin_of: returns the newest update of an inlet when the attempt started, as far as it is known.
     """
 
-    def __init__(self, inlets: Iterable[Outlet], open_source: Callable[[], EventSource]) -> None:
+    def __init__(
+        self,
+        inlets: Iterable[Outlet],
+        open_source: Callable[[], EventSource],
+        pin_of: Callable[[Outlet], Pin | None] = lambda _: None,
+    ) -> None:
         self._declared = tuple(inlets)
         self._open_source = open_source
+        self._pin_of = pin_of
 
     @property
     def _inlets(self) -> tuple[Outlet, ...]:
@@ -186,7 +224,7 @@ class InletEvents(Mapping[Outlet, EventSequence]):
         if not any(_is_same(target, inlet) for inlet in inlets):
             declared = ", ".join(map(repr, inlets)) or "none"
             raise KeyError(f"{target!r} is not a declared inlet (declared: {declared}); add it to inlets=")
-        return EventSequence(self._open_source(), PastEventQuery(target.token))
+        return EventSequence(self._open_source(), PastEventQuery(target.token), pin=lambda: self._pin_of(target))
 
     def __iter__(self) -> Iterator[Outlet]:
         return iter(self._inlets)

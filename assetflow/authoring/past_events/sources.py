@@ -12,6 +12,7 @@ from assetflow.authoring.past_events.api_source import RemoteLedger
 from assetflow.authoring.past_events.prefect_source import PrefectSource
 from assetflow.authoring.past_events.reading import EventSource, InletEvents, declared_here
 from assetflow.authoring.past_events.recorded_source import RecordedSource
+from assetflow.authoring.recording import current_recording
 from assetflow.core.assets import Asset, AssetRef, Outlet
 from assetflow.core.codec.schedules import FlowDeclaration
 from assetflow.core.events import Pin
@@ -26,6 +27,14 @@ if TYPE_CHECKING:
 def open_source() -> EventSource:
     """Return the nearest source of past events: the local ledger, else one behind assetflow's API, else Prefect."""
     return _ledger() or PrefectSource()
+
+
+def pin_of(asset: Outlet) -> Pin | None:
+    """Return the newest event of an inlet when the running attempt started; `None` if nobody asked, or for an alias."""
+    recording = current_recording()
+    if recording is None or not recording.inputs or not isinstance(asset, Asset | AssetRef):
+        return None
+    return recording.inputs.get(_uri_of(asset) or "")
 
 
 class CurrentInletEvents(InletEvents):
@@ -47,10 +56,10 @@ class CurrentInletEvents(InletEvents):
     """
 
     def __init__(self) -> None:
-        super().__init__((), open_source)
+        super().__init__((), open_source, pin_of)
 
     def __call__(self) -> InletEvents:
-        return InletEvents(self._inlets, open_source)
+        return InletEvents(self._inlets, open_source, pin_of)
 
     def __repr__(self) -> str:
         return "<inlet_events of the running task or flow>"
@@ -68,12 +77,20 @@ inlet_events = CurrentInletEvents()
 
 def newest_events(assets: Iterable[Outlet]) -> Mapping[str, Pin]:
     """Return the newest event of each asset by URI; an empty mapping if no ledger answers."""
-    uris = [asset.uri for asset in assets if isinstance(asset, Asset | AssetRef) and asset.uri is not None]
-    ledger = _ledger() if uris else None
+    read = [asset for asset in assets if isinstance(asset, Asset | AssetRef)]
+    ledger = _ledger() if read else None
+    if ledger is None:
+        return {}
     # The task must not fail because they are missing.
     with suppress(ApiUnreachable, ApiRefused):
-        return {} if ledger is None else ledger.newest_events(uris)
+        uris = [uri for asset in read if (uri := _uri_of(asset)) is not None]
+        return ledger.newest_events(uris) if uris else {}
     return {}
+
+
+def _uri_of(asset: Asset | AssetRef) -> str | None:
+    """Return the URI of an asset, or of a reference; `None` for a name that nobody knows."""
+    return asset.uri if asset.uri is not None else resolve_name(asset.name or "")
 
 
 def resolve_name(name: str) -> str | None:
