@@ -24,6 +24,7 @@ from assetflow.authoring.prefect_schedules import FlowSchedule, read_schedule
 from assetflow.authoring.timing_options import (
     DeadlineValue,
     FlowKeywords,
+    TimingOptions,
     change_timing,
     read_deadline,
     split_options,
@@ -186,30 +187,48 @@ class AssetFlow(Flow[P, R]):
             InvalidSchedule: a flow cannot be scheduled on `schedule`, or an option does not fit it.
             InvalidFlow: the flow is scheduled and has a required parameter.
         """
+        where = f"flow {self._function.__qualname__}"
         timing, of_prefect = split_options(options)
-        consumer = self._flow_options.consumer
-        new_schedule = self.schedule if schedule is ... else read_schedule(schedule)
-        given = timing.get("deadline", self._flow_options.deadline_cron)
-        cron = given if isinstance(given, str) else None
-        intake, deadline = change_timing(consumer, cron, new_schedule, timing)
-        flow_options = FlowOptions(
-            replace(
-                consumer,
-                schedule=new_schedule,
-                intake=intake,
-                deadline=deadline,
-                coalesce=consumer.coalesce if coalesce is None else coalesce,
-                while_paused=consumer.while_paused if while_paused is None else while_paused,
-            ),
-            produces=self.produces if produces is ... else to_outlets(produces, "produces"),
-            reads=self.reads if reads is ... else to_outlets(reads, "reads"),
-            deadline_cron=cron,
-            code_version=read_code_version(options.get("code_version", self.code_version)),
-        )
+        try:
+            flow_options = FlowOptions(
+                self._changed_consumer(schedule, coalesce, while_paused, timing),
+                produces=self.produces if produces is ... else to_outlets(produces, "produces"),
+                reads=self.reads if reads is ... else to_outlets(reads, "reads"),
+                deadline_cron=self._changed_cron(timing),
+                code_version=read_code_version(options.get("code_version", self.code_version)),
+            )
+        except AssetflowError as error:
+            raise error.at(where) from error
+        if schedule is not ...:
+            _warn_if_it_never_runs(flow_options.consumer.schedule, where)
         base = copy(self)
         base.fn = _prefect_function(self._function, flow_options)
         changed = cast("Flow[..., Any]", super(AssetFlow, base).with_options(**cast("dict[str, Any]", of_prefect)))
         return _as_asset_flow(changed, self._function, flow_options)
+
+    def _changed_consumer(
+        self,
+        schedule: FlowSchedule | EllipsisType,
+        coalesce: bool | None,
+        while_paused: WhilePaused | None,
+        timing: TimingOptions,
+    ) -> ConsumerOptions:
+        consumer = self._flow_options.consumer
+        new_schedule = self.schedule if schedule is ... else read_schedule(schedule)
+        intake, deadline = change_timing(consumer, self._changed_cron(timing), new_schedule, timing)
+        return replace(
+            consumer,
+            schedule=new_schedule,
+            intake=intake,
+            deadline=deadline,
+            coalesce=consumer.coalesce if coalesce is None else coalesce,
+            while_paused=consumer.while_paused if while_paused is None else while_paused,
+        )
+
+    def _changed_cron(self, timing: TimingOptions) -> str | None:
+        """Return the deadline if it is a cron text, with the given options."""
+        given = timing.get("deadline", self._flow_options.deadline_cron)
+        return given if isinstance(given, str) else None
 
     def serialize_parameters(self, parameters: dict[str, Any]) -> dict[str, Any]:
         """Return the parameters as Prefect stores them, without the events."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -185,6 +186,23 @@ def test_a_schedule_without_assets_warns_that_it_never_runs(empty: Any) -> None:
     with pytest.warns(AssetflowWarning, match="flow _nothing: its schedule names no asset") as caught:
         flow(schedule=empty)(_nothing)
     assert caught[0].filename == __file__
+    with pytest.warns(AssetflowWarning, match="flow _nothing: its schedule names no asset") as caught:
+        scheduled = flow(schedule=ORDERS)(_nothing).with_options(schedule=empty)
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scheduled.with_options(retries=1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"schedule": 5}, {"min_events": 0}, {"produces": 7}, {"code_version": " "}, {"while_paused": "x"}],
+    ids=str,
+)
+def test_an_error_of_with_options_names_the_flow(options: dict[str, Any]) -> None:
+    with pytest.raises(AssetflowError) as caught:
+        flow(schedule=ORDERS)(_nothing).with_options(**options)
+    assert caught.value.where.startswith("flow _nothing")
 
 
 @pytest.mark.parametrize("wrong", ["yes", 1, None])
