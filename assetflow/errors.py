@@ -302,6 +302,12 @@ class UnsupportedDelivery(InvalidSchedule):
     code = "unsupported-delivery"
 
 
+class UnsupportedPrefect(AssetflowError):
+    """The installed version of Prefect lacks something undocumented that a feature needs."""
+
+    code = "unsupported-prefect"
+
+
 class LedgerError(AssetflowError):
     """The ledger cannot be used."""
 

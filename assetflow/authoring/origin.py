@@ -17,7 +17,7 @@ from assetflow.authoring.run_times import RunTimes, run_times
 from assetflow.core.codec.schedules import FlowDeclaration
 from assetflow.core.events import Origin, OriginKind, SourceFlowRun, SourceTaskRun
 from assetflow.core.json_data import fit_object
-from assetflow.errors import AssetflowError
+from assetflow.errors import AssetflowError, UnsupportedPrefect
 from assetflow.prefect_io.internals import deployment_id, flow_run_contexts
 from assetflow.prefect_io.names import EVENTS_PARAMETER
 from assetflow.prefect_io.task_api import TaskApi
@@ -98,7 +98,11 @@ def _times(context: FlowRunContext) -> RunTimes:
     run = cast(FlowRun, context.flow_run)
     declaration = getattr(context.flow, "declaration", None)
     timetable = declaration.options.schedule.timetable if isinstance(declaration, FlowDeclaration) else None
-    return run_times(run, timetable, lambda: _schedules(run))
+    try:
+        return run_times(run, timetable, lambda: _schedules(run))
+    except UnsupportedPrefect as error:
+        run_logger().warning("The update has no data interval: %s", error)
+        return run_times(run, timetable, tuple)
 
 
 def _schedules(run: FlowRun) -> Sequence[DeploymentSchedule]:

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 from uuid import UUID
 
 from prefect.client.schemas.objects import State
-from prefect.context import (
-    FlowRunContext,
-    _deployment_id,  # pyright: ignore[reportPrivateUsage]
-)
-from prefect.states import is_state_iterable
-from prefect.tasks import (
-    _generate_task_key,  # pyright: ignore[reportPrivateUsage]
-)
-from prefect.transactions import BaseTransaction, get_transaction
+from prefect.context import FlowRunContext
+
+from assetflow.prefect_io.undocumented import needed_for
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+    from prefect.client.schemas.objects import FlowRun
+    from prefect.runner._flow_run_executor import FlowRunExecutor
+    from prefect.runner._starter_engine import EngineCommandStarter
     from prefect.server.schemas.schedules import SCHEDULE_TYPES
+    from prefect.transactions import BaseTransaction
+
+_COMMIT = "Recording an update when its task completes"
 
 
 def ends_completed(result: object) -> bool:
@@ -35,6 +37,8 @@ def ends_completed(result: object) -> bool:
         if details.flow_run_id is None and details.task_run_id is None:
             return state.is_completed() and state.name == "Completed"
         return state.is_completed()
+    with needed_for(_COMMIT):
+        from prefect.states import is_state_iterable
     if is_state_iterable(result):
         return all(cast("State[Any]", each).is_completed() for each in cast("list[object]", result))
     return True
@@ -60,6 +64,8 @@ def in_user_transaction() -> bool:
 
 def _transactions() -> Iterator[BaseTransaction]:
     """Yield the active transactions, from the innermost to the outermost."""
+    with needed_for(_COMMIT):
+        from prefect.transactions import get_transaction
     current = get_transaction()
     while current is not None:
         yield current
@@ -78,6 +84,8 @@ def _users(transactions: list[BaseTransaction]) -> Iterator[bool]:
 
 def on_commit_of_task(hook: Callable[[BaseTransaction], None]) -> None:
     """Run the hook when the transaction of the current task commits. If the hook raises, the task is rolled back."""
+    with needed_for(_COMMIT):
+        from prefect.transactions import get_transaction
     transaction = get_transaction()
     assert transaction is not None, "a task runs in a transaction of its own"
     transaction.on_commit_hooks.append(hook)
@@ -85,6 +93,10 @@ def on_commit_of_task(hook: Callable[[BaseTransaction], None]) -> None:
 
 def task_key_of(fn: Callable[..., object]) -> str:
     """Return the key that Prefect gives the task of this function: its name and a hash of its code."""
+    with needed_for("A task with outlets or inlets"):
+        from prefect.tasks import (
+            _generate_task_key,  # pyright: ignore[reportPrivateUsage]
+        )
     return _generate_task_key(fn)
 
 
@@ -93,7 +105,8 @@ def flow_run_contexts() -> Iterator[FlowRunContext]:
     context = FlowRunContext.get()
     while context is not None:
         yield context
-        token = context._token  # pyright: ignore[reportPrivateUsage]
+        with needed_for("A run inside another one"):
+            token = context._token  # pyright: ignore[reportPrivateUsage]
         before = None if token is None else token.old_value
         context = before if isinstance(before, FlowRunContext) else None
 
@@ -106,6 +119,10 @@ def deployment_id() -> UUID | None:
     for context in flow_run_contexts():
         if context.flow_run is not None and context.flow_run.deployment_id is not None:
             return context.flow_run.deployment_id
+    with needed_for("The deployment of an update that is made on a remote worker"):
+        from prefect.context import (
+            _deployment_id,  # pyright: ignore[reportPrivateUsage]
+        )
     return _deployment_id.get()
 
 
@@ -114,7 +131,8 @@ def schedule_dates(schedule: SCHEDULE_TYPES, start: datetime, end: datetime) -> 
 
     The public `get_dates` is a coroutine, though it never waits, and tasks are not asynchronous.
     """
-    dates = schedule._get_dates_generator(start=start, end=end)  # pyright: ignore[reportPrivateUsage]
+    with needed_for("A data interval"):
+        dates = schedule._get_dates_generator(start=start, end=end)  # pyright: ignore[reportPrivateUsage]
     found = {datetime.fromisoformat(each.isoformat()).astimezone(UTC) for each in dates}
     # When the clock changes, Prefect also returns times before `start`.
     return sorted(each for each in found if start <= each <= end)
@@ -126,9 +144,10 @@ def pass_requests_through(middleware: type) -> None:
     `prefect server start` calls the factory, and so do services of the server that call its API within the process:
     they get the same application again.
     """
-    from prefect.server.api import server
+    with needed_for("One writer at a time in a Prefect server on SQLite"):
+        from prefect.server.api import server
 
-    create_app = server.create_app
+        create_app = server.create_app
 
     def create(*args: Any, **given: Any) -> FastAPI:
         app = create_app(*args, **given)
@@ -137,3 +156,73 @@ def pass_requests_through(middleware: type) -> None:
         return app
 
     server.create_app = create
+
+
+class RunHooks(Protocol):
+    """What a worker asks to call the hooks of a flow run that was cancelled or has crashed."""
+
+    async def run_cancellation_hooks(self, flow_run: FlowRun, state: State[Any]) -> None:
+        """Call those of a cancelled run."""
+        ...
+
+    async def run_crashed_hooks(self, flow_run: FlowRun, state: State[Any]) -> None:
+        """Call those of a crashed run."""
+        ...
+
+
+# For the run that this task of a process worker starts: its hooks, and if its command stands for Prefect's own.
+_command_run: ContextVar[tuple[RunHooks, bool] | None] = ContextVar("_command_run", default=None)
+
+
+@contextmanager
+def start_by_command(hooks: RunHooks, *, as_engine: bool) -> Generator[None]:
+    """Let the process worker of this process start a run with a command, within this context, in another way.
+
+    Prefect's worker loads the flow in its own process for such a run, to call its hooks.
+
+    Parameters:
+        hooks: what calls the hooks instead.
+        as_engine: what Prefect does for a run without a command counts: the run has a process group, which is killed as
+            a whole, and its `env` counts more than the worker's settings.
+    """
+    _replace_executor_context()
+    token = _command_run.set((hooks, as_engine))
+    try:
+        yield
+    finally:
+        _command_run.reset(token)
+
+
+def _replace_executor_context() -> None:
+    with needed_for("A warm run"):
+        from prefect.workers import process
+
+        original = process.FlowRunExecutorContext  # pyright: ignore[reportPrivateImportUsage]
+    if original.__module__ == __name__:
+        return
+
+    class CommandRunContext(original):
+        def create_executor(
+            self, flow_run: FlowRun, starter: EngineCommandStarter, *args: Any, **given: Any
+        ) -> FlowRunExecutor:
+            chosen = _command_run.get()
+            # Prefect gives this for a run with a command.
+            if chosen is not None and given.pop("resolve_flow", None) is not None:
+                given["hook_runner"], as_engine = chosen
+                starter._isolate_process_group = as_engine  # pyright: ignore[reportPrivateUsage]
+                starter._env_overrides_settings = as_engine  # pyright: ignore[reportPrivateUsage]
+            return super().create_executor(flow_run, starter, *args, **given)
+
+    process.FlowRunExecutorContext = CommandRunContext  # pyright: ignore[reportPrivateImportUsage]
+
+
+async def call_hooks(flow_run: FlowRun, state: State[Any]) -> None:
+    """Load the flow of a run in this process, and call its hooks for a state, as Prefect's runner does."""
+    with needed_for("A hook of a warm run"):
+        from prefect.flows import load_flow_from_flow_run
+        from prefect.runner._hook_runner import HookRunner
+
+    hooks = HookRunner(resolve_flow=load_flow_from_flow_run)
+    # Each does nothing unless the state is of its kind.
+    await hooks.run_cancellation_hooks(flow_run, state)
+    await hooks.run_crashed_hooks(flow_run, state)

@@ -12,11 +12,14 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from prefect.server.schemas.schedules import SCHEDULE_TYPES, CronSchedule, IntervalSchedule, RRuleSchedule
 from pydantic import TypeAdapter
 
 from assetflow.errors import PrefectRefused
 from assetflow.prefect_io.internals import schedule_dates
+from assetflow.prefect_io.undocumented import needed_for
+
+with needed_for("A data interval"):
+    from prefect.server.schemas.schedules import SCHEDULE_TYPES, CronSchedule, IntervalSchedule, RRuleSchedule
 
 _INSTANT = timedelta(microseconds=1)
 _FIRST_SPAN = timedelta(hours=1)

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from prefect.exceptions import ScriptError
 from prefect.flows import Flow
-from prefect.utilities.importtools import import_object
 
-from assetflow.errors import AssetflowError, InvalidProject
+from assetflow.errors import AssetflowError, InvalidProject, UnsupportedPrefect
+from assetflow.prefect_io.undocumented import needed_for
 
 NOT_LOADED = 3
 
@@ -29,6 +29,8 @@ def load(entrypoint: str) -> None:
         InvalidProject: its file cannot be imported, or does not have this flow.
     """
     file, _, name = entrypoint.rpartition(":" if ":" in entrypoint else ".")
+    with needed_for("A check of flows before their deploy"):
+        from prefect.utilities.importtools import import_object
     try:
         found = import_object(entrypoint)
     except AttributeError:
@@ -77,7 +79,7 @@ def main(arguments: Sequence[str]) -> None:
             load(entrypoint)
             # Whoever waits for this command sees that it moves.
             sys.stdout.write(f"{entrypoint} is loaded\n")
-    except InvalidProject as error:
+    except (InvalidProject, UnsupportedPrefect) as error:
         Path(problem_file).write_text(json.dumps(error.as_dict()))
         sys.exit(NOT_LOADED)
     sys.argv = ["prefect", "--no-prompt", "deploy", "--all", "--prefect-file", prefect_file]

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import yaml
-from prefect.utilities.templating import apply_values
 
 from assetflow.errors import InvalidProject
+from assetflow.prefect_io.undocumented import needed_for
 
 FILE = "prefect.yaml"
 # The work pool of a deployment that does not name one.
@@ -124,6 +124,8 @@ def _deployment(given: object, number: int) -> Deployment:
 def _filled_in(given: Json) -> Json:
     """Return name, entrypoint and work pool, with `{{ $VARIABLE }}` replaced from the environment as Prefect does."""
     wanted = {name: given.get(name) for name in ("name", "entrypoint", "work_pool")}
+    with needed_for("A variable in prefect.yaml"):
+        from prefect.utilities.templating import apply_values
     return cast(Json, apply_values(wanted, dict(os.environ), remove_notset=False, warn_on_notset=False))
 
 

@@ -10,12 +10,12 @@ from uuid import UUID
 
 from prefect import Flow
 from prefect.client.orchestration import get_client
-from prefect.flow_engine import run_flow
 
 from assetflow.errors import TimedOut
 from assetflow.evaluator.process.evaluator import Evaluator
 from assetflow.ledger import Reader
 from assetflow.prefect_io.open_runs import run_end
+from assetflow.prefect_io.undocumented import needed_for
 from assetflow.testing.calls import Allowance, Calls
 from assetflow.testing.circles import StartedRun, circle_to
 
@@ -77,6 +77,8 @@ class StartedRuns:
         left = max(0.1, allowance.left)
         own = flow.timeout_seconds
         limited = flow if own is not None and own <= left else flow.with_options(timeout_seconds=left)
+        with needed_for("The harness's execution of a started run"):
+            from prefect.flow_engine import run_flow
         # A failed run is a result too, which the test reads from its state.
         state = finished(run_flow(limited, flow_run=flow_run, return_type="state"))
         end_of_run = run_end(state.type.value, state.name or "")
