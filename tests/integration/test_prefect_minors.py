@@ -24,19 +24,48 @@ OVERRIDES = "certifi>=2025\nprefect=={version}\n"
 
 
 def environment(version: str) -> Path:
-    """An environment with the locked versions of everything but Prefect, kept below `.assetflow`; its `bin`."""
+    """An environment with the locked versions of everything but Prefect, kept below `.assetflow`; its `bin`.
+
+    It is made again when these versions or the project's own metadata have changed.
+    """
     folder = ROOT / ".assetflow" / f"prefect-{version}"
-    if not (folder / "ready").exists():
-        chosen = ("--extra=spark", "--extra=postgres", "--extra=demo", "--group=dev")
-        locked = run_uv("export", "--frozen", "--no-emit-project", "--no-hashes", *chosen)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "locked.txt").write_text(locked)
-        (folder / "overrides.txt").write_text(OVERRIDES.format(version=version))
-        overrides = ["--override", str(folder / "overrides.txt")]
-        bin_ = make_environment(folder / "env", "-r", str(folder / "locked.txt"), options=overrides)
-        run_uv("pip", "install", "--python", str(bin_ / "python"), "--no-deps", "--editable", str(ROOT))
-        (folder / "ready").touch()
+    chosen = ("--extra=spark", "--extra=postgres", "--extra=demo", "--group=dev")
+    locked = run_uv("export", "--frozen", "--no-emit-project", "--no-hashes", *chosen)
+    overrides = OVERRIDES.format(version=version)
+    wanted = f"{locked}{overrides}{(ROOT / 'pyproject.toml').read_text()}"
+    made_of = folder / "made-of.txt"
+    if not made_of.exists() or made_of.read_text() != wanted:
+        made_of.unlink(missing_ok=True)
+        _make(folder, locked, overrides)
+        made_of.write_text(wanted)
     return folder / "env" / "bin"
+
+
+def _make(folder: Path, locked: str, overrides: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "locked.txt").write_text(locked)
+    (folder / "overrides.txt").write_text(overrides)
+    options = ["--override", str(folder / "overrides.txt")]
+    bin_ = make_environment(folder / "env", "-r", str(folder / "locked.txt"), options=options)
+    run_uv("pip", "install", "--python", str(bin_ / "python"), "--no-deps", "--editable", str(ROOT))
+
+
+def test_an_environment_is_made_again_when_the_lock_changes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made: list[str] = []
+    locked = ["httpx==1"]
+    monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
+    monkeypatch.setattr(f"{__name__}.run_uv", lambda *_: locked[0])
+    monkeypatch.setattr(
+        f"{__name__}._make", lambda folder, text, _: (folder.mkdir(parents=True, exist_ok=True), made.append(text))
+    )
+    (tmp_path / "pyproject.toml").write_text("one")
+    environment("3.9.1")
+    environment("3.9.1")
+    locked[0] = "httpx==2"
+    environment("3.9.1")
+    (tmp_path / "pyproject.toml").write_text("two")
+    environment("3.9.1")
+    assert made == ["httpx==1", "httpx==2", "httpx==2"]
 
 
 @pytest.mark.parametrize(
