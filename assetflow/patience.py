@@ -5,15 +5,25 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-_BUSY = frozenset({408, 425, 429})
+UNAUTHORIZED = frozenset({401, 403})
+_REFUSALS = UNAUTHORIZED | {400, 404, 409, 413, 422}
 
 
-def is_busy(status: int) -> bool:
-    """Return True if an HTTP status says that the same request may be answered later."""
-    return status >= 500 or status in _BUSY
+def refuses(status: int) -> bool:
+    """Return True if Prefect's API or assetflow's refuses a request with this HTTP status, and will refuse it again.
+
+    Any other failure comes from a server in trouble, or from something on the way: the same request may succeed later.
+    """
+    return status in _REFUSALS
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds after which a server asks to be asked again, or `None` if it names no number of seconds."""
+    text = headers.get("Retry-After", "")
+    return float(text) if text.replace(".", "", 1).isdigit() else None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from assetflow.patience import AskAgain, Attempts, is_busy
+from assetflow.patience import AskAgain, Attempts, refuses, retry_after
 
 
 class Time:
@@ -60,6 +60,19 @@ def test_a_pause_that_the_other_side_asks_for_is_kept_unless_it_is_too_long(time
     assert attempts.pause(10.0) is None
 
 
-@pytest.mark.parametrize(("status", "busy"), [(500, True), (503, True), (429, True), (404, False), (401, False)])
-def test_a_status_says_whether_asking_again_may_help(status: int, busy: bool) -> None:
-    assert is_busy(status) is busy
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 422])
+def test_a_refusal_is_one_at_the_next_time_too(status: int) -> None:
+    assert refuses(status)
+
+
+@pytest.mark.parametrize("status", [200, 302, 405, 408, 425, 429, 500, 502, 503, 504])
+def test_after_any_other_answer_asking_again_may_help(status: int) -> None:
+    assert not refuses(status)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("2", 2.0), ("0.5", 0.5), ("", None), ("Wed, 21 Oct 2026 07:28:00 GMT", None), ("-1", None)]
+)
+def test_the_seconds_that_a_server_asks_for(text: str, seconds: float | None) -> None:
+    assert retry_after({"Retry-After": text}) == seconds
+    assert retry_after({}) is None

@@ -61,6 +61,7 @@ def emit(
         InvalidCall: `api_key` is given without `to`.
         InvalidAsset: the URI or an alias breaks contract 1.4, 1.5 or 1.7.
         InvalidEvent: `extra`, `partition_key`, `id` or `data_version` breaks contract 2.2, 2.5, 2.7 or 8.2.
+        TooLarge: `extra` is larger than 64 KiB as JSON.
         RecordingFailed: Prefect, or the other environment, did not take the update. Calling again with the same
             `id` is safe.
     """

@@ -16,7 +16,7 @@ from assetflow.core.events import AssetEvent
 from assetflow.core.observations import Versions
 from assetflow.core.redaction import without_passwords
 from assetflow.errors import ApiRefused, ApiUnreachable, InvalidEvent, RecordingFailed
-from assetflow.patience import AskAgain, is_busy
+from assetflow.patience import AskAgain, refuses, retry_after
 from assetflow.prefect_io.connection import user_of
 from assetflow.settings import get_settings
 
@@ -123,14 +123,14 @@ class RemoteApi:
         while True:
             try:
                 response = self._client.request(method, f"{self.url}{path}", **given)
-                if not is_busy(response.status_code):
+                if response.is_success or response.is_redirect or refuses(response.status_code):
                     return self._accepted(response, method, path, missing_ok)
-                problem, cause = f"answers {response.status_code}", None
+                problem, asked, cause = f"answers {response.status_code}", retry_after(response.headers), None
             except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
                 raise ApiRefused(f"{self.url!r} is not an address", fix="Write https://flows.example.org") from error
             except httpx.HTTPError as error:
-                problem, cause = f"does not answer: {str(error) or type(error).__name__}", error
-            pause = attempts.pause()
+                problem, asked, cause = f"does not answer: {str(error) or type(error).__name__}", None, error
+            pause = attempts.pause(asked)
             if pause is None:
                 raise ApiUnreachable(
                     f"assetflow's API {problem}, for {self._patience:g} s",

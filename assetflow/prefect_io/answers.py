@@ -13,13 +13,12 @@ from typing import Any, cast
 import httpx
 
 from assetflow.errors import PrefectNotFound, PrefectRefused, PrefectUnauthorized, PrefectUnreachable
+from assetflow.patience import UNAUTHORIZED, refuses, retry_after
 
-_UNAUTHORIZED = frozenset({401, 403})
-# The statuses with which Prefect's API refuses a request; any other comes from a proxy.
-_REFUSALS = frozenset({400, 404, 409, 413, 422})
 # FastAPI's answer for an unknown path. For an unknown object, Prefect answers "… not found".
 _NO_SUCH_PATH = "Not Found"
-_BUSY = frozenset({429, 503})
+# The statuses with which a server says that it is overloaded.
+_OVERLOADED = frozenset({429, 503})
 _DETAILS = ("detail", "exception_detail", "exception_message")
 _SHOWN = 500
 
@@ -63,19 +62,19 @@ def unconfirmed(refusal: PrefectRefused) -> PrefectUnreachable:
 
 def _failure(response: httpx.Response, request: str, address: str) -> PrefectRefused | PrefectUnreachable:
     status, detail = response.status_code, _detail(response)
-    if status in _UNAUTHORIZED:
+    if status in UNAUTHORIZED:
         return PrefectUnauthorized(
             f"Prefect does not let us in ({status} for {request})",
             where=address,
             fix="Check PREFECT_API_KEY and PREFECT_API_AUTH_STRING",
         )
-    if status in _REFUSALS and detail == _NO_SUCH_PATH:
+    if refuses(status) and detail == _NO_SUCH_PATH:
         return _not_prefect(response, request, address)
     problem = f"Prefect answers {status} to {request}: {detail or _text(response)}"
-    if status not in _REFUSALS or detail is None:
+    if not refuses(status) or detail is None:
         failure = PrefectUnreachable(problem, where=address)
-        failure.retry_after = _retry_after(response)
-        failure.is_busy = status in _BUSY
+        failure.retry_after = retry_after(response.headers)
+        failure.is_busy = status in _OVERLOADED
         return failure
     return PrefectNotFound(problem) if status == HTTPStatus.NOT_FOUND else PrefectRefused(problem)
 
@@ -100,11 +99,6 @@ def _detail(response: httpx.Response) -> str | None:
     answer = cast("Mapping[str, object]", data)
     found = next((answer[name] for name in _DETAILS if answer.get(name) is not None), None)
     return None if found is None else str(found)[: 2 * _SHOWN]
-
-
-def _retry_after(response: httpx.Response) -> float | None:
-    text = response.headers.get("Retry-After", "")
-    return float(text) if text.replace(".", "", 1).isdigit() else None
 
 
 def _text(response: httpx.Response) -> str:

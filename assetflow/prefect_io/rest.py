@@ -13,15 +13,15 @@ import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from http import HTTPStatus
 from typing import Any, TypeVar, cast
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import httpx
 
 from assetflow.core.redaction import without_passwords
 from assetflow.errors import PrefectNotFound, PrefectRefused, PrefectUnauthorized, PrefectUnreachable, Unsendable
 from assetflow.patience import AskAgain
+from assetflow.prefect_io import csrf
 from assetflow.prefect_io.answers import no_answer, read_answer
 from assetflow.prefect_io.connection import read_connection
 
@@ -117,18 +117,13 @@ class PrefectApi:
             given |= {"content": _written(body, request), "headers": {**_JSON, **(headers or {})}}
         try:
             response = await self._client.request(method, f"{self.url}{path}", **given)
-            if response.status_code == HTTPStatus.FORBIDDEN and "CSRF" in response.text:
-                await self._fetch_csrf_token()
+            if csrf.demands_token(response):
+                answer = await self._client.get(f"{self.url}{csrf.PATH}", params=csrf.token_params())
+                self._client.headers.update(csrf.token_headers(answer))
                 response = await self._client.request(method, f"{self.url}{path}", **given)
         except (httpx.RequestError, OSError) as error:
             raise no_answer(error, self.url) from error
         return read_answer(response, request, self.url)
-
-    async def _fetch_csrf_token(self) -> None:
-        client = str(uuid4())
-        answer = await self._client.get(f"{self.url}/csrf-token", params={"client": client})
-        if answer.is_success:
-            self._client.headers.update({"Prefect-Csrf-Token": answer.json()["token"], "Prefect-Csrf-Client": client})
 
 
 def check_address() -> None:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self
-from uuid import uuid4
 
 import httpx
 
 from assetflow.core.redaction import without_passwords
 from assetflow.errors import PrefectUnauthorized, PrefectUnreachable
 from assetflow.patience import AskAgain, Attempts
+from assetflow.prefect_io import csrf
 from assetflow.prefect_io.answers import no_answer, read_answer
 from assetflow.prefect_io.connection import Connection, read_connection
 
@@ -125,18 +124,13 @@ class TaskApi:
         send = partial(self._client.request, method, f"{self.url}{path}", json=body, timeout=timeout)
         try:
             response = send()
-            if response.status_code == HTTPStatus.FORBIDDEN and "CSRF" in response.text:
-                self._fetch_csrf_token(timeout)
+            if csrf.demands_token(response):
+                answer = self._client.get(f"{self.url}{csrf.PATH}", params=csrf.token_params(), timeout=timeout)
+                self._client.headers.update(csrf.token_headers(answer))
                 response = send()
         except (httpx.RequestError, OSError) as error:
             raise no_answer(error, self.url) from error
         return read_answer(response, f"{method} {path}", self.url)
-
-    def _fetch_csrf_token(self, timeout: float) -> None:
-        client = str(uuid4())
-        answer = self._client.get(f"{self.url}/csrf-token", params={"client": client}, timeout=timeout)
-        if answer.is_success:
-            self._client.headers.update({"Prefect-Csrf-Token": answer.json()["token"], "Prefect-Csrf-Client": client})
 
 
 def _own_server() -> str:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from types import SimpleNamespace
 from uuid import uuid4
 
+import httpx
 import pytest
+import respx
 
 import assetflow
 from assetflow.api.keys import Keys
 from assetflow.api.security import Access
+from assetflow.authoring import remote
 from assetflow.authoring.past_events.api_source import RemoteLedger
 from assetflow.authoring.past_events.reading import EventSequence, PastEventQuery
 from assetflow.authoring.past_events.recorded_source import RecordedSource
 from assetflow.authoring.remote import RemoteApi
 from assetflow.core.condition_tree import Token
-from assetflow.errors import ApiRefused, ApiUnreachable, InvalidAsset, InvalidEvent, RecordingFailed
+from assetflow.errors import ApiRefused, ApiUnreachable, InvalidAsset, RecordingFailed, TooLarge
 from assetflow.ledger import Ledger
 from tests.api.conftest import Api, MakeApi
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, event_id, update
@@ -71,7 +75,7 @@ def test_what_cannot_be_sent_says_why(make_api: MakeApi, ledger: Ledger, monkeyp
     assert "right key" in refused.value.fix
     with pytest.raises(RecordingFailed, match="does not answer"):
         assetflow.emit(ORDERS, to="http://127.0.0.1:9")
-    with pytest.raises(InvalidEvent, match="bytes"):
+    with pytest.raises(TooLarge, match="bytes"):
         assetflow.emit(ORDERS, {"x": "x" * 70_000}, to=url, api_key=KEY)
     with pytest.raises(InvalidAsset):
         assetflow.emit("airflow://x", to=url, api_key=KEY)
@@ -122,3 +126,21 @@ def test_an_api_that_is_away_or_none_of_ours_is_said() -> None:
         RemoteLedger(lambda: RemoteApi("http://127.0.0.1:9", patience=0.1)).created()
     with pytest.raises(ApiRefused):
         RemoteLedger(lambda: RemoteApi("no address", patience=0.1)).created()
+
+
+def test_an_api_that_is_busy_is_asked_again_when_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(remote, "time", SimpleNamespace(sleep=pauses.append))
+    busy = [httpx.Response(503, headers={"Retry-After": "2"}), httpx.Response(405), httpx.Response(502)]
+    with respx.mock, RemoteApi("http://flows.test", patience=30) as api:
+        respx.get("http://flows.test/x").mock(side_effect=[*busy, httpx.Response(200, json={"id": 1})])
+        assert api.get("/x") == {"id": 1}
+    assert pauses[0] == 2.0
+    assert 0 < pauses[1] < pauses[2] < 1
+
+
+def test_an_api_that_asks_for_a_longer_pause_is_given_up() -> None:
+    with respx.mock, RemoteApi("http://flows.test", patience=5) as api:
+        respx.get("http://flows.test/x").respond(429, headers={"Retry-After": "60"})
+        with pytest.raises(ApiUnreachable, match="answers 429"):
+            api.get("/x")
