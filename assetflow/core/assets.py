@@ -88,6 +88,7 @@ class Asset(Leaf):
         extra: Mapping[str, object] | None = None,
         watchers: tuple[AssetWatcher, ...] = (),
         freshness: FreshnessPolicy | None = None,
+        code_version: str | None = None,
     ) -> Asset:
         """Return an asset that was recorded or declared before, without checking or normalising its parts.
 
@@ -95,7 +96,7 @@ class Asset(Leaf):
         """
         asset = cls.__new__(cls)
         asset.__dict__.update(uri=uri, name=name, group=group, extra=freeze(extra) if extra else NOTHING)
-        asset.__dict__.update(watchers=watchers, freshness=freshness, code_version=None)
+        asset.__dict__.update(watchers=watchers, freshness=freshness, code_version=code_version)
         return asset
 
     @overload
@@ -237,16 +238,17 @@ Outlet = Asset | AssetRef | AssetAlias
 def distinct(outlets: Iterable[Outlet]) -> tuple[Outlet, ...]:
     """Return outlets once each, in order.
 
-    Of declarations of one asset, the first counts, with the watchers of all and the first freshness policy.
+    Of declarations of one asset, the first counts, with the watchers of all, the first freshness policy and the first
+    code version.
     """
     found: dict[Outlet, Outlet] = {}
     for each in outlets:
         first = found.setdefault(each, each)
         if isinstance(first, Asset) and isinstance(each, Asset) and first is not each:
             watchers = tuple(dict.fromkeys((*first.watchers, *each.watchers)))
-            freshness = first.freshness or each.freshness
-            if (watchers, freshness) != (first.watchers, first.freshness):
-                found[each] = Asset.known(first.uri, first.name, first.group, first.extra, watchers, freshness)
+            more = (watchers, first.freshness or each.freshness, first.code_version or each.code_version)
+            if more != (first.watchers, first.freshness, first.code_version):
+                found[each] = Asset.known(first.uri, first.name, first.group, first.extra, *more)
     return tuple(found.values())
 
 

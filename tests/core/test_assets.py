@@ -6,12 +6,14 @@ import copy
 import json
 import pickle
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from assetflow.core.assets import Asset, AssetAlias, AssetRef
+from assetflow.core.assets import Asset, AssetAlias, AssetRef, distinct
 from assetflow.core.conditions import AssetAll
+from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.errors import InvalidAsset
 
 
@@ -145,3 +147,13 @@ def test_an_asset_keeps_its_own_extra() -> None:
     extra["owners"].append("bob")
     assert asset.extra == {"owners": ["ann"]}
     assert pickle.loads(pickle.dumps(asset)).extra == {"owners": ["ann"]}
+
+
+def test_of_declarations_of_one_asset_the_first_of_each_fact_counts() -> None:
+    uri, hour = "s3://lake/fact", FreshnessPolicy(timedelta(hours=1))
+    (kept,) = distinct([Asset(uri, code_version="2"), Asset(uri, freshness=hour), Asset(uri, code_version="3")])
+    assert isinstance(kept, Asset)
+    assert (kept.code_version, kept.freshness) == ("2", hour)
+    (kept,) = distinct([Asset(uri, freshness=hour), Asset(uri, code_version="2")])
+    assert isinstance(kept, Asset)
+    assert (kept.code_version, kept.freshness) == ("2", hour)
