@@ -74,6 +74,18 @@ class TaskRecording:
         for name, value in metrics.items():
             known[name] = known.get(name, 0) + value
 
+    def set_version(self, asset: Asset, version: str, *, partition_key: str | None = None) -> None:
+        """Say which data version an asset has, or one of its partitions. Raises as `measure`. Contract 8.2."""
+        try:
+            if partition_key is None:
+                self.outcome.set_version(asset, version)
+            else:
+                self.outcome.add_partitions(asset, {partition_key: version})
+        except OutletError:
+            # An asset that is added to an alias has the version that it is added with.
+            if not any(isinstance(outlet, AssetAlias) for outlet in self.outlets):
+                raise
+
     def complete(self) -> Recording:
         """Return the recording of this attempt, which has just completed.
 

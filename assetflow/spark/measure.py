@@ -42,7 +42,7 @@ class Written:
 
 def measure_folder(folder: Path) -> Written:
     """Measure the data files in a directory that Spark wrote, without its markers and checksums."""
-    sizes = [file.stat().st_size for file in _data_files(folder)]
+    sizes = [file.stat().st_size for file in data_files(folder)]
     return Written(bytes=sum(sizes), files=len(sizes))
 
 
@@ -52,12 +52,13 @@ def parquet_rows(spark: SparkSession, folder: Path) -> int:
 
     footer = cast("Callable[[Path], Any]", parquet.read_metadata)  # pyright: ignore[reportUnknownMemberType]
     try:
-        return sum(footer(file).num_rows for file in _data_files(folder))
+        return sum(footer(file).num_rows for file in data_files(folder))
     except OSError:
         # Footers can be encrypted; Spark has the keys.
         return spark.read.parquet(f"file:{folder}").count()
 
 
-def _data_files(folder: Path) -> Iterator[Path]:
+def data_files(folder: Path) -> Iterator[Path]:
+    """Yield the data files in a directory that Spark wrote, without its markers and checksums."""
     for place, _, names in os.walk(folder):
         yield from (Path(place, name) for name in names if not name.startswith(("_", ".")))

@@ -19,6 +19,7 @@ from assetflow.authoring.recording import current_recording
 from assetflow.authoring.triggering import partition_key as key_of_run
 from assetflow.core.assets import Asset
 from assetflow.core.partitions import check_key
+from assetflow.core.versions import check_data_version
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, PublishFailed
 from assetflow.spark.append import carry_over, mark_files
@@ -27,7 +28,8 @@ from assetflow.spark.durable import flushed_meanwhile, sync_tree
 from assetflow.spark.key_column import check_columns, folders_by_key, rows_by_key, with_key
 from assetflow.spark.layout import DatasetLayout, Staging
 from assetflow.spark.measure import measure_folder, observe_rows, parquet_rows
-from assetflow.spark.partitioned import KEY_COLUMN, PartitionedLayout, refuse_partitions
+from assetflow.spark.partitioned import KEY_COLUMN, PartitionedLayout, directory_of, refuse_partitions
+from assetflow.spark.table_versions import TABLE, folder_version, table_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -52,12 +54,15 @@ class Published:
         path: where readers find the data: the local path, or the URI.
         metrics: `rows` and `seconds` of this write, and on a local path also `bytes` and `files`.
         partitions: the metrics of each partition key that was written; empty for a dataset without partitions.
+        data_versions: the data version of each partition key, under `None` that of a dataset without partitions; empty
+            if `publish` was asked for none.
     """
 
     asset: Asset
     path: str
     metrics: Metrics = field(hash=False)
     partitions: Mapping[str, Metrics] = field(default_factory=dict[str, Metrics], hash=False)
+    data_versions: Mapping[str | None, str] = field(default_factory=dict["str | None", str], hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,7 @@ class Write:
     options: Mapping[str, str] = field(default_factory=dict[str, str])
     partition_key: str | None = None
     partition_column: str | None = None
+    data_version: str | None = None
 
     @property
     def is_keyed(self) -> bool:
@@ -99,6 +105,7 @@ def publish(
     options: Mapping[str, str] | None = None,
     partition_key: str | None = None,
     partition_column: str | None = None,
+    data_version: str | None = None,
 ) -> Published:
     """Write `df` as the new data of `asset`, or of one of its partitions.
 
@@ -137,6 +144,9 @@ def publish(
         partition_key: the key of the partition to write; by default the key of the run.
         partition_column: instead of one key, the column with the key of each row. The partitions of all these keys are
             replaced; the others stay.
+        data_version: the data version of the update: a text, or "table" for that of the written table itself. For Delta
+            and Iceberg that is the snapshot, for files a hash of their listing; no data is read for it. By default, the
+            version follows from code and inputs, or each update has its own (contract 8.2).
 
     Returns:
         A `Published`: the asset, its path, and its metrics as a whole and by key.
@@ -148,7 +158,7 @@ def publish(
         OutletError: the running task has outlets, and the asset is not one of them.
     """
     columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
-    write = Write(df, asset, mode, format, columns, options or {}, partition_key, partition_column)
+    write = Write(df, asset, mode, format, columns, options or {}, partition_key, partition_column, data_version)
     return publish_together([write])[0]
 
 
@@ -175,6 +185,8 @@ def publish_together(writes: Sequence[Write]) -> list[Published]:
         for each in published:
             for key, metrics in each.partitions.items() or ((None, each.metrics),):
                 recording.measure(each.asset, metrics, partition_key=key)
+            for key, version in each.data_versions.items():
+                recording.set_version(each.asset, version, partition_key=key)
     return published
 
 
@@ -188,6 +200,8 @@ def _check(write: Write) -> None:
             f"mode={write.mode!r} is not a mode of publishing", where=write.asset.uri, fix='Use "overwrite" or "append"'
         )
     path = asset_path(write.asset)
+    if write.data_version is not None:
+        check_data_version(write.data_version, where=write.asset.uri)
     if path is None and not urlsplit(write.asset.uri).scheme:
         raise PublishFailed(
             "the asset is a name, not a place that Spark can write to",
@@ -231,9 +245,21 @@ def _write_directly(write: Write, path: Path | None, started: float) -> Callable
         target = write.asset.uri if path is None else f"file:{path}"
         observed, rows = observe_rows(write.df)
         _save(write, observed, target, write.mode, key_in_data=write.is_keyed)
+        versions = _versions_written(write, target)
     metrics: Metrics = {"rows": rows(), "seconds": round(monotonic() - started, 3)}
     keys = {} if write.partition_key is None else {write.partition_key: metrics}
-    return lambda: Published(write.asset, str(path or write.asset.uri), metrics, keys)
+    return lambda: Published(write.asset, str(path or write.asset.uri), metrics, keys, versions)
+
+
+def _versions_written(write: Write, target: str) -> dict[str | None, str]:
+    """Return the data version of what Spark wrote straight to a place, by partition key; empty if nobody asked."""
+    if write.data_version is None:
+        return {}
+    version = write.data_version
+    if version == TABLE:
+        folder = "" if write.partition_key is None else directory_of(write.partition_key)
+        version = table_version(write.df.sparkSession, target, write.format, folder)
+    return {write.partition_key: version}
 
 
 def _stage(write: Write, staging: Staging, attempt: Attempt) -> int:
@@ -271,19 +297,21 @@ def _commit(
 ) -> Published:
     size = measure_folder(staging.data)
     with _clear_errors(write):
-        _swap(write, layout, staging, attempt)
+        version = _swap(write, layout, staging, attempt)
         if write.partition_key is not None:
             PartitionedLayout(path).show()
+    versions = {} if version is None else {write.partition_key: version}
     seconds = round(monotonic() - started, 3)
     metrics: Metrics = {"rows": rows, "bytes": size.bytes, "files": size.files, "seconds": seconds}
     keys = {} if write.partition_key is None else {write.partition_key: metrics}
-    return Published(write.asset, str(path), metrics, keys)
+    return Published(write.asset, str(path), metrics, keys, versions)
 
 
 def _commit_partitions(write: Write, path: Path, staging: Staging, attempt: Attempt, started: float) -> Published:
     """Make each partition of the staged data visible, one after the other."""
     layout = PartitionedLayout(path)
     keys: dict[str, Metrics] = {}
+    versions: dict[str | None, str] = {}
     with _clear_errors(write):
         rows = rows_by_key(write.df, staging.data, write.format, write.options, write.partition_column)
         for key, folder in folders_by_key(staging.data).items():
@@ -291,22 +319,26 @@ def _commit_partitions(write: Write, path: Path, staging: Staging, attempt: Atte
             partition = layout.of(key)
             with partition.stage(attempt.task_run, attempt.number) as own:
                 folder.rename(own.data)
-                _swap(write, partition, own, attempt)
+                version = _swap(write, partition, own, attempt)
+            if version is not None:
+                versions[key] = version
             keys[key] = {"rows": rows.get(key, 0), "bytes": size.bytes, "files": size.files}
         if keys:
             layout.show()
     totals: Metrics = {name: sum(each[name] for each in keys.values()) for name in ("rows", "bytes", "files")}
-    return Published(write.asset, str(path), totals | {"seconds": round(monotonic() - started, 3)}, keys)
+    return Published(write.asset, str(path), totals | {"seconds": round(monotonic() - started, 3)}, keys, versions)
 
 
-def _swap(write: Write, layout: DatasetLayout, staging: Staging, attempt: Attempt) -> None:
+def _swap(write: Write, layout: DatasetLayout, staging: Staging, attempt: Attempt) -> str | None:
+    """Make staged data visible, and return its data version; `None` if nobody asked for one."""
     with layout.lock():
         current = layout.current()
         if write.mode == "append" and current is not None:
             carry_over(current, staging.data, attempt)
             sync_tree(staging.data)
         reach("between-staging-and-swap")
-        layout.commit(staging)
+        committed = layout.commit(staging)
+        return folder_version(committed) if write.data_version == TABLE else write.data_version
 
 
 @contextmanager

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
+from assetflow.authoring.recording import TaskRecording
 from assetflow.core.assets import Asset
-from assetflow.errors import PublishFailed, UnknownAsset
+from assetflow.core.events import Origin
+from assetflow.errors import InvalidEvent, PublishFailed, UnknownAsset
 from assetflow.spark.layout import DatasetLayout
+from assetflow.spark.partitioned import directory_of
 from assetflow.spark.publish import Write, asset_path, publish, publish_together
 from assetflow.spark.reading import read
+from assetflow.spark.table_versions import table_version
 from tests.environment.waiting import until
 
 pytestmark = pytest.mark.spark
@@ -348,3 +354,66 @@ class TestPlaces:
         publish(spark.range(2), orders)
         (tmp_path / "lake").rename(tmp_path / "moved")
         assert spark.read.parquet(str(tmp_path / "moved" / "orders")).count() == 2
+
+
+def versions_of(recording: TaskRecording) -> dict[str | None, str | None]:
+    return {event.partition_key: event.data_version for event in recording.complete().events}
+
+
+@pytest.fixture
+def recording(orders: Asset) -> Iterator[TaskRecording]:
+    with TaskRecording([orders], str(uuid4()), 1).active() as made, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("assetflow.authoring.recording.current_origin", lambda kind: Origin(kind))
+        yield made
+
+
+def test_rule_8_2_nobody_asks_for_a_version_of_the_table_unless_told(
+    spark: Any, orders: Asset, recording: TaskRecording
+) -> None:
+    assert publish(spark.range(1), orders).data_versions == {}
+    assert versions_of(recording) == {None: None}
+
+
+def test_rule_8_2_the_version_of_files_is_a_hash_of_their_listing(
+    spark: Any, orders: Asset, recording: TaskRecording, as_attempt: Become
+) -> None:
+    found: list[str | None] = []
+    for number, mode in enumerate(("overwrite", "overwrite", "append")):
+        as_attempt(f"run-{number}")
+        version = publish(spark.range(3), orders, mode=mode, data_version="table").data_versions[None]
+        folder = path_of(orders).resolve()
+        listing = sorted(f"{each.relative_to(folder)} {each.stat().st_size}" for each in folder.rglob("*.parquet"))
+        assert version == hashlib.sha256("\n".join(listing).encode()).hexdigest()
+        assert versions_of(recording) == {None: version}
+        found.append(version)
+    assert len(set(found)) == 3
+
+
+def test_rule_8_2_each_partition_has_its_version(spark: Any, orders: Asset, recording: TaskRecording) -> None:
+    frame = spark.range(4).selectExpr("id", "CAST(id % 2 AS STRING) AS half")
+    published = publish(frame, orders, partition_column="half", data_version="table")
+    assert published.data_versions.keys() == {"0", "1"}
+    assert versions_of(recording) == published.data_versions
+    one = publish(spark.range(1), orders, partition_key="0", data_version="table").data_versions
+    assert one.keys() == {"0"}
+    assert one["0"] != published.data_versions["0"]
+    assert publish(spark.range(1), orders, partition_key="0", data_version="etag").data_versions == {"0": "etag"}
+
+
+def test_rule_8_2_a_version_that_is_none_is_refused_before_anything_is_written(spark: Any, orders: Asset) -> None:
+    with pytest.raises(InvalidEvent):
+        publish(spark.range(1), orders, data_version=" ")
+    assert not path_of(orders).exists()
+
+
+def test_rule_8_2_spark_lists_the_files_of_what_it_wrote_elsewhere(spark: Any, tmp_path: Path) -> None:
+    frame = spark.range(4).selectExpr("id", "CONCAT('a:', id % 2) AS key")
+    versions: list[str] = []
+    for _ in range(2):
+        frame.write.mode("overwrite").partitionBy("key").parquet(f"{tmp_path}/far")
+        versions += [
+            table_version(spark, f"file:{tmp_path}/far", "parquet", each) for each in ("", directory_of("a:0"))
+        ]
+    assert len(set(versions)) == 4
+    empty = table_version(spark, f"file:{tmp_path}/far", "parquet", directory_of("a:7"))
+    assert empty == hashlib.sha256(b"").hexdigest()
