@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, cast
@@ -12,63 +12,14 @@ from uuid import UUID
 from prefect.client.schemas.responses import DeploymentResponse
 
 from assetflow.core.codec import FlowDeclaration, declaration_from_text, declaration_to_text
+from assetflow.core.deployed import Deployed
 from assetflow.core.events import canonical_json
 from assetflow.core.schedule_checks import refuse_endless_waiting
-from assetflow.core.schedules import ConsumerOptions, Schedule
+from assetflow.core.schedules import ConsumerOptions
 from assetflow.errors import AssetflowError, InvalidSchedule
 from assetflow.prefect_io.change_feed import PAGE, ChangeFeed, Changes
 from assetflow.prefect_io.names import EVENTS_PARAMETER, OFF_TAG, SCHEMA_EXTENSION
 from assetflow.prefect_io.rest import Json, PrefectApi
-
-
-@dataclass(frozen=True)
-class Deployed:
-    """One deployment.
-
-    Attributes:
-        name: `flow/deployment`.
-        text: the stored text of the declaration, without the schedule if a tag has dropped it; empty if the flow
-            declares nothing.
-        problem: the error if the schedule cannot be used.
-        created: when it was made; `None` if Prefect does not say.
-        held: True if the deployment itself is paused. Contract 3.4.
-        bare: True if Prefect has no parameter schema of the flow.
-        inherited: a fingerprint of the values that runs copy from the deployment when they are created.
-    """
-
-    id: UUID
-    name: str
-    flow_id: UUID
-    updated: datetime
-    created: datetime | None = None
-    held: bool = False
-    text: str = ""
-    declaration: FlowDeclaration | None = None
-    problem: AssetflowError | None = None
-    bare: bool = False
-    inherited: str = ""
-
-    @property
-    def where(self) -> str:
-        return f"deployment {self.name!r}"
-
-    @property
-    def options(self) -> ConsumerOptions:
-        return self.declaration.options if self.declaration is not None else ConsumerOptions()
-
-    @property
-    def schedule(self) -> Schedule:
-        return self.options.schedule
-
-    @property
-    def is_scheduled(self) -> bool:
-        """True if updates of assets, or a timetable, start it."""
-        return self.schedule.starts_runs
-
-    @property
-    def takes_part(self) -> bool:
-        """True if it is a consumer: it has a schedule, or freshness policies, which are judged without one (8.11)."""
-        return self.options.takes_part
 
 
 def declaration_of(deployment: DeploymentResponse, *, where: str = "") -> FlowDeclaration | None:
@@ -132,6 +83,7 @@ def to_deployed(deployment: DeploymentResponse, flow_name: str) -> Deployed:
         name=name,
         flow_id=deployment.flow_id,
         updated=deployment.updated or datetime.fromtimestamp(0, UTC),
+        entrypoint=deployment.entrypoint or "",
         created=deployment.created,
         held=deployment.paused,
         bare=_is_bare(deployment.parameter_openapi_schema or {}),

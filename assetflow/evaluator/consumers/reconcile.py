@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 from uuid import UUID
 
+from assetflow.core.deployed import Deployed
 from assetflow.errors import AssetflowError
 from assetflow.evaluator.consumers.consumer_ledger import ConsumerLedger, KnownConsumer
 from assetflow.evaluator.consumers.cycles import Cycle
 from assetflow.prefect_io.automations import Automations, Content, Delivery, Shown, automation_for, in_step
-from assetflow.prefect_io.deployments import Deployed
 
 logger = logging.getLogger("assetflow.evaluator")
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from assetflow.core.assets import Asset
+from assetflow.core.deployed import Deployed
 from assetflow.errors import LedgerLocked, PrefectRefused, PrefectUnreachable, StatementRefused
 from assetflow.evaluator.consumers import registry as registry_module
 from assetflow.evaluator.consumers.consumer_ledger import MemoryConsumers
 from assetflow.evaluator.consumers.registry import Registry
-from assetflow.prefect_io.deployments import Deployed
 from tests.evaluator.registry.fake_prefect import A, B, FakePrefect, known
 
 
