@@ -20,7 +20,7 @@ def hide(at: Installation, asset: str, *, by: str) -> str:
     used = _uses(at.ledger.reader, uri)
     if used:
         raise Conflict(
-            f"{uri} cannot be hidden: {used}",
+            f"the asset {uri} cannot be hidden: {used}",
             where="asset",
             fix="Hide it when no deployed flow names it any more",
         )

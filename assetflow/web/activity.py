@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 
 from assetflow.api.backend import TheReader
 from assetflow.api.paging import LARGEST, Text
 from assetflow.errors import UnknownAsset, UnknownConsumer
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.lookup import find_consumer, find_uri
-from assetflow.web.happened import ROWS, Happened, decisions_happened, happened, updates_happened
+from assetflow.web.happened import ROWS, Happened, decisions_happened, happened, receipts_of, updates_happened
+from assetflow.web.late_runs import LateRun, LateRuns
 from assetflow.web.pages import ThePages, url
 from assetflow.web.refresh import look_again
 from assetflow.web.run_states import states_address
 
 router = APIRouter()
 
-Show = Literal["", "updates", "decisions", "undeliverable"]
+Show = Literal["", "updates", "decisions", "undeliverable", "late"]
 Place = Annotated[int | None, Query(ge=0, le=LARGEST)]
+
+
+async def late_runs(request: Request, show: Show = "") -> Sequence[LateRun]:
+    """Return the runs that wait in a work pool, if the page shows these."""
+    late: LateRuns = request.app.state.late_runs
+    return await late.look() if show == "late" else ()
 
 
 @router.get("/activity")
@@ -27,6 +35,7 @@ def show_activity(
     request: Request,
     pages: ThePages,
     reader: TheReader,
+    late: Annotated[Sequence[LateRun], Depends(late_runs)],
     show: Show = "",
     asset: Text = "",
     consumer: Text = "",
@@ -39,28 +48,29 @@ def show_activity(
         asset: only updates of this asset, by name or URI.
         consumer: only decisions of this consumer.
         events, decisions: only events before this sequence, and decisions before this number.
+        late: the runs that wait in a work pool.
     """
     unknown, uri, number = _find_filters(reader, asset.strip(), consumer.strip())
     found: list[Happened] = []
     if not unknown:
         wants_events = show in ("", "updates") and (number is None or uri is not None)
-        wants_decisions = show != "updates" and (uri is None or number is not None)
+        wants_decisions = show not in ("updates", "late") and (uri is None or number is not None)
         found += updates_happened(reader, uri, events) if wants_events else []
         status = "undeliverable" if show == "undeliverable" else None
         found += decisions_happened(reader, number, decisions, status) if wants_decisions else []
+        found += [Happened(made.made, decision=made) for made, _ in late if number in (None, made.consumer)]
         found = happened(found)
     shown = found[:ROWS]
-    older = _older(shown, events, decisions) if len(found) > ROWS else None
+    older = _older(shown, events, decisions) if len(found) > ROWS and show != "late" else None
     kept: dict[str, str] = {"show": show, "asset": asset, "consumer": consumer}
     made = [each.decision for each in shown if each.decision is not None]
-    updates = [event for each in shown for event in each.events[:1]]
     return pages.show(
         request,
         "activity.html",
         fragment="list",
         found=shown,
         consumed=reader.decisions.consumed_assets([each.number for each in made]),
-        receipts=reader.receipts.counts([each.sequence for each in updates if each.sequence is not None]),
+        receipts=receipts_of(reader, shown),
         unknown=unknown,
         show=show,
         asset=asset,

@@ -1,75 +1,128 @@
-"""The list of assets, with search, groups, and the last update of each."""
+"""The list of assets, with search, groups, states, and the last update of each."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 
-from assetflow.api.backend import TheBackend
+from assetflow.api.backend import Backend, TheBackend
 from assetflow.api.paging import LARGEST, Text
+from assetflow.core.explanation.status import Status
+from assetflow.core.freshness.telling import AssetFreshness
 from assetflow.ledger.read.assets import AssetFilter, Order
+from assetflow.ledger.read.reader import Reader
+from assetflow.operations.lateness import late_now, late_soon
 from assetflow.web.pages import PagePlaces, ThePages, url
 
 router = APIRouter()
 
 ROWS = 50
-Sort = Literal["name", "updated"]
+Sort = Literal["name", "-name", "updated", "-updated", "group", "-group"]
+Show = Literal["", "late", "soon", "fresh", "outdated", "stale", "missing", "watcher", "hidden"]
 
-_ORDERS: dict[Sort, Order] = {"name": (("name", False),), "updated": (("updated_at", True),)}
+_ORDERS: Mapping[Sort, Order] = {
+    "name": (("name", False),),
+    "-name": (("name", True),),
+    "updated": (("updated_at", True),),
+    "-updated": (("updated_at", False),),
+    "group": (("group", False), ("name", False)),
+    "-group": (("group", True), ("name", False)),
+}
+_OF_STATUS: Mapping[Show, Callable[[Status], bool]] = {
+    "fresh": lambda each: each.state == "fresh" and not each.outdated,
+    "outdated": lambda each: each.state == "fresh" and each.outdated,
+    "stale": lambda each: each.state == "stale",
+    "missing": lambda each: each.state == "missing",
+}
+# Each filter with its label, and what there has to be so that it can find something.
+_SHOWS: tuple[tuple[Show, str, str], ...] = (
+    ("late", "Late", "policy"),
+    ("soon", "Late at the next deadline", "policy"),
+    ("fresh", "Fresh", "status"),
+    ("outdated", "Fresh, outdated", "status"),
+    ("stale", "Stale", "status"),
+    ("missing", "Missing", "status"),
+    ("watcher", "A watcher fails", "watcher"),
+    ("hidden", "Hidden", ""),
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which assets the list shows.
+
+    Attributes:
+        show: those that are late under their freshness policy, or `soon` will be; those in a state; those with a
+            `watcher` that fails; those that are hidden, instead of all others.
+        offset: how many come before the page.
+    """
+
+    search: Text = ""
+    group: Text = ""
+    show: Show = ""
+    sort: Sort = "name"
+    offset: Annotated[int, Query(ge=0, le=LARGEST)] = 0
+
+    def address(self, offset: int = 0) -> str:
+        sort = "" if self.sort == "name" else self.sort
+        return url("/assets", search=self.search, group=self.group, show=self.show, sort=sort, offset=offset or None)
+
+    def sorted_by(self, order: Sort) -> str:
+        """Return the address of the same list in another order."""
+        return replace(self, sort=order).address()
 
 
 @router.get("/assets")
-def list_assets(
-    request: Request,
-    pages: ThePages,
-    backend: TheBackend,
-    search: Text = "",
-    group: Text = "",
-    sort: Sort = "name",
-    late: bool = False,
-    hidden: bool = False,
-    offset: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
-) -> Response:
-    """Show a page of assets; if an Eager flow needs some, with the status of each.
-
-    Parameters:
-        late: only those that are older than their freshness policy allows, or soon will be.
-        hidden: only those that are hidden, instead of all others.
-    """
-    reader = backend.ledger.reader
-    query = AssetFilter(search=search.strip(), group=group or None, hidden=hidden)
-    if late:
-        query = replace(query, uris=[each.uri for each in reader.policies.all() if each.is_late])
-    found, total = reader.assets.page(query, _ORDERS[sort], limit=ROWS, offset=offset)
+def list_assets(request: Request, pages: ThePages, backend: TheBackend, asked: Annotated[Asked, Depends()]) -> Response:
+    """Show a page of assets; if an Eager flow needs some, with the status of each."""
+    reader, now = backend.ledger.reader, backend.now()
+    policies = {each.uri: each for each in reader.policies.all()}
+    compares = reader.freshness.compares()
+    query = AssetFilter(search=asked.search.strip(), group=asked.group or None, hidden=asked.show == "hidden")
+    query = replace(query, uris=_shown(backend, asked.show, list(policies.values())))
+    found, total = reader.assets.page(query, _ORDERS[asked.sort], limit=ROWS, offset=asked.offset)
     uris = [each.record.uri for each in found]
-    statuses = reader.freshness.statuses(uris, backend.now()) if reader.freshness.compares() else []
-
-    def at(place: int) -> str:
-        return url(
-            "/assets",
-            search=search,
-            group=group,
-            sort="" if sort == "name" else sort,
-            late="true" if late else "",
-            hidden="true" if hidden else "",
-            offset=place or None,
-        )
-
+    statuses = reader.freshness.statuses(uris, now) if compares else []
     return pages.show(
         request,
         "assets.html",
         fragment="list",
         found=found,
         statuses={each.uri: each for each in statuses},
+        policies={uri: policies[uri] for uri in uris if uri in policies},
+        now=now,
         users=reader.assets.users_of([each.record for each in found]),
         groups=[each for each in reader.assets.groups() if each],
-        search=search,
-        group=group,
-        sort=sort,
-        late=late,
-        hidden=hidden,
-        here=at(offset),
-        places=PagePlaces.of(at, offset, ROWS, total),
+        shows=_shows(reader, has_policies=bool(policies), compares=compares),
+        search=asked.search,
+        group=asked.group,
+        show=asked.show,
+        sort=asked.sort,
+        by=asked.sorted_by,
+        here=asked.address(asked.offset),
+        places=PagePlaces.of(asked.address, asked.offset, ROWS, total),
     )
+
+
+def _shown(backend: Backend, show: Show, policies: Sequence[AssetFreshness]) -> list[str] | None:
+    """Return the URIs of the assets to list; `None` for all."""
+    reader, now = backend.ledger.reader, backend.now()
+    if show == "late":
+        return [each.uri for each in late_now(policies)]
+    if show == "soon":
+        return [each.uri for _, each in late_soon(policies, now)]
+    if show == "watcher":
+        failing = [each for each in reader.watchers.all() if each.error and not each.paused]
+        return [asset.uri for each in failing for asset in each.assets]
+    if show in _OF_STATUS:
+        return [each.uri for each in reader.freshness.statuses(None, now) if _OF_STATUS[show](each)]
+    return None
+
+
+def _shows(reader: Reader, *, has_policies: bool, compares: bool) -> list[tuple[Show, str]]:
+    """Return the filters that can find something, each with its label."""
+    has = {"policy": has_policies, "status": compares, "watcher": bool(reader.watchers.all()), "": True}
+    return [(show, label) for show, label, needs in _SHOWS if has[needs]]

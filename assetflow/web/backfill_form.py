@@ -13,11 +13,10 @@ from fastapi.responses import RedirectResponse
 from assetflow.api.backend import TheBackend
 from assetflow.api.paging import Text
 from assetflow.core.partitions.ranges import read_period
-from assetflow.errors import AssetflowError, InvalidCall, UnknownAsset
+from assetflow.errors import AssetflowError, InvalidCall
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations import asset_backfills
 from assetflow.operations.asset_backfills import CONCURRENCY, BackfillWanted, asset_to_backfill, plan
-from assetflow.operations.lookup import near_assets
 from assetflow.web.forms import Form, TheForm, in_words
 from assetflow.web.pages import Pages, ThePages, url
 
@@ -93,7 +92,7 @@ def read_wanted(reader: Reader, form: Form) -> BackfillWanted:
         InvalidCall: half of a range is given, the range ends before it starts, or keys are given with it.
         InvalidPartition: an end of the range is not a time.
     """
-    uri, below = asset_to_backfill(reader, form.text("asset").strip())
+    uri, below = _asset(reader, form)
     down = below or bool(form.text("down"))
     keys = tuple(line.strip() for line in form.text("keys").splitlines() if line.strip())
     first, last = form.text("start").strip(), form.text("end").strip()
@@ -127,13 +126,9 @@ def field_errors(error: AssetflowError) -> Mapping[str, str]:
 def _page(request: Request, pages: Pages, reader: Reader, form: Form, *, status: int = 200) -> Response:
     """Show the form with what it would run, or with what is wrong with it."""
     shown, uri = None, ""
-    if asked := form.text("asset").strip():
+    if form.text("asset").strip():
         try:
-            uri, _ = asset_to_backfill(reader, asked)
-        except UnknownAsset:
-            near = near_assets(reader, asked)
-            return pages.show(request, "asset_unknown.html", status=404, asked=asked, near=near)
-        try:
+            uri, _ = _asset(reader, form)
             read_concurrency(form)
             shown = _shown(reader, read_wanted(reader, form))
         except AssetflowError as error:
@@ -141,6 +136,13 @@ def _page(request: Request, pages: Pages, reader: Reader, form: Form, *, status:
     return pages.show(
         request, "backfill_form.html", fragment="plan", status=status, form=form, uri=uri, shown=shown, most=NEVER_MADE
     )
+
+
+def _asset(reader: Reader, form: Form) -> tuple[str, bool]:
+    try:
+        return asset_to_backfill(reader, form.text("asset").strip())
+    except AssetflowError as error:
+        raise error.at("asset") from error
 
 
 def _period(field: str, text: str) -> tuple[datetime, datetime]:

@@ -11,7 +11,9 @@ from fastapi.responses import RedirectResponse
 
 from assetflow.api.backend import Backend, TheBackend, TheReader
 from assetflow.api.paging import LARGEST, Number, Text
+from assetflow.core.freshness.causes import Cause
 from assetflow.core.freshness.state.backfills import StepState
+from assetflow.core.run_names import run_name
 from assetflow.core.words import count
 from assetflow.errors import Conflict, LedgerForeign, UnknownAsset
 from assetflow.ledger.read.backfills import BackfillRecord, TargetRecord
@@ -120,6 +122,11 @@ def words_of(record: BackfillRecord) -> str:
     return ", ".join(told)
 
 
+def run_name_of(target: TargetRecord) -> str:
+    """Return the name of a target's run in Prefect."""
+    return run_name(target.decision, target.step.target.key, (), (Cause("backfill"),), target.consumer)
+
+
 def _switch(
     request: Request, pages: Pages, backend: Backend, number: int, change: Callable[[Backend, int], BackfillRecord]
 ) -> Response:
@@ -151,6 +158,7 @@ def _page(
         status=status,
         record=record,
         words=words_of(record),
+        run_name_of=run_name_of,
         columns=reader.backfills.progress(number),
         states=STATES,
         wanted=state,

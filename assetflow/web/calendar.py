@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -12,8 +13,8 @@ from zoneinfo import ZoneInfo
 from assetflow.core.partitions.ranges import KeySeries
 from assetflow.errors import MappingError
 
-CellState = Literal["done", "running", "failed", "missing", "absent", "due", "soon"]
-KeyState = Literal["running", "failed", "missing"]
+CellState = Literal["done", "stale", "running", "failed", "missing", "absent", "due", "soon"]
+KeyState = Literal["stale", "running", "failed", "missing"]
 SliceState = Literal["all", "some", "none"]
 
 # The length of the section for each kind of key: about what fits on a screen.
@@ -52,7 +53,7 @@ class Cell:
     @property
     def is_open(self) -> bool:
         """True if there is something to see about it."""
-        return self.state in ("done", "running", "failed", "missing")
+        return self.state in ("done", "stale", "running", "failed", "missing")
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,8 @@ class Calendar:
         at: the time. The map fills about one screen, and does not go beyond the first and the last key.
         first, last: the days of the first and the last of all keys.
         updated: how many keys of the map were updated.
-        running, failed, missing: the keys of the map that a run makes now, whose latest run failed, and that
-            something expects.
+        running, failed, missing, stale: the keys of the map that a run makes now, whose latest run failed, that
+            something expects, and that were made from what has changed since.
         earlier, later: the times of the previous and the next map, or `None` if there are no keys.
         bar: the whole range, if the map does not show all of it.
     """
@@ -117,6 +118,7 @@ class Calendar:
     running: list[str]
     failed: list[str]
     missing: list[str]
+    stale: list[str]
     absent: int
     at: datetime
     first: datetime
@@ -134,6 +136,11 @@ class Calendar:
         return self.blocks[-1].cells[-1].period
 
     @property
+    def counts(self) -> Counter[CellState]:
+        """How many keys of the map are in which state."""
+        return Counter(cell.state for block in self.blocks for cell in block.cells)
+
+    @property
     def entry(self) -> str:
         """The newest key of the map that was updated or is expected: where the keyboard enters it."""
         return next((cell.key for block in reversed(self.blocks) for cell in reversed(block.cells) if cell.is_open), "")
@@ -149,7 +156,7 @@ class KnownKeys:
 
     Attributes:
         ask: returns the keys between two keys (`since`, `until`).
-        states: returns the states of those keys that are not just updated: made now, failed, or expected and missing.
+        states: returns the states of those keys that are not just updated: stale, made now, failed, or expected and missing.
         count: takes a list of keys, and returns how many keys lie from each one to the next, and after the last one.
     """
 
@@ -202,6 +209,7 @@ def calendar_of(series: KeySeries, known: KnownKeys, now: datetime, at: datetime
         running=keys_in("running"),
         failed=keys_in("failed"),
         missing=keys_in("missing"),
+        stale=keys_in("stale"),
         absent=len(keys_in("absent")),
         at=at,
         first=first,

@@ -63,9 +63,13 @@ class Asked:
     offset: Annotated[int, Query(ge=0, le=LARGEST)] = 0
     switched: Annotated[int, Query(ge=0, le=LARGEST)] = 0
 
-    def address(self, offset: int, path: str = "/consumers", **more: object) -> str:
+    def address(self, offset: int = 0, path: str = "/consumers", **more: object) -> str:
         sort = "" if self.sort == "name" else self.sort
         return url(path, search=self.search, show=self.show, sort=sort, offset=offset or None, **more)
+
+    def sorted_by(self, order: ConsumerOrder) -> str:
+        """Return the address of the same list in another order."""
+        return replace(self, sort=order).address()
 
 
 TheList = Annotated[Asked, Depends()]
@@ -146,6 +150,7 @@ def _page(
         search=asked.search,
         show=asked.show,
         sort=asked.sort,
+        by=asked.sorted_by,
         here=asked.address(asked.offset, switched=asked.switched or None),
         below=asked.address(asked.offset),
         places=PagePlaces.of(asked.address, asked.offset, ROWS, total),

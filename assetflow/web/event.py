@@ -12,6 +12,8 @@ from assetflow.api.paging import LARGEST
 from assetflow.core.redaction import redacted
 from assetflow.ledger.read.explanations import event_explanation
 from assetflow.web.pages import PagePlaces, ThePages, url
+from assetflow.web.plots import metric_words
+from assetflow.web.run_states import states_address
 
 router = APIRouter()
 
@@ -39,6 +41,8 @@ def show_event(
         fragment="receipts",
         told=told,
         event=redacted(told.event),
+        metric_words=metric_words,
+        states=states_address(each.decision.run for each in told.receipts if each.decision is not None),
         here=at(offset),
         places=PagePlaces.of(at, offset, RECEIPTS, told.total),
     )

@@ -16,9 +16,24 @@ TOKEN = "csrf_token"
 
 
 class StaleForm(AssetflowError):
-    """A form without the token of this server and session."""
+    """A form without the token of this server and session.
+
+    Attributes:
+        fields: what was typed.
+    """
 
     code = "stale-form"
+    fields: Mapping[str, str]
+
+    @classmethod
+    def with_fields(cls, fields: Mapping[str, str]) -> StaleForm:
+        """Return the error with what was typed."""
+        error = cls(
+            "this form is older than the server or your login, so nothing was changed",
+            fix="Look at what you typed, and send it again",
+        )
+        error.fields = fields
+        return error
 
 
 @dataclass(frozen=True)
@@ -55,10 +70,7 @@ async def checked_form(request: Request) -> Form:
     except ValueError as error:
         raise InvalidCall("the form cannot be read", where="body") from error
     if not request.app.state.pages.sessions.holds(request.headers, fields.pop(TOKEN, "")):
-        raise StaleForm(
-            "this form is older than the server or your login, so nothing was changed",
-            fix="Go back, reload the page, and send it again",
-        )
+        raise StaleForm.with_fields(fields)
     return Form(fields)
 
 

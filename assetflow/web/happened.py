@@ -1,24 +1,26 @@
-"""What happened: updates and decisions, newest first. The updates of one task are one row."""
+"""What happened: updates and decisions, newest first. The updates of one task, or of one recording, are one row."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from assetflow.core.events import AssetEvent
+from assetflow.core.explanation import source_of
 from assetflow.core.redaction import redacted
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord, DecisionStatus, EventFilter
 
 ROWS = 50
-# A task that writes many partitions makes as many events, which are one row.
+# What writes many partitions makes as many events, which are one row.
 EVENTS = 4 * ROWS
 
 
 @dataclass(frozen=True)
 class Happened:
-    """A decision, or the updates of one asset by one task, with the time at which the newest was committed.
+    """A decision, or the updates of one task or one recording, with the time at which the newest was committed.
 
     Attributes:
         event: the newest of the updates.
@@ -29,6 +31,16 @@ class Happened:
     event: AssetEvent | None = None
     decision: DecisionRecord | None = None
     events: tuple[AssetEvent, ...] = ()
+
+    @property
+    def assets(self) -> Sequence[AssetEvent]:
+        """One event of each asset that was updated."""
+        return list({event.uri: event for event in self.events}.values())
+
+    @property
+    def partitions(self) -> int:
+        """How many partition keys were updated."""
+        return len({event.partition_key for event in self.events if event.partition_key is not None})
 
     @property
     def keys(self) -> str:
@@ -43,7 +55,7 @@ def happened(entries: Sequence[Happened]) -> list[Happened]:
 
 
 def updates_happened(reader: Reader, uri: str | None, before: int | None) -> list[Happened]:
-    """Return updates from before a sequence, those of one task together."""
+    """Return updates from before a sequence, those of one task or one recording together."""
     query = EventFilter(uri=uri, to_sequence=None if before is None else max(0, before - 1))
     found: list[Happened] = []
     for event in map(redacted, reader.events.find(query, newest_first=True, limit=EVENTS + 1)):
@@ -63,8 +75,23 @@ def decisions_happened(
     return [Happened(each.made, decision=each) for each in found]
 
 
+def receipts_of(reader: Reader, entries: Sequence[Happened]) -> Mapping[int | None, Mapping[str, int]]:
+    """Return how many receipts of each status the updates of each entry have, by the sequence of its newest update."""
+    sequences = [event.sequence for each in entries for event in each.events if event.sequence is not None]
+    counts = reader.receipts.counts(sequences)
+    found: dict[int | None, Mapping[str, int]] = {}
+    for each in entries:
+        if each.event is not None:
+            all_of_them = Counter[str]()
+            for event in each.events:
+                all_of_them.update(counts.get(event.sequence or 0, {}))
+            found[each.event.sequence] = all_of_them
+    return found
+
+
 def _are_one(newer: AssetEvent, event: AssetEvent) -> bool:
-    """Return True if the same task updated another partition of the same asset."""
+    """Return True if one task made both updates, or one transaction recorded both from the same source."""
     task, same = newer.origin.task_run, event.origin.task_run
-    is_one_task = task is not None and same is not None and task.id == same.id
-    return is_one_task and event.uri == newer.uri and event.partition_key is not None
+    if task is not None and same is not None:
+        return task.id == same.id
+    return newer.recorded == event.recorded and source_of(newer.origin) == source_of(event.origin)

@@ -22,6 +22,7 @@ from assetflow.api.keys import NONE, Right
 from assetflow.core.explanation import source_of
 from assetflow.core.explanation.status import short
 from assetflow.core.redaction import redact
+from assetflow.core.spans import rounded_in_words
 from assetflow.core.visible import shown
 from assetflow.core.words import ago, at, count, iso
 from assetflow.errors import LedgerError
@@ -29,10 +30,11 @@ from assetflow.ledger.read.feed import Position
 from assetflow.web.prefect_links import PrefectLinks
 from assetflow.web.sentences import told
 from assetflow.web.static_files import address_of
-from assetflow.web.troubles import troubles_of
+from assetflow.web.troubles import is_prefect_away, troubles_of
 
 if TYPE_CHECKING:
     from assetflow.web.login import Sessions
+from assetflow.web.signs import sign_of
 
 TEMPLATES = Path(__file__).parent / "templates"
 _VARY = {"vary": "HX-Request"}
@@ -87,21 +89,25 @@ class Pages:
             fragment: the block of the template to send if htmx asks, which puts it into the open page.
             content: the variables of the template.
         """
-        reader = self._backend.ledger.reader
+        known = {
+            "prefect": PrefectLinks.of(self._backend.ledger.reader),
+            "prefect_away": is_prefect_away(self._backend),
+        }
         if not (fragment and wants_fragment(request)):
             return self.bare(
                 request,
                 template,
                 status=status,
-                **{"prefect": PrefectLinks.of(reader), "troubles": troubles_of(self._backend)} | content,
+                **known | {"troubles": troubles_of(self._backend)} | content,
             )
         found = self._templates.get_template(template)
-        context = found.new_context(self._always(request) | {"prefect": PrefectLinks.of(reader)} | content)
+        context = found.new_context(self._always(request) | known | content)
         return HTMLResponse("".join(found.blocks[fragment](context)), status, _VARY)
 
     def bare(self, request: Request, template: str, *, status: int = 200, **content: object) -> HTMLResponse:
         """Render a page without reading the ledger: one that shows an error, or asks for the key."""
-        context = self._always(request) | {"troubles": (), "prefect": PrefectLinks("")} | content
+        nothing = {"troubles": (), "prefect": PrefectLinks(""), "prefect_away": False}
+        context = self._always(request) | nothing | content
         return HTMLResponse(self._templates.get_template(template).render(context), status, _VARY)
 
     def newest(self) -> Position:
@@ -159,9 +165,11 @@ def _environment(backend: Backend, run_state: Callable[[UUID | None], str]) -> E
         "address": address,
         "source": source_of,
         "told": told,
+        "middle": middle,
+        "span": rounded_in_words,
         "version": _version,
     }
-    names.globals |= {"static": address_of, "count": count, "url": url, "run_state": run_state}
+    names.globals |= {"static": address_of, "count": count, "url": url, "run_state": run_state, "sign_of": sign_of}
     names.globals["ui"] = made.get_template("ui.html").module
     return made
 
@@ -169,17 +177,27 @@ def _environment(backend: Backend, run_state: Callable[[UUID | None], str]) -> E
 def url(path: str, *parts: object, **query: object) -> str:
     """Return the address of a page: `url("/asset", asset=uri)`, `url("/events", id)`.
 
-    Query values that are `None` or empty are left out. Every part and value is encoded, so that a user's text stays one
-    part.
+    Query values that are `None` or empty are left out; each value of a tuple is given. Every part and value is encoded,
+    so that a user's text stays one part.
     """
     whole = "/".join((path.rstrip("/"), *(quote(str(part).encode("utf-8", "replace"), safe="") for part in parts)))
-    given = {name: str(value).encode("utf-8", "replace") for name, value in query.items() if value not in (None, "")}
+    pairs = [
+        (name, each) for name, value in query.items() for each in (value if isinstance(value, tuple) else (value,))
+    ]
+    given = [(name, str(value).encode("utf-8", "replace")) for name, value in pairs if value not in (None, "")]
     return f"{whole}?{urlencode(given)}" if given else whole
 
 
 def address(uri: str) -> str:
     """Return the address of an asset's page."""
     return url("/asset", asset=uri)
+
+
+def middle(text: str, most: int = 60) -> str:
+    """Return a text of at most `most` characters, cut in its middle: the end of a URI tells it from others."""
+    if len(text) <= most:
+        return text
+    return f"{text[: most // 3]}…{text[most // 3 + 1 - most :]}"
 
 
 def _visible(value: object) -> object:

@@ -84,13 +84,15 @@ def _states_of(
     Parameters:
         deployments: the flows that make it.
     """
-    needed = reader.freshness.keys_needed(asset.uri) if reader.freshness.compares() else set[str]()
+    compares = reader.freshness.compares()
+    needed = reader.freshness.keys_needed(asset.uri) if compares else set[str]()
 
     def states(keys: Collection[str], absent: Collection[str]) -> Mapping[str, KeyState]:
         expected = needed.intersection(absent) | reader.partition_states.awaited(asset, absent)
         runs = reader.partition_states.runs(asset.uri, deployments, keys) if keys else {}
+        stale = reader.freshness.stale_keys(asset.uri, set(keys) - set(absent)) if compares else ()
         missing: dict[str, KeyState] = dict.fromkeys(expected, "missing")
-        return missing | runs
+        return missing | dict.fromkeys(stale, "stale") | runs
 
     return states
 

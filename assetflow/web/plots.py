@@ -82,8 +82,13 @@ def _words(name: str) -> Callable[[float], str]:
     return {"bytes": _bytes, "seconds": span_words}.get(name, _number)
 
 
+def metric_words(name: str, value: float) -> str:
+    """Return a metric in the unit that a reader wants: `5.4 MB`, `42 s`, `336,776`."""
+    return _words(name)(value)
+
+
 def _with_unit(name: str, value: float) -> str:
-    words = _words(name)(value)
+    words = metric_words(name, value)
     if name in ("bytes", "seconds"):
         return words
     return f"{words} {name.removesuffix('s') if value == 1 else name}"

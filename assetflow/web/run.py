@@ -9,12 +9,13 @@ from fastapi.responses import RedirectResponse
 
 from assetflow.api.backend import Backend, TheBackend
 from assetflow.core.redaction import redacted
+from assetflow.errors import AssetflowError
 from assetflow.ledger.read.explanations import decision_explanation
 from assetflow.ledger.records import DecisionRecord, EventFilter
 from assetflow.operations import decisions
 from assetflow.operations.decisions import decision_with
 from assetflow.prefect_io.not_started import with_run_now
-from assetflow.web.forms import TheForm
+from assetflow.web.forms import TheForm, in_words
 from assetflow.web.pages import Pages, ThePages, url
 from assetflow.web.refresh import look_again
 from assetflow.web.run_states import states_address
@@ -48,14 +49,26 @@ def leave_replay(decision_id: UUID) -> Response:
 
 
 @router.post("/decisions/{decision_id}/replay")
-def replay(backend: TheBackend, decision_id: UUID, _form: TheForm) -> Response:
+def replay(request: Request, pages: ThePages, backend: TheBackend, decision_id: UUID, _form: TheForm) -> Response:
     """Make an undeliverable decision wait for its run again. Contract 4.6."""
-    decisions.replay(backend, [decision_id])
+    record = decision_with(backend.ledger.reader, decision_id)
+    try:
+        decisions.replay(backend, [decision_id])
+    except AssetflowError as error:
+        refused = f"Nothing was changed. {in_words(error)}"
+        return _page(request, pages, backend, record, record.flow_run_id, status=409, refused=refused)
     return RedirectResponse(url("/decisions", decision_id), 303)
 
 
 def _page(
-    request: Request, pages: Pages, backend: Backend, record: DecisionRecord | None, flow_run: UUID | None
+    request: Request,
+    pages: Pages,
+    backend: Backend,
+    record: DecisionRecord | None,
+    flow_run: UUID | None,
+    *,
+    status: int = 200,
+    refused: str = "",
 ) -> Response:
     reader = backend.ledger.reader
     told = None if record is None else decision_explanation(reader, record)
@@ -68,7 +81,8 @@ def _page(
         request,
         "run.html",
         fragment="live_part",
-        status=200 if told or produced else 404,
+        status=status if told or produced else 404,
+        refused=refused,
         record=record,
         told=told,
         flow_run=flow_run,

@@ -12,6 +12,7 @@ from contextlib import suppress
 from uuid import UUID
 
 from assetflow.api.backend import Backend
+from assetflow.core.explanation import RunFacts
 from assetflow.errors import AssetflowError
 from assetflow.ledger.records import DecisionRecord
 from assetflow.prefect_io.run_states import MOST, run_states
@@ -53,7 +54,7 @@ class RunStates:
             self._known |= {run: (now, name) for run, name in found.items()}
 
 
-def states_address(decisions: Iterable[DecisionRecord | None]) -> str:
+def states_address(decisions: Iterable[DecisionRecord | RunFacts | None]) -> str:
     """Return the address that tells the states of those of these runs that have not ended; "" for none."""
     runs = [each.flow_run_id for each in decisions if each is not None and each.ended is None]
     named = ",".join(str(run) for run in runs[:MOST] if run is not None)

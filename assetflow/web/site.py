@@ -30,11 +30,13 @@ from assetflow.web import (
     search,
     trouble_banner,
 )
+from assetflow.web.late_runs import LateRuns
 from assetflow.web.live import Live
 from assetflow.web.login import Sessions, with_login
 from assetflow.web.middleware import PageMiddleware
 from assetflow.web.pages import Pages
 from assetflow.web.run_states import RunStates
+from assetflow.web.stale_forms import add_stale_forms
 from assetflow.web.static_files import MarkedFiles
 
 ROUTERS = tuple(
@@ -78,7 +80,9 @@ def create_site(backend: Backend, access: Access | None = None) -> FastAPI:
     app = create_app(backend, with_login(access, sessions))
     app.state.live = Live(backend)
     app.state.run_states = states = RunStates(backend)
+    app.state.late_runs = LateRuns(backend)
     app.state.pages = pages = Pages(backend, sessions, states.shown)
+    add_stale_forms(app, pages)
     app.add_middleware(PageMiddleware, pages=pages)
     # Outermost, so that it also compresses the pages that show problems; it does not compress streams.
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=6)

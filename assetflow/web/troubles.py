@@ -27,6 +27,11 @@ class Trouble:
     last_sign: datetime | None = None
 
 
+def is_prefect_away(backend: Backend) -> bool:
+    """Return True if the evaluator of this process cannot reach Prefect now."""
+    return any(name.startswith(_OF_PREFECT) for name in backend.troubles())
+
+
 def troubles_of(backend: Backend) -> list[Trouble]:
     """Return the troubles that keep updates from leading to runs."""
     found: list[Trouble] = []

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 
 from assetflow import AssetWatcher
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.freshness.policy import FreshnessPolicy
+from assetflow.core.refused_deployments import CURSOR as CURSOR_OF_REFUSED
+from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.core.timing import Deadline
+from assetflow.errors import InvalidSchedule
 from assetflow.evaluator.liveness import STOPPED
 from assetflow.evaluator.process.held_up import CURSOR
 from assetflow.ledger import Holder, Ledger
@@ -55,6 +59,18 @@ def test_consumers_are_listed_in_pages(api: Api, shop: Ledger) -> None:
     assert [each["name"] for each in api.get("/api/v1/consumers?search=LATE").json()["items"]] == ["late/nightly"]
     shop.writer.consumers.switch(1, paused=True, now=NOON)
     assert [each["id"] for each in api.get("/api/v1/consumers?paused=true").json()["items"]] == [1]
+
+
+def test_8_1_refused_deployments_are_listed_in_pages(api: Api, ledger: Ledger) -> None:
+    errors = [InvalidSchedule("it makes nothing", where=f"deployment 'd{number}'", rule="8.1") for number in (1, 2)]
+    refused = [RefusedDeployment.of(UUID(int=each), f"flow/d{each}", error, "") for each, error in enumerate(errors)]
+    ledger.writer.set_cursor(CURSOR_OF_REFUSED, [each.to_row() for each in refused])
+
+    first = api.get("/api/v1/deployments/refused", params={"limit": 1}).json()
+    second = api.get("/api/v1/deployments/refused", params={"limit": 1, "page": first["next"]}).json()
+    assert [page["items"][0]["name"] for page in (first, second)] == ["flow/d0", "flow/d1"]
+    assert (first["items"][0]["rule"], first["items"][0]["fix"], second["next"]) == ("8.1", None, None)
+    assert api.get("/api/v1/consumers/flow/d1").json()["detail"].endswith("flow/d1 is refused: it makes nothing")
 
 
 def test_missed_deadlines_are_listed_in_pages(api: Api, ledger: Ledger) -> None:

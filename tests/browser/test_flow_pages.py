@@ -69,14 +69,14 @@ def test_pages_are_accessible_and_fit(
 
 def test_the_condition_pops_up_and_goes_by_keyboard(shown: Shown) -> None:
     page = shown.drawn("/consumers?search=report")
-    page.get_by_role("button", name="0 of 2 updated").focus()
+    page.get_by_role("button", name="waiting for 2 assets").focus()
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("listitem")).to_have_count(3)
     assert violations(page, "document.querySelector('dialog')") == []
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
-    expect(page.get_by_role("button", name="0 of 2 updated")).to_be_focused()
+    expect(page.get_by_role("button", name="waiting for 2 assets")).to_be_focused()
 
 
 def test_filters_of_the_activity(shown: Shown) -> None:

@@ -264,7 +264,7 @@ def test_of_very_many_events_the_oldest_are_told_and_the_one_that_completed_it()
 
     assert told.oldest_events(3) == [*many[:2], b]
     assert told.oldest_events(6) == [*many, b]
-    assert "over 100000 events" in told.words
+    assert "with 100000 events" in told.words
     assert told.as_json()["consumed"] == 100_000
 
 

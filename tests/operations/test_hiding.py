@@ -11,6 +11,7 @@ from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, update
 from tests.web.conftest import Site
+from tests.web.html import read
 
 LEFT = Asset("s3://lake/left", name="left")
 
@@ -41,7 +42,7 @@ def test_what_is_hidden_is_left_out_until_it_is_shown_again(left: Ledger, call: 
     assert shown(call, site) == (False,) * 6
     assert [each["uri"] for each in call("assets", "ls", "--hidden", "--json").json] == [LEFT.uri]
     assert [each["uri"] for each in site.get("/api/v1/assets?hidden=true").json()["items"]] == [LEFT.uri]
-    assert LEFT.uri in site.get("/assets?hidden=true").text
+    assert LEFT.uri in site.get("/assets?show=hidden").text
     assert site.get("/api/v1/asset?asset=left").json()["hidden"], "it is found by its name"
     assert left.reader.events.count() == 1
     call("assets", "unhide", "left")
@@ -87,6 +88,20 @@ def test_the_page_hides_and_shows(left: Ledger, site: Site) -> None:
     assert "This asset is hidden" in site.get(page).text
     site.submit("/asset/unhide", page, "/asset/unhide")
     assert left.reader.assets.hidden() == set()
+
+
+def test_a_change_that_is_refused_is_told_on_the_page(left: Ledger, site: Site) -> None:
+    page = f"/asset?asset={quote(LEFT.uri, safe='')}"
+    hidden = site.page(page).form("/asset/hide")
+    deploy(left, "late/shop", LEFT)
+    refused = site.post("/asset/hide", data=hidden)
+    assert refused.status_code == 409
+    told = read(refused.text)
+    assert f"Nothing was changed. The asset {LEFT.uri} cannot be hidden" in told.text
+    assert "First seen" in told.text
+    # A reload asks for the address of the form.
+    assert site.get("/asset/hide", params={"asset": LEFT.uri}).headers["location"] == page
+    assert site.get("/asset/unhide").headers["location"] == "/assets"
 
 
 def test_an_unknown_asset_is_not_hidden(call: Call) -> None:

@@ -46,7 +46,7 @@ def test_it_says_why_in_a_sentence_and_lists_what_was_consumed() -> None:
         text = note(update(ORDERS, 1), update(CUSTOMERS, 2), url="http://assets.test/")
     lines = [line for line in text.replace("\\", "").splitlines() if line]
     sentence, head, _, first, second, links = lines
-    assert sentence.startswith("report/prod runs because its condition held at 2026-11-20 08:00:00 UTC, over 2 events.")
+    assert sentence.startswith("report/prod runs because its condition held at 2026-11-20 08:00:00 UTC, with 2 events.")
     assert "The update of customers" in sentence
     assert head == "|  | Updated | When | By |"
     link = "[event](http://assets.test/events/00000000-0000-0000-0000-00000000000{})"

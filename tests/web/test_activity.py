@@ -42,12 +42,14 @@ def ran(ledger: Ledger) -> UUID:
 def test_a_run_says_why_what_it_consumed_and_what_it_produced(site: Site, ledger: Ledger) -> None:
     ran(ledger)
     page = site.page(f"/runs/{RUN}")
-    assert "report/nightly runs because its condition held at 2026-01-01 12:02:00 UTC, over 2 events." in page.text
+    assert "report/nightly runs because its condition held at 2026-01-01 12:02:00 UTC, with 2 events." in page.text
     assert [row.split()[0] for row in page.rows if row.startswith(("orders", "customers", "report"))] == [
         "orders",
         "customers",
         "report",
     ]
+    assert [given["href"] for given in page.named("a") if given.get("aria-current") == "page"] == ["/consumers"]
+    assert "Consumers / report/nightly / Run" in page.text
     (last,) = [row for row in page.rows if "completed it" in row]
     assert last.startswith("customers")
     assert f"/runs/{SOURCE}" in page.links
@@ -60,6 +62,8 @@ def test_a_run_that_nobody_decided_shows_what_it_produced(site: Site, ledger: Le
     ran(ledger)
     page = site.page(f"/runs/{SOURCE}")
     assert "No decision started it" in page.text
+    assert [given["href"] for given in page.named("a") if given.get("aria-current") == "page"] == ["/activity"]
+    assert "Activity / report/nightly / Run calm-fox" in page.text
     assert any(row.startswith("orders") for row in page.rows)
     assert "<th>Partition</th>" not in site.get(f"/runs/{SOURCE}").text, "no update has a key"
 
@@ -87,6 +91,12 @@ def test_a_decision_leads_to_its_run_and_one_without_says_why_it_has_none(make_s
     assert "It could not be delivered, and has no run: Prefect answers 409: a parameter is missing." in page.text
     assert site.submit(f"{address}/replay", address, f"{address}/replay").headers["location"] == address
     assert woken == [1]
+    hidden = page.form(f"{address}/replay")
+    refused = site.post(f"{address}/replay", data=hidden)
+    assert refused.status_code == 409
+    assert "Nothing was changed." in read(refused.text).text
+    assert "Why it was decided" in refused.text
+    assert site.get(f"{address}/replay").headers["location"] == address
     assert "Its run is not started yet." in site.page(address).text
     assert site.get(f"/decisions/{uuid4()}").status_code == 404
 

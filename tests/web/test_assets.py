@@ -433,7 +433,8 @@ def test_materialize_runs_the_deployment_that_makes_it(make_site: MakeSite, ledg
     ((path, body),) = prefect.asked
     assert path == f"/deployments/{consumer.deployment_id}/create_flow_run"
     assert body["parameters"] == {"full": True}
-    assert str(UUID(int=7)) in site.page(answer.headers["location"]).text
+    assert answer.headers["location"].endswith(f"started={UUID(int=7)}")
+    assert "Look at it in Prefect" in site.page(answer.headers["location"]).text
 
 
 def test_of_several_flows_one_is_chosen(make_site: MakeSite, ledger: Ledger) -> None:

@@ -45,7 +45,7 @@ def test_consumers_are_listed_with_how_far_they_are(site: Site, ledger: Ledger) 
 
     rows = {row.split()[0]: row for row in site.page("/consumers").rows[1:]}
     assert rows["report/nightly"] == "report/nightly orders AND customers 1 of 2 updated 1 queued – never –"
-    assert rows["audit/all"] == "audit/all orders 0 of 1 updated paused 5 min ago launched –"
+    assert rows["audit/all"] == "audit/all orders waiting for 1 asset paused 5 min ago launched –"
     assert rows["mixed/times"].endswith("2026-01-01 15:00:00")
     assert f"/runs/{run}" in site.page("/consumers").links
     assert [row.split()[0] for row in site.page("/consumers?show=paused").rows[1:]] == ["audit/all"]
@@ -64,12 +64,18 @@ def test_the_list_is_ordered_as_its_address_says(site: Site, ledger: Ledger) -> 
 
     def names(order: str) -> list[str]:
         page = site.page(f"/consumers?sort={order}")
-        assert [each["value"] for each in page.named("option") if "selected" in each] == [order]
+        (sorted_by,) = [each["aria-sort"] for each in page.named("th") if "aria-sort" in each]
+        assert sorted_by == ("ascending" if order in ("name", "-decided", "-queued") else "descending")
         return [row.split()[0] for row in page.rows[1:]]
 
     assert names("name") == ["a/early", "a/never", "b/long", "c/first", "d/second"]
     assert names("decided") == ["a/early", "d/second", "c/first", "a/never", "b/long"]
     assert names("queued") == ["b/long", "a/early", "a/never", "c/first", "d/second"]
+    assert names("-name") == ["d/second", "c/first", "b/long", "a/never", "a/early"]
+    assert names("-decided")[-1] == "a/early"
+    assert names("-queued")[-1] == "b/long"
+    sorts = [each["href"] for each in site.page("/consumers?show=active").named("a") if each.get("class") == "sorts"]
+    assert sorts == [f"/consumers?show=active&sort={order}" for order in ("-name", "queued", "decided")]
     deployed = [each["href"] for each in site.page("/consumers?sort=queued&show=active").named("a")]
     assert any("sort=queued" in each and "paused=yes" in each for each in deployed)
 
@@ -95,6 +101,22 @@ def test_the_pop_up_holds_the_condition_with_the_facts(site: Site, ledger: Ledge
         "depth-2 is-waiting",
         "depth-1 is-never",
     ]
+
+
+def test_the_list_says_how_far_each_condition_is(site: Site, ledger: Ledger) -> None:
+    deploy(ledger, "all/two", ORDERS & CUSTOMERS)
+    deploy(ledger, "any/three", HOURLY | CUSTOMERS | Asset("s3://lake/x"))
+    deploy(ledger, "one/done", ORDERS)
+    (decision,) = update(ledger, ORDERS, 0)
+
+    def rows() -> dict[str, str]:
+        return {row.split()[0]: row for row in site.page("/consumers").rows[1:]}
+
+    assert "waiting for 1 asset" in rows()["one/done"]
+    ledger.writer.decisions.ended("Completed", NOON, decision_id=decision.id)
+    assert "up to date" in rows()["one/done"]
+    assert "1 of 2 updated" in rows()["all/two"]
+    assert "waiting for one of 3 assets" in rows()["any/three"]
 
 
 def test_thousands_are_paged(site: Site, ledger: Ledger) -> None:
@@ -190,6 +212,10 @@ def test_pending_partitions_and_one_of_them(site: Site, ledger: Ledger) -> None:
     update(ledger, HOURLY, 2, key="2026-01-02T06:00:00")
     page = site.page("/consumers/daily/rollup")
     assert "2 partitions begun, none complete" in page.text
+    # The facts are those of each partition; the condition of all has none.
+    assert "Received" in page.text
+    assert [each["class"] for each in page.named("li") if "depth-" in each.get("class", "")] == ["depth-0 is-plain"]
+    assert "Waiting since" not in page.text
     assert [row.split()[0] for row in page.rows if row.startswith("2026-01-0")] == ["2026-01-01", "2026-01-02"]
     assert "/consumers/daily/rollup?key=2026-01-02" in page.links
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
+import pytest
+
 from assetflow.core.assets import Asset
-from assetflow.core.events import Origin, SourceTaskRun
+from assetflow.core.events import AssetEvent, Origin, Recording, SourceTaskRun
 from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.ledger import Ledger
 from tests.api.test_scale import statements
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, update
 from tests.web.conftest import MakeSite, Site
+from tests.web.html import read
 
 
 def test_an_empty_installation_says_what_to_do_first(site: Site) -> None:
@@ -64,17 +70,96 @@ def test_an_undeliverable_decision_is_listed_with_its_error(site: Site, ledger: 
     assert "Nothing matches" in site.page("/activity?show=undeliverable&consumer=report/shop&decisions=1").text
 
 
-def test_late_assets_are_one_click_away(make_site: MakeSite, ledger: Ledger) -> None:
+def test_late_assets_are_one_click_away_and_say_what_is_being_done(make_site: MakeSite, ledger: Ledger) -> None:
     late = Asset("s3://lake/late", name="late", freshness=FreshnessPolicy(timedelta(hours=1)))
-    deploy(ledger, "make/late", ORDERS, produces=(late,))
+    soon = Asset("s3://lake/soon", name="soon", freshness=FreshnessPolicy(timedelta(hours=1), deadline="0 22 * * *"))
+    deploy(ledger, "make/late", ORDERS, produces=(late, soon))
     update(ledger, ORDERS, 0)
     update(ledger, late, 1)
+    update(ledger, soon, 2)
     later = NOON + timedelta(hours=9)
     ledger.writer.clock.run(later, later)
-    site = make_site(now=lambda: NOON + timedelta(hours=9))
+    site = make_site(now=lambda: later)
     page = site.page("/")
-    assert "late s3://lake/late" in page.text
-    assert [row.split()[0] for row in site.page("/assets?late=true").rows[1:]] == ["late"]
+    assert "late late 9 h old, and has to be at most 1 h old. make/late: a run is asked for" in page.text
+    told = "late soon soon at its deadline, 2026-01-01 22:00:00 UTC, if nothing changes. make/late: a run is asked for"
+    assert told in page.text
+    assert "/assets?show=late" in page.links
+    assert [row.split()[0] for row in site.page("/assets?show=late").rows[1:]] == ["late"]
+    assert [row.split()[0] for row in site.page("/assets?show=soon").rows[1:]] == ["soon"]
+    (decision,) = ledger.reader.decisions.find()
+    ledger.writer.decisions.launched(decision.id, uuid4(), NOON)
+    assert "make/late: a run goes on" in site.page("/").text
+
+
+@pytest.mark.parametrize("while_paused", ["drop", "keep"])
+def test_every_consumer_that_is_paused_is_listed(site: Site, ledger: Ledger, while_paused: str) -> None:
+    stopped = deploy(ledger, "stopped/shop", ORDERS, while_paused=while_paused)
+    ledger.writer.consumers.switch(stopped.id, paused=True, now=NOON)
+    words = "updates are dropped meanwhile" if while_paused == "drop" else "nothing is queued"
+    page = site.page("/")
+    assert f"paused stopped/shop {words}" in page.text
+    assert "/consumers?show=inactive" in page.links
+
+
+class Pool:
+    """Prefect, in which all runs wait for a worker."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def post(self, _: str, body: dict[str, Any]) -> Any:
+        self.asked += 1
+        state = {"name": "Late", "type": "SCHEDULED"}
+        row = {"state_type": "SCHEDULED", "state": state, "next_scheduled_start_time": NOON.isoformat()}
+        return [{"id": run, "work_pool_name": "laptop", **row} for run in body["flow_runs"]["id"]["any_"]]
+
+
+def test_late_runs_stay_when_the_page_is_refreshed(make_site: MakeSite, ledger: Ledger) -> None:
+    deploy(ledger, "report/shop", ORDERS)
+    (decision,) = update(ledger, ORDERS, 0)
+    ledger.writer.decisions.launched(decision.id, uuid4(), NOON)
+    pool = Pool()
+
+    @asynccontextmanager
+    async def prefect() -> AsyncGenerator[Pool]:
+        yield pool
+
+    site = make_site(prefect=prefect, now=lambda: NOON + timedelta(minutes=5))
+    assert site.get("/overview/late-runs").headers["location"] == "/"
+    page = site.page("/")
+    assert "Nothing failed, nothing is late, and nothing is paused or held." in page.text
+    (asks,) = [each["hx-get"] for each in page.named("div") if each.get("id") == "late-runs"]
+    part = read(site.get(asks, headers={"hx-request": "true"}).text)
+    assert (
+        "late run report/shop It has been waiting since 2026-01-01 12:00:00 UTC for a worker of the work pool laptop"
+        in part.text
+    )
+    assert "/activity?show=late" in part.links
+    refreshed = site.get("/", headers={"hx-request": "true"})
+    assert "late run report/shop" in read(refreshed.text).text
+    assert "report/shop runs" in site.page("/activity?show=late").text
+    assert pool.asked == 1
+
+
+def test_a_part_without_late_runs_says_that_nothing_needs_a_person(site: Site, ledger: Ledger) -> None:
+    deploy(ledger, "report/shop", ORDERS)
+    part = site.get("/overview/late-runs?alone=true", headers={"hx-request": "true"})
+    assert "Nothing failed" in part.text
+    assert site.get("/overview/late-runs", headers={"hx-request": "true"}).text.strip() == ""
+
+
+def test_updates_of_one_recording_are_one_row_with_all_receipts(site: Site, ledger: Ledger) -> None:
+    deploy(ledger, "report/shop", ORDERS & Asset("s3://lake/absent"))
+    moment = NOON + timedelta(minutes=1)
+    hours = [AssetEvent(uuid4(), HOURLY, moment, Origin("api"), partition_key=f"2026-01-01T{n:02}") for n in range(24)]
+    tables = [AssetEvent(uuid4(), each, moment, Origin("watcher", by="landing")) for each in (ORDERS, CUSTOMERS)]
+    ledger.writer.events.record([Recording(uuid4(), tuple(hours))], moment)
+    ledger.writer.events.record([Recording(uuid4(), tuple(tables))], moment + timedelta(minutes=1))
+    for path in ("/", "/activity"):
+        text = site.page(path).text
+        assert "hourly 24 partitions 2026-01-01T00 … 2026-01-01T23 newest event by the API 24 no consumer" in text
+        assert "customers, orders newest event by landing no consumer queued" in text
 
 
 def test_the_updates_of_one_task_are_one_row(site: Site, ledger: Ledger) -> None:

@@ -122,12 +122,29 @@ def test_forms_of_other_pages_change_nothing(
     assert len(ledger.reader.events.find()) == (status == 303)
 
 
-def test_a_token_of_before_the_login_does_not_hold_after_it(locked: Site) -> None:
+def test_a_token_of_before_the_login_does_not_hold_after_it(locked: Site, ledger: Ledger) -> None:
     before = locked.page("/login").form("/login")["csrf_token"]
     log_in(locked)
-    answer = locked.post("/asset/events", data={"asset": "orders", "csrf_token": before})
+    known = ledger.reader.events.count()
+    typed = {"asset": "orders", "extra": '{"rows": 12}', "partition_key": "2026"}
+    answer = locked.post("/asset/events?asset=orders", data={**typed, "csrf_token": before})
     assert answer.status_code == 422
     assert "older than the server or your login" in answer.text
+    assert ledger.reader.events.count() == known
+
+    # What was typed is there, and is sent again with a token that holds.
+    again = read(answer.text).form("/asset/events")
+    assert again.items() >= typed.items()
+    assert locked.post("/asset/events", data=again).status_code == 303
+    (event,) = ledger.reader.events.find(newest_first=True, limit=1)
+    assert (event.extra, event.partition_key) == ({"rows": 12}, "2026")
+
+
+def test_an_old_login_form_does_not_show_the_key(locked: Site) -> None:
+    answer = locked.post("/login", data={"key": "typed-key", "csrf_token": "old"})
+    assert answer.status_code == 422
+    assert "Enter the key once more" in answer.text
+    assert "typed-key" not in answer.text
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from tests.web.conftest import Site
 HUB = Asset("s3://lake/hub", name="hub")
 PAGES = {
     "/": 41,
-    "/assets": 16,
-    "/assets?search=lake&sort=updated": 16,
+    "/assets": 19,
+    "/assets?search=lake&sort=updated": 19,
     "/asset?asset=hub": 20,
     "/asset/partitions?asset=hub": 26,
     f"/events/{event_id(0)}": 12,

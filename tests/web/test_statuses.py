@@ -30,7 +30,7 @@ def test_the_list_has_a_state_if_a_flow_keeps_assets_up_to_date(site: Site, ledg
     deploy_maker(ledger, Eager(), [B], [A], "make-b/x")
 
     rows = site.page("/assets").rows
-    assert rows[0].startswith("Asset State Group")
+    assert rows[0].startswith("Asset State Last update")
     assert f"{A.uri} source" in rows[1]
     assert f"{B.uri} missing" in rows[2]
 

@@ -142,9 +142,9 @@ def not_started_words(found: NotStarted) -> str:
     if found.taken:
         return f"A worker took it at {at(found.since)}, and it has not begun: the worker's log says why."
     if not found.pool:
-        return f"It waits since {at(found.since)} for the process that serves its deployment: start it."
+        return f"It has been waiting since {at(found.since)} for the process that serves its deployment: start it."
     return (
-        f"It waits since {at(found.since)} for a worker of the work pool {found.pool}: "
+        f"It has been waiting since {at(found.since)} for a worker of the work pool {found.pool}: "
         f"start one with `prefect worker start --pool {quote(found.pool)}`."
     )
 
@@ -170,7 +170,7 @@ def _words(facts: DecisionFacts, condition: str, completed: AssetEvent | None) -
         asked = f"{facts.consumer} was asked to run{key} at {at(decision.made)}"
         return f"{asked}, because {causes_in_words(decision.because)}."
     consumed = count(facts.consumed, "event")
-    story = f"{facts.consumer} runs{key} because its condition held at {at(decision.made)}, over {consumed}"
+    story = f"{facts.consumer} runs{key} because its condition held at {at(decision.made)}, with {consumed}"
     if completed is None:
         changed = "its schedule is another one now" if condition else "it has no condition any more"
         return f"{story}. Which of them completed it cannot be said: {changed}."

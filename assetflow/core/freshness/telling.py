@@ -10,7 +10,7 @@ from assetflow.core.freshness.causes import causes_in_words
 from assetflow.core.freshness.moments import DataTime
 from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.freshness.state.policies import Chain, PolicyChange, PolicyRecord
-from assetflow.core.spans import span_in_words
+from assetflow.core.spans import rounded_in_words, span_in_words
 from assetflow.core.words import iso
 
 _NAMESPACE = UUID("9e1d1d4f-3a5b-5f0a-8c36-2f6f2a9b7d10")
@@ -95,10 +95,22 @@ class AssetFreshness:
         """The data time; None if it is current, or the asset was never made."""
         return self.record.data_time if isinstance(self.record.data_time, datetime) else None
 
+    def late_at(self, now: datetime) -> datetime | None:
+        """Return the next deadline if the asset will be late at it unless it is made; None if it will not, or is late.
+
+        A run that is planned for it, and is due before, makes it.
+        """
+        record = self.record
+        deadline = record.policy.next_deadline(now)
+        if deadline is None or self.is_late or (record.due is not None and record.due < deadline):
+            return None
+        state = record.policy.judge(record.data_time, record.since, deadline)
+        return deadline if state in ("warn", "fail") else None
+
     def describe(self, now: datetime) -> str:
         """Return the lag against the policy in words: "20 min old, and has to be at most 1 h old"."""
         lag = self.lag(now)
-        age = "" if lag is None else f"{span_in_words(_seconds(lag))} old, and "
+        age = "" if lag is None else f"{_age_in_words(lag)} old, and "
         return f"{age}has to be {self.record.policy.describe()}"
 
     @property
@@ -138,6 +150,11 @@ def infeasible(chain: Chain, policy: FreshnessPolicy) -> str:
 def data_time_text(data_time: DataTime | None) -> str | None:
     """Return a data time as a text: a moment, "current", or None if the asset was never made."""
     return iso(data_time) if isinstance(data_time, datetime) else None if data_time is None else data_time.value
+
+
+def _age_in_words(lag: timedelta) -> str:
+    """Return how old data is: to the second below two hours, then in whole hours or days."""
+    return span_in_words(_seconds(lag)) if lag < timedelta(hours=2) else rounded_in_words(lag)
 
 
 def _length(chain: Chain) -> timedelta:

@@ -50,6 +50,7 @@ _ORDER: dict[str, Any] = {
     "id": ASSET.c.id,
     "uri": ASSET.c.uri,
     "name": _NAME,
+    "group": ASSET.c.group,
     "created_at": ASSET.c.first_seen,
     "updated_at": _UPDATED,
 }
@@ -187,7 +188,7 @@ class AssetReader:
         """Return a page of assets, and the number of all assets that match.
 
         Parameters:
-            order: `id`, `name`, `uri`, `created_at` or `updated_at`, each with whether it descends.
+            order: `id`, `name`, `uri`, `group`, `created_at` or `updated_at`, each with whether it descends.
         """
         where = where or AssetFilter()
         conditions = _conditions(where)

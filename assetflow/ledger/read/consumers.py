@@ -12,6 +12,8 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Select, and_, case, exists, func, or_, select
 
 from assetflow.core.condition_tree import Token
+from assetflow.core.conditions import AssetAll, Leaf
+from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.core.rules.evaluation import facts_of
 from assetflow.core.run_changes import FAILED
 from assetflow.core.time.reading import timetable_from_json
@@ -28,8 +30,8 @@ _CONSUMERS = select(
     *CONSUMER_COLUMNS, CONSUMER.c.flow_id, CONSUMER.c.automation_id, CONSUMER.c.since, CONSUMER.c.removed_at
 )
 _LIVE = CONSUMER.c.removed_at.is_(None)
-# The text of a declaration shows that there is a timetable; most consumers have none and need not be decoded.
 _LISTED = and_(_LIVE, CONSUMER.c.listed)
+# The text of a declaration shows that there is a timetable; most consumers have none and need not be decoded.
 _WITH_TIMETABLE = CONSUMER.c.declaration.contains('"timetable":', autoescape=True)
 _TIMERS = select(
     TIMER.c.consumer,
@@ -67,8 +69,11 @@ _QUEUED = (
 )
 _ORDERS: dict[ConsumerOrder, tuple[ColumnElement[Any], ...]] = {
     "name": (),
+    "-name": (CONSUMER.c.name.desc(),),
     "decided": (_LAST_NUMBER.desc(),),
+    "-decided": (_LAST_NUMBER,),
     "queued": (_QUEUED.desc(),),
+    "-queued": (_QUEUED,),
 }
 _HAS_FAILED = exists().where(
     _FAILED_RUN.c.number
@@ -94,6 +99,7 @@ class ConsumerOverview:
         pending: the number of target keys for which something is queued.
         queued: the number of events that are queued.
         last: its latest decision.
+        refused: why its newest declaration cannot be used; `None` if it can, or if nobody looked.
     """
 
     record: ConsumerRecord
@@ -101,6 +107,7 @@ class ConsumerOverview:
     pending: int
     queued: int
     last: DecisionRecord | None
+    refused: RefusedDeployment | None = None
 
     @property
     def name(self) -> str:
@@ -112,10 +119,19 @@ class ConsumerOverview:
 
     @property
     def state(self) -> str:
+        """How far its condition is: `1 of 2 updated`, `waiting for one of 3 assets`, `up to date`, `2 keys pending`."""
         schedule = self.record.consumer.schedule
         if schedule.is_partitioned:
             return f"{count(self.pending, 'key')} pending"
-        return f"{self.updated} of {len(schedule.tokens)}"
+        needed = isinstance(schedule.condition, AssetAll) and all(
+            isinstance(each, Leaf) for each in schedule.condition.members
+        )
+        if self.updated:
+            return f"{self.updated} of {len(schedule.tokens)} updated" if needed else f"{self.updated} updated"
+        if self.last is not None and self.last.run_state == "Completed":
+            return "up to date"
+        one_of = "" if needed or len(schedule.tokens) == 1 else "one of "
+        return f"waiting for {one_of}{count(len(schedule.tokens), 'asset')}"
 
     @property
     def paused(self) -> str:
@@ -139,6 +155,7 @@ class ConsumerOverview:
             "held": consumer.held,
             "active": not (consumer.paused or consumer.held),
             "last_decision": _last_as_json(self.last),
+            "refused": None if self.refused is None else self.refused.as_json(),
         }
 
 
@@ -189,6 +206,13 @@ class ConsumerReader:
             total = connection.execute(select(func.count()).select_from(CONSUMER).where(*conditions)).scalar_one()
             return [_record(row) for row in connection.execute(page)], total
 
+    def unlisted(self) -> dict[UUID, tuple[str, str]]:
+        """Return the flows that stand in the data graph only, by deployment: their names and their declarations."""
+        query = select(CONSUMER.c.deployment_id, CONSUMER.c.name, CONSUMER.c.declaration)
+        with self._connect() as connection:
+            rows = connection.execute(query.where(_LIVE, ~CONSUMER.c.listed))
+            return {number: (name, text) for number, name, text in rows}
+
     def overviews(self, records: Sequence[ConsumerRecord]) -> list[ConsumerOverview]:
         """Return these consumers as lists show them, in a constant number of statements."""
         numbers = {"numbers": [record.consumer.id for record in records]}
@@ -201,18 +225,6 @@ class ConsumerReader:
             for uri, name in connection.execute(_NAMES, uris):
                 tokens[uri].add(Token("name", name))
             for uri, alias in connection.execute(_LINKS, uris):
-    def unlisted(self) -> list[UUID]:
-        """Return the deployments of flows that stand in the data graph only: without a schedule and policies."""
-        with self._connect() as connection:
-            return [*connection.scalars(select(CONSUMER.c.deployment_id).where(_LIVE, ~CONSUMER.c.listed))]
-
-    def is_declared(self, deployment_id: UUID, name: str, declaration_text: str) -> bool:
-        """Return True if a deployment stands in the data graph only, with this name and this declaration."""
-        of = (CONSUMER.c.deployment_id == deployment_id, CONSUMER.c.name == name)
-        query = select(exists().where(_LIVE, ~CONSUMER.c.listed, *of, CONSUMER.c.declaration == declaration_text))
-        with self._connect() as connection:
-            return bool(connection.scalar(query))
-
                 tokens[uri].add(Token("alias", alias))
             last = {each.consumer: each for each in map(decision_from_row, connection.execute(_LAST, numbers))}
         known = {uri: frozenset((Token("uri", uri), *tokens[uri])) for uri in uris["uris"]}

@@ -1,4 +1,4 @@
-"""Whether assets are up to date, what Eager and Lazy flows would run, and the versions of assets (contract 8.9, 8.16)."""
+"""Whether assets are up to date, what Eager and Lazy flows would run, and versions of assets (contract 8.9, 8.16)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlalchemy import and_, bindparam, exists, or_, select
 
 from assetflow.core.codec.origins import origin_from_json
 from assetflow.core.explanation.plan import PlannedConsumer, explain_plan
-from assetflow.core.explanation.status import ReadVersion, Status, StatusExplainer, states_of
+from assetflow.core.explanation.status import ReadVersion, Status, StatusExplainer, stale_keys_of, states_of
 from assetflow.core.freshness.reads import missing_items
 from assetflow.core.freshness.touching import all_keys
 from assetflow.core.rules.state import State
@@ -155,6 +155,11 @@ class FreshnessReader:
         """Return `fresh`, `outdated`, `stale` or `missing` for each of these assets that is compared."""
         with self._states.open() as state:
             return states_of(state.freshness, uris)
+
+    def stale_keys(self, uri: str, keys: Collection[str]) -> set[str]:
+        """Return those of the keys of an asset that are stale."""
+        with self._states.open() as state:
+            return stale_keys_of(state.freshness, uri, keys)
 
     def explained(self, uri: str, key: str | None, now: datetime) -> tuple[Status, Sequence[ReadVersion]]:
         """Return the status of an item, and the versions that it was made from, beside those of now."""

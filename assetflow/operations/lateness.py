@@ -1,0 +1,73 @@
+"""Which assets are late, or will be at their next deadline, and what is being done about it. Contract 8.13."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from assetflow.core.freshness.telling import AssetFreshness
+from assetflow.ledger.read.assets import AssetFilter
+from assetflow.ledger.read.consumers import ConsumerOverview
+from assetflow.ledger.read.reader import Reader
+
+
+@dataclass(frozen=True)
+class LateAsset:
+    """An asset that is late, or will be.
+
+    Attributes:
+        name: its readable name.
+        doing: what is being done about it, as a sentence.
+    """
+
+    freshness: AssetFreshness
+    name: str
+    doing: str
+
+
+def late_now(policies: Sequence[AssetFreshness]) -> list[AssetFreshness]:
+    """Return the assets that are older than their policy allows, then those that get a warning."""
+    return sorted((each for each in policies if each.is_late), key=lambda each: each.record.state)
+
+
+def late_soon(policies: Sequence[AssetFreshness], now: datetime) -> list[tuple[datetime, AssetFreshness]]:
+    """Return the assets that will be late at their next deadline if nothing changes, the next deadline first."""
+    found = [(deadline, each) for each in policies if (deadline := each.late_at(now)) is not None]
+    return sorted(found, key=lambda item: (item[0], item[1].uri))
+
+
+def with_doing(reader: Reader, found: Sequence[AssetFreshness], now: datetime) -> list[LateAsset]:
+    """Return some of these assets, each with its name and what is being done about it."""
+    if not found:
+        return []
+    uris = [each.uri for each in found]
+    listed, _ = reader.assets.page(AssetFilter(uris=uris), limit=len(uris))
+    names = {each.record.uri: each.name for each in listed}
+    doing = _doing(reader, {each.maker for each in found if each.maker is not None}, now)
+    return [
+        LateAsset(each, names.get(each.uri, each.uri), doing.get(each.maker or "", "No flow makes it"))
+        for each in found
+    ]
+
+
+def _doing(reader: Reader, makers: set[str], now: datetime) -> Mapping[str, str]:
+    """Return what each of these flows does now, or what holds it back, by its name."""
+    records = [record for name in sorted(makers) if (record := reader.consumers.named(name)) is not None]
+    kept = [each.consumer.id for each in records if each.consumer.schedule.keeping is not None]
+    plans = {each.consumer: each.words for each in (reader.freshness.plans(now, kept) if kept else [])}
+    told = {each.name: plans.get(each.name) or _of_event_schedule(each) for each in reader.consumers.overviews(records)}
+    return {name: f"{name}: {words[:1].lower()}{words[1:].rstrip('.')}" for name, words in told.items()}
+
+
+def _of_event_schedule(maker: ConsumerOverview) -> str:
+    last = maker.last
+    if last is not None and last.ended is None:
+        if last.status == "undeliverable":
+            return "Its run could not be started"
+        return "A run goes on" if last.status == "launched" else "A run is asked for"
+    if maker.paused:
+        return f"Held back, because it is {maker.paused.replace(', ', ' and ')}"
+    if maker.record.consumer.schedule.tokens:
+        return f"It waits: {maker.state}"
+    return "It runs at its next time"
