@@ -55,7 +55,7 @@ def _first_keys(book: Book, node: FlowNode, now: datetime) -> Sequence[str | Non
         return all_keys(book, node)
     keys = book.readings.greatest(node.id, book.most_judged)
     if len(keys) == book.most_judged:
-        book.targets.set_aside(node.id, keys[0], now)
+        book.targets.set_aside(node.id, frozenset(keys), now)
     return keys
 
 

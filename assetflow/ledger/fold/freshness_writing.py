@@ -105,16 +105,17 @@ def _write_targets(connection: Connection, changes: FreshnessChanges) -> None:
     looks = changes.looks.items()
     _SET_LOOKS.run(connection, [(each.consumer, key_to_column(each.key), moment) for each, moment in looks])
     # Last, because what the same unit of work has judged may be judged again.
-    for consumer, (key, now) in changes.set_aside.items():
-        connection.execute(_setting_aside(connection), {"of": consumer, "key": key_to_column(key), "now": now})
+    for consumer, (others, now) in changes.set_aside.items():
+        given = {"of": consumer, "others": [key_to_column(key) for key in others], "now": now}
+        connection.execute(_setting_aside(connection), given)
 
 
 def _setting_aside(connection: Connection) -> Executable:
-    """Return the statement that lets the clock judge the targets of a flow with lesser keys, except those that run."""
+    """Return the statement that lets the clock judge the other targets of a flow, except those that run."""
     columns = (*TARGET_PLACE, TARGET.c.failures, TARGET.c.ended_place, TARGET.c.verdict, TARGET.c.look)
     values = (literal(0), literal(0), literal("owed"), bindparam("now", type_=TARGET.c.look.type))
     rows = select(TARGET_KEY.c.consumer, TARGET_KEY.c.target_key, *values).where(
-        TARGET_KEY.c.consumer == bindparam("of"), TARGET_KEY.c.target_key < bindparam("key")
+        TARGET_KEY.c.consumer == bindparam("of"), ~in_values(TARGET_KEY.c.target_key, "others")
     )
     dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
     adding = dialect.insert(TARGET).from_select([each.name for each in columns], rows)

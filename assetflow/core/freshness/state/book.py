@@ -152,8 +152,8 @@ class Book:
 
     def keys_set_aside(self, number: int) -> Sequence[str]:
         """Return the target keys of a flow that this unit of work leaves to later ones to judge."""
-        bound = self.targets.lesser_than(number)
-        return () if bound is None else [key for key in self.readings.targets(number) if key < bound]
+        others = self.targets.not_set_aside(number)
+        return () if others is None else [key for key in self.readings.targets(number) if key not in others]
 
     def flow_record(self, number: int) -> FlowRecord | None:
         """Return since when a flow is as it is; None for one that is not known."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -25,7 +26,7 @@ class FreshnessChanges:
         flows: since when flows are as they are; None for one that was removed.
         targets: what is remembered of targets from now on.
         looks: when targets have to be looked at again; None for not at all.
-        set_aside: the flows of which the targets with lesser keys are judged later: the key, and when that may begin.
+        set_aside: the flows whose targets are judged later: the keys that are not, and when that may begin.
         begun: the runs that began, or began later than was known.
         ended: the runs that ended, with their state and the instant.
         policies: what is remembered of policies; None for one that is gone.
@@ -46,7 +47,7 @@ class FreshnessChanges:
         self.flows: dict[int, FlowRecord | None] = {}
         self.targets: dict[Target, TargetRecord] = {}
         self.looks: dict[Target, datetime | None] = {}
-        self.set_aside: dict[int, tuple[str, datetime]] = {}
+        self.set_aside: dict[int, tuple[Set[str], datetime]] = {}
         self.begun: dict[UUID, Run] = {}
         self.ended: dict[UUID, tuple[Run, RunState, datetime]] = {}
         self.policies: dict[str, PolicyRecord | None] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from datetime import datetime
 
 from assetflow.core.freshness.records import Target, TargetRecord
@@ -93,12 +93,12 @@ class Targets:
         own = (number for number, targets in self._by_verdict.get(verdict, {}).items() if targets)
         return dict.fromkeys([*own, *self._source.consumers_with(verdict)])
 
-    def set_aside(self, consumer: int, key: str, now: datetime) -> None:
-        """Let the targets of a consumer with lesser keys be judged later; until then, they count as owed."""
-        self._changes.set_aside[consumer] = key, now
+    def set_aside(self, consumer: int, but: Set[str], now: datetime) -> None:
+        """Let the targets of a consumer be judged later, except some keys; until then, they count as owed."""
+        self._changes.set_aside[consumer] = but, now
 
-    def lesser_than(self, consumer: int) -> str | None:
-        """Return the key below which the targets of a consumer were set aside in this unit of work, or `None`."""
+    def not_set_aside(self, consumer: int) -> Set[str] | None:
+        """Return the keys of a consumer beside those that this unit of work set aside; `None` if it did not."""
         return self._changes.set_aside.get(consumer, (None, None))[0]
 
     def take_due(self, until: datetime, most: int | None = None) -> list[Target]:
