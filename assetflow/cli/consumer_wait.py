@@ -7,13 +7,17 @@ from collections.abc import Mapping, Sequence
 from time import monotonic
 from uuid import UUID
 
-from assetflow.errors import LedgerError, PrefectUnreachable, TimedOut
+from assetflow.core.deployed import Deployed
+from assetflow.core.refused_deployments import RefusedDeployment, fingerprint
+from assetflow.errors import InvalidSchedule, LedgerError, PrefectUnreachable, TimedOut
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord
-from assetflow.prefect_io.deployments import Deployed, Deployments
+from assetflow.prefect_io.deployments import Deployments
 from assetflow.prefect_io.rest import prefect_api
 
 SECONDS_BETWEEN_LOOKS = 0.3
+# The evaluator stores what it refuses after all that it accepts.
+SECONDS_TO_BE_SURE = 2.0
 
 
 async def wait_until_known(names: Sequence[str] = (), seconds: float = 60.0) -> None:
@@ -26,18 +30,25 @@ async def wait_until_known(names: Sequence[str] = (), seconds: float = 60.0) -> 
     Raises:
         TimedOut: some deployments, which the error names, are not in the ledger yet; perhaps no evaluator is running.
         PrefectUnreachable: Prefect did not answer in all that time.
-        InvalidSchedule: the schedule of a named deployment cannot be used.
+        InvalidSchedule: the schedule of a deployment that is waited for cannot be used.
     """
     deadline = monotonic() + seconds
     deployed: dict[UUID, Deployed] = {}
+    refused: RefusedDeployment | None = None
+    since = monotonic()
     async with prefect_api() as api:
         deployments = Deployments(api)
         while True:
             try:
                 await _look(deployments, deployed)
-                missing = _not_in_step(deployed, _records(), names)
+                records, refusals = _read_ledger()
+                missing = _not_in_step(deployed, records, names)
                 if not missing:
                     return
+                before, refused = refused, _refused(missing, deployed, records, refusals)
+                since = since if refused == before else monotonic()
+                if refused is not None and monotonic() - since > SECONDS_TO_BE_SURE:
+                    raise InvalidSchedule(refused.error, where=refused.where, fix=refused.fix, rule=refused.rule)
             except PrefectUnreachable:
                 # Prefect may be starting, or busy.
                 if monotonic() > deadline:
@@ -81,13 +92,34 @@ def _in_step(deployed: Deployed, record: ConsumerRecord | None) -> bool:
     )
 
 
-def _records() -> list[ConsumerRecord]:
+def _refused(
+    missing: Sequence[str],
+    deployed: Mapping[UUID, Deployed],
+    records: Sequence[ConsumerRecord],
+    refusals: Sequence[RefusedDeployment],
+) -> RefusedDeployment | None:
+    """Return a refusal of a deployment that is waited for, once the evaluator has seen what is deployed now."""
+    known = {each.consumer.deployment_id: each for each in records}
+    refused = {each.deployment_id: each for each in refusals if _is_of_now(each, deployed)}
+    open_ones = [each for each in deployed.values() if each.takes_part and each.id not in refused]
+    if not all(_in_step(each, known.get(each.id)) for each in open_ones):
+        # It may be accepted beside what changes.
+        return None
+    return next((each for each in refused.values() if each.name in missing), None)
+
+
+def _is_of_now(refused: RefusedDeployment, deployed: Mapping[UUID, Deployed]) -> bool:
+    now = deployed.get(refused.deployment_id)
+    return now is not None and fingerprint(now.text) == refused.declared
+
+
+def _read_ledger() -> tuple[list[ConsumerRecord], list[RefusedDeployment]]:
     try:
         with Reader.open() as reader:
-            return reader.consumers.all()
+            return reader.consumers.all(), reader.refused_deployments()
     except LedgerError:
         # The evaluator may still be creating the ledger; if none does, the wait times out.
-        return []
+        return [], []
 
 
 def _too_late(missing: Sequence[str], deployed: Mapping[UUID, Deployed], seconds: float) -> TimedOut:
@@ -101,5 +133,5 @@ def _too_late(missing: Sequence[str], deployed: Mapping[UUID, Deployed], seconds
     return TimedOut(
         f"after {seconds:g} s the ledger does not know yet: {listed}",
         fix="Check that an evaluator is running (`assetflow evaluator start`). "
-        "`assetflow sync` shows the schedules that it refuses",
+        "`assetflow consumers refused` lists the schedules that it refuses",
     )

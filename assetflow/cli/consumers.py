@@ -13,6 +13,7 @@ from rich.text import Text
 from assetflow.cli.empty_lists import empty_message
 from assetflow.cli.output import print_json, rows, show, table, text, time_cell
 from assetflow.cli.watch import watchable
+from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerFilter
 from assetflow.operations.consumers import list_by_id, switch_named
@@ -50,6 +51,7 @@ def ls(
         listed = list_by_id(reader, wanted)
         none = "No such consumers." if wanted != ConsumerFilter() else _NONE_YET
         empty = empty_message(reader, none)
+        refusals = reader.refused_deployments()
     if json:
         print_json([each.as_json() for each in listed])
         return
@@ -65,7 +67,28 @@ def ls(
         for each in listed
     )
     made = table("consumer", "runs on", "updated", "paused", "last decision")
-    show(rows(made, cells, empty=empty))
+    show(rows(made, cells, empty=empty), *map(_refusal, refusals))
+
+
+@app.command
+def refused(*, json: bool = False) -> int:
+    """List the deployments whose schedules cannot be used, with the reasons. Exits with 1 if there is one.
+
+    A consumer that was there before such a deploy stays as it was.
+
+    Parameters
+    ----------
+    json
+        Print one JSON document.
+    """
+    with Reader.open() as reader:
+        found = reader.refused_deployments()
+        empty = empty_message(reader, "No deployment is refused.")
+    if json:
+        print_json([each.as_json() for each in found])
+    else:
+        show(*map(_refusal, found) if found else [text(empty)])
+    return int(bool(found))
 
 
 @app.command
@@ -109,6 +132,10 @@ def resume(name: str) -> None:
     """
     _switch(name, paused=False)
     show(Text.assemble("resumed ", text(name)))
+
+
+def _refusal(refused: RefusedDeployment) -> Text:
+    return Text.assemble(("refused: ", "red"), text(refused.words))
 
 
 def _switch(name: str, *, paused: bool) -> None:

@@ -70,7 +70,7 @@ def _as_json(report: SyncReport) -> dict[str, object]:
         ],
         "automations": [{"what": _STEPS[each.what], "name": each.name} for each in report.steps if each.what in _STEPS],
         "problems": [error.as_dict() for error in report.problems.values()],
-        "warnings": [str(cycle) for cycle in report.cycles],
+        "warnings": [*map(str, report.cycles), *report.warnings],
     }
 
 
@@ -87,6 +87,6 @@ def _print(report: SyncReport) -> None:
             [*automations, *deleted],
             empty="No deployment is scheduled on assets. Give a flow a schedule: @flow(schedule=Asset(...))",
         ),
-        *(Text.assemble(("warning: ", "yellow"), text(cycle)) for cycle in report.cycles),
+        *(Text.assemble(("warning: ", "yellow"), text(each)) for each in [*report.cycles, *report.warnings]),
         *(Text.assemble(("error: ", "red"), text(error)) for error in report.problems.values()),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 from uuid import UUID
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
 def list_by_id(
     reader: Reader, wanted: ConsumerFilter, *, after: int = 0, limit: int | None = None
 ) -> list[ConsumerOverview]:
-    """Return the consumers with an id above `after`, ordered by id."""
-    return reader.consumers.overviews(reader.consumers.page(wanted, after=after, limit=limit))
+    """Return the consumers with an id above `after`, ordered by id; with the reason if a new declaration is refused."""
+    refused = {each.deployment_id: each for each in reader.refused_deployments()}
+    listed = reader.consumers.overviews(reader.consumers.page(wanted, after=after, limit=limit))
+    return [replace(each, refused=refused.get(each.record.consumer.deployment_id)) for each in listed]
 
 
 def list_in_order(

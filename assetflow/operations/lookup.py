@@ -186,6 +186,11 @@ def _of_flow(reader: Reader, name: str) -> ConsumerRecord:
         raise UnknownConsumer(
             f"the flow {name!r} has several consumers: {_listed(meant)}", fix="Name one of them as flow/deployment"
         )
+    for each in reader.refused_deployments():
+        if name in (each.name, each.name.partition("/")[0], str(each.deployment_id)):
+            raise UnknownConsumer(
+                f"{each.name} is refused: {each.error}", where=each.where, fix=each.fix, rule=each.rule
+            )
     raise UnknownConsumer(f"no consumer is called {name!r}", fix=_suggestion(name, names))
 
 

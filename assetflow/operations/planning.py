@@ -1,4 +1,4 @@
-"""Plan what Eager and Lazy consumers would run: now or at a later time, all of them or one, all keys or one. Contract 8.16."""
+"""Plan what Eager and Lazy consumers would run: now or later, all of them or one, all keys or one. Contract 8.16."""
 
 from __future__ import annotations
 

@@ -19,7 +19,9 @@ from assetflow.core.assets import Asset
 from assetflow.core.codec import declaration_to_text
 from assetflow.core.events import Origin, SourceFlowRun, SourceTaskRun
 from assetflow.core.freshness.policy import FreshnessPolicy
+from assetflow.core.refused_deployments import CURSOR, RefusedDeployment
 from assetflow.core.timing import Deadline, Intake
+from assetflow.errors import InvalidSchedule
 from assetflow.ledger import Holder, Ledger
 from assetflow.watchers import MessageQueueTrigger
 from tests.api.conftest import Api
@@ -44,6 +46,7 @@ VERBS = {
     "remove",
     "replay",
     "resume",
+    "retry",
     "show",
     "simulate",
     "stop",
@@ -87,6 +90,8 @@ def busy(ledger: Ledger) -> Ledger:
         update(ledger, HOURLY, 10 + minute, f"2026-01-0{minute + 1}T00:00:00")
         ledger.writer.events.refuse({"x": minute}, "no URI", "2.2", "api", None, NOON)
     ledger.writer.clock.run(NOON + timedelta(hours=3), NOON + timedelta(hours=3))
+    refused = RefusedDeployment.of(event_id(5), "bad/nightly", InvalidSchedule("it makes nothing", rule="8.1"), "")
+    ledger.writer.set_cursor(CURSOR, [refused.to_row()])
     ledger.writer.lease.acquire(Holder.this_process(event_id(1)))
     return ledger
 
@@ -126,6 +131,7 @@ def calls(ledger: Ledger) -> dict[str, tuple[str, object]]:
         "list_queue": "consumers/report/nightly/queue",
         "list_receipts": f"events/{event_id(1)}/receipts",
         "list_refused": "refused",
+        "list_refused_deployments": "deployments/refused",
         "list_statuses": "statuses",
         "list_versions": f"assets/{quote(RAW.uri, safe='')}/versions",
         "list_watchers": "watchers",
@@ -145,6 +151,7 @@ def calls(ledger: Ledger) -> dict[str, tuple[str, object]]:
         "replay_decision": (f"{own}decisions/{later.id}/replay", {}),
         "resume_backfill": (f"{own}backfills/1/resume", {}),
         "resume_consumer": (f"{own}consumers/report/nightly/resume?preview=true", {}),
+        "retry_consumer": (f"{own}consumers/core/nightly/retry", {}),
         "resume_watcher": (f"{own}watchers/queue/resume", {}),
         "simulate_schedules": (f"{own}simulate", {"name": "x", "consumers": {}, "steps": []}),
         "unhide_asset": (f"{own}assets/{quote('s3://lake/left', safe='')}/unhide", {}),

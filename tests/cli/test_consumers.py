@@ -11,6 +11,8 @@ from prefect import Flow
 from prefect.client.orchestration import get_client
 
 import assetflow
+from assetflow.core.refused_deployments import CURSOR, RefusedDeployment
+from assetflow.errors import InvalidSchedule
 from assetflow.evaluator.consumers.registry import Registry
 from assetflow.evaluator.process.ledger_thread import LedgerThread
 from assetflow.ledger import Ledger
@@ -18,6 +20,8 @@ from assetflow.prefect_io.rest import prefect_api
 from tests.cli.conftest import Call
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, update
 from tests.environment.prefect_server import PrefectServer
+
+TABLE = assetflow.Asset("s3://lake/table")
 
 
 def test_consumers_are_listed_with_what_they_wait_for(ledger: Ledger, call: Call) -> None:
@@ -50,8 +54,49 @@ def test_an_empty_ledger_says_what_to_do_first(ledger: Ledger, call: Call) -> No
     assert call("consumers", "ls", "--json").json == []
 
 
+def refuse(ledger: Ledger, name: str, number: int) -> None:
+    where = f"deployment {name!r} (flows/x.py:core)"
+    error = InvalidSchedule("it makes nothing", where=where, fix="Add one", rule="8.1")
+    refused = RefusedDeployment.of(UUID(int=number), name, error, "text")
+    ledger.writer.set_cursor(CURSOR, [refused.to_row()])
+
+
+def test_8_1_what_is_refused_is_listed_with_file_flow_and_rule(ledger: Ledger, call: Call) -> None:
+    assert call("consumers", "refused").code == 0
+    refuse(ledger, "core/lake", 5)
+    words = "refused: deployment 'core/lake' (flows/x.py:core): it makes nothing. Add one. Contract 8.1"
+    assert words in call("consumers", "ls").out
+    listed = call("consumers", "refused")
+    assert (listed.code, listed.out.strip()) == (1, words)
+    assert [each["rule"] for each in call("consumers", "refused", "--json").json] == ["8.1"]
+    for named in ("core", "core/lake"):
+        assert "core/lake is refused: it makes nothing" in call("explain", named).err
+
+
+def test_8_1_a_consumer_says_that_its_new_declaration_is_refused(ledger: Ledger, call: Call) -> None:
+    consumer = deploy(ledger, "quick/shop", ORDERS)
+    assert call("consumers", "ls", "--json").json[0]["refused"] is None
+    refuse(ledger, "quick/shop", consumer.deployment_id.int)
+    assert call("consumers", "ls", "--json").json[0]["refused"]["error"] == "it makes nothing"
+    assert "What was deployed last is refused." in call("explain", "quick/shop").out
+
+
 @assetflow.flow(schedule=ORDERS)
 def scheduled() -> None: ...
+
+
+@assetflow.task(outlets=[TABLE], inlets=[ORDERS])
+def build() -> None: ...
+
+
+@assetflow.flow(schedule=assetflow.Eager())
+def first() -> None:
+    build()
+
+
+@assetflow.flow(schedule=assetflow.Eager())
+def second() -> None:
+    build()
 
 
 def deployed(flow: object, name: str) -> UUID:
@@ -67,6 +112,24 @@ async def bring_in_step(ledger: Ledger) -> None:
 async def deleted(deployment: UUID) -> None:
     async with get_client() as client:
         await client.delete_deployment(deployment)
+
+
+@pytest.mark.prefect
+def test_8_1_a_wait_for_what_is_refused_says_why(ledger: Ledger, prefect_here: PrefectServer, call: Call) -> None:
+    assert prefect_here.api_url
+    name = uuid4().hex[:8]
+    numbers = [deployed(each, name) for each in (first, second)]
+    asyncio.run(bring_in_step(ledger))
+
+    assert call("consumers", "wait", f"first/{name}").code == 0
+    refused = call("consumers", "wait", f"second/{name}", "--timeout", "30")
+    assert refused.code == 2
+    assert "is made by the Eager or Lazy flow first/" in refused.err
+    assert "test_consumers.py:second" in refused.err
+    assert "rule 8.1 of the contract" in refused.err
+
+    for number in numbers:
+        asyncio.run(deleted(number))
 
 
 @pytest.mark.prefect

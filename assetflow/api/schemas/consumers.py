@@ -21,6 +21,21 @@ class LastDecision(BaseModel):
     flow_run_id: UUID | None
 
 
+class RefusedDeploymentOut(BaseModel):
+    """A deployment whose declaration cannot be used. The consumer that it had before stays as it was (4.4)."""
+
+    deployment_id: UUID
+    name: str
+    error: str
+    where: str = Field(description="The deployment with its entrypoint, and what in it.")
+    fix: str | None
+    rule: str | None = Field(description="The rule of the contract that it breaks.")
+
+
+class RefusedDeploymentsPage(Page):
+    items: list[RefusedDeploymentOut]
+
+
 class ConsumerListed(BaseModel):
     id: int
     name: str
@@ -35,6 +50,7 @@ class ConsumerListed(BaseModel):
     held: bool = Field(description="Its deployment is paused.")
     active: bool = Field(description="It is neither paused nor held.")
     last_decision: LastDecision | None
+    refused: RefusedDeploymentOut | None = Field(description="Why its newest declaration cannot be used.")
 
 
 class ConsumersPage(Page):

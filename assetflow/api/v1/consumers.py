@@ -17,6 +17,7 @@ from assetflow.api.schemas.consumers import (
     ConsumerTold,
     PartitionTold,
     PendingPage,
+    RefusedDeploymentsPage,
     RemovedOut,
     RetriedOut,
     SwitchedOut,
@@ -25,6 +26,7 @@ from assetflow.api.schemas.events import EventsPage
 from assetflow.api.schemas.recording import PreviewOut
 from assetflow.core.explanation import event_as_json
 from assetflow.core.lineage import loops_through
+from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.errors import InvalidCall, places
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.explanations import consumer_explanation, partition_explanation
@@ -53,6 +55,12 @@ def list_consumers(
     wanted = ConsumerFilter(search, paused, held, active)
     found = list_by_id(reader, wanted, after=page.number or 0, limit=page.limit)
     return Json(page.after(found, ConsumerOverview.as_json, lambda each: each.record.consumer.id))
+
+
+@router.get("/deployments/refused", response_model=RefusedDeploymentsPage, responses=answers())
+def list_refused_deployments(reader: TheReader, page: ThePage) -> Json:
+    """List the deployments whose declarations cannot be used, by name: those of consumers, and new ones (4.4, 8.1)."""
+    return Json(page.within(reader.refused_deployments(), RefusedDeployment.as_json))
 
 
 @router.get("/consumers/{flow}/{deployment}", response_model=ConsumerTold, responses=answers(404))

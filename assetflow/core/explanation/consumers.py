@@ -228,7 +228,8 @@ def _needed(rows: tuple[ConditionRow, ...]) -> str:
 
 def _notes(facts: ConsumerFacts, rows: tuple[ConditionRow, ...]) -> list[str]:
     consumer = facts.consumer
-    notes = [note for each in facts.queues[:1] if each.waiting is not None for note in each.waiting.notes]
+    notes = [] if facts.refused is None else [f"What was deployed last is refused. {facts.refused.words}."]
+    notes += [note for each in facts.queues[:1] if each.waiting is not None for note in each.waiting.notes]
     notes += [
         f"It is scheduled on what it produces ({' → '.join(way)}): each of its runs may start the next, without end."
         for way in facts.loops

@@ -13,11 +13,12 @@ from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer, Decision
 from assetflow.core.events import AssetEvent
 from assetflow.core.explanation.waiting import Waiting
+from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.core.rules.evaluation import Pending
 
 
 @dataclass(frozen=True)
-class Names:
+class KnownNames:
     """The present names and links; those in the schedule to explain are enough.
 
     Attributes:
@@ -135,10 +136,11 @@ class ConsumerFacts:
         loops: the ways from its own runs back to itself, each as consumers and assets in turn, with itself at both
             ends.
         removed: when its deployment was deleted, UTC.
+        refused: why its newest declaration cannot be used, so that the one before counts; `None` if it can.
     """
 
     consumer: Consumer
-    names: Names = field(default_factory=Names)
+    names: KnownNames = field(default_factory=KnownNames)
     queues: Sequence[QueuedEvents] = ()
     pending_keys: int | None = None
     queued: int | None = None
@@ -147,6 +149,7 @@ class ConsumerFacts:
     running: Collection[str | None] = ()
     loops: Sequence[Sequence[str]] = ()
     removed: datetime | None = None
+    refused: RefusedDeployment | None = None
 
     @property
     def queue_size(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count
@@ -10,10 +10,12 @@ from typing import Protocol
 from uuid import UUID
 
 from assetflow.core.consumers import Consumer
+from assetflow.core.deployed import Deployed
+from assetflow.core.freshness import deploying as freshness
 from assetflow.core.freshness.telling import AssetFreshness
+from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.core.rules import registry
 from assetflow.core.rules.state import State
-from assetflow.prefect_io.deployments import Deployed
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,8 @@ class ConsumerLedger(Protocol):
         ...
 
     async def drop_edges(self, deployment_id: UUID) -> None: ...
-    async def without_schedule(self) -> Sequence[UUID]:
-        """Return the deployments that `set_edges` has stored in the data graph."""
+    async def without_schedule(self) -> Mapping[UUID, tuple[str, str]]:
+        """Return the deployments that `set_edges` has stored in the data graph: their names and their declarations."""
         ...
 
     async def freshness(self) -> Sequence[AssetFreshness]:
@@ -70,6 +72,9 @@ class ConsumerLedger(Protocol):
         ...
 
     async def set_automations_seen(self, stamp: datetime) -> None: ...
+    async def set_refused(self, refused: Sequence[RefusedDeployment]) -> None:
+        """Store which deployments are refused, instead of those that were before."""
+        ...
 
 
 class MemoryConsumers:
@@ -81,6 +86,7 @@ class MemoryConsumers:
         self._known: dict[int, KnownConsumer] = {}
         self.producers: dict[UUID, Deployed] = {}
         self._automations_seen: datetime | None = None
+        self.refused: Sequence[RefusedDeployment] = ()
 
     async def consumers(self) -> Sequence[KnownConsumer]:
         return list(self._known.values())
@@ -89,12 +95,15 @@ class MemoryConsumers:
         number = next(self._numbers)
         consumer = Consumer(number, deployed.name, deployed.id, deployed.options, paused, deployed.held)
         registry.deploy(self._state, consumer)
+        # Nothing is decided here, so any instant does.
+        freshness.follow(self._state.freshness, None, consumer, deployed.updated)
         self._known[number] = KnownConsumer(consumer, deployed.text)
         return consumer
 
     async def change(self, consumer: int, deployed: Deployed) -> None:
         known = self._known[consumer]
         changed = registry.change(self._state, known.consumer, deployed.options)
+        freshness.follow(self._state.freshness, known.consumer, changed, deployed.updated)
         self._known[consumer] = replace(known, consumer=changed, text=deployed.text)
 
     async def switch(self, consumer: int, *, paused: bool | None = None, held: bool | None = None) -> None:
@@ -104,6 +113,7 @@ class MemoryConsumers:
 
     async def remove(self, consumer: int) -> None:
         registry.remove(self._state, self._known.pop(consumer).consumer)
+        self._state.freshness.remove(consumer)
 
     async def set_automation(self, consumer: int, automation_id: UUID | None) -> None:
         self._known[consumer] = replace(self._known[consumer], automation_id=automation_id)
@@ -114,8 +124,8 @@ class MemoryConsumers:
     async def drop_edges(self, deployment_id: UUID) -> None:
         self.producers.pop(deployment_id, None)
 
-    async def without_schedule(self) -> Sequence[UUID]:
-        return list(self.producers)
+    async def without_schedule(self) -> Mapping[UUID, tuple[str, str]]:
+        return {number: (each.name, each.text) for number, each in self.producers.items()}
 
     async def freshness(self) -> Sequence[AssetFreshness]:
         return ()
@@ -125,3 +135,6 @@ class MemoryConsumers:
 
     async def set_automations_seen(self, stamp: datetime) -> None:
         self._automations_seen = stamp
+
+    async def set_refused(self, refused: Sequence[RefusedDeployment]) -> None:
+        self.refused = refused

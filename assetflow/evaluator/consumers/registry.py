@@ -14,6 +14,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from assetflow.core.deployed import Deployed
 from assetflow.core.watchers.declaration import AssetWatcher
 from assetflow.errors import (
     AssetflowError,
@@ -26,10 +27,11 @@ from assetflow.errors import (
 from assetflow.evaluator.consumers.consumer_ledger import ConsumerLedger, KnownConsumer
 from assetflow.evaluator.consumers.cycles import find_cycles
 from assetflow.evaluator.consumers.reconcile import Reconciler, SyncReport
-from assetflow.evaluator.consumers.unpulled import unpulled
+from assetflow.evaluator.consumers.refusals import Refusals
+from assetflow.evaluator.consumers.seldom_run import seldom_run
 from assetflow.evaluator.health import heard
 from assetflow.prefect_io.automations import Automations, Delivery, Shown
-from assetflow.prefect_io.deployments import Deployed, Deployments
+from assetflow.prefect_io.deployments import Deployments
 from assetflow.prefect_io.rest import PrefectApi
 from assetflow.prefect_io.websocket import subscribe
 
@@ -40,7 +42,6 @@ CHANGES = ("prefect.deployment.", "prefect.automation.")
 UNREACHABLE_IN_A_ROW = 3
 # The rules by which a flow is refused because of others. Contract 8.1, 8.10, 8.11.
 BESIDE_OTHERS = frozenset({"8.1", "8.10", "8.11"})
-_NO_POLICY = "no asset that it or a flow below it makes has a FreshnessPolicy"
 # Two changes may become visible in another order than that of their timestamps.
 OVERLAP = timedelta(minutes=1)
 
@@ -77,14 +78,15 @@ class Registry:
         self._conflicts: set[UUID] = set()
         # The deployments that the ledger refuses beside others: they may be accepted when others change. Contract 8.1.
         self._refused: set[UUID] = set()
-        # The deployments whose flows stand in the data graph of the ledger without a schedule. Contract chapter 8.
-        self._without_schedule: set[UUID] = set()
+        # The deployments without a schedule as the ledger has them: their names and their declarations.
+        self._without_schedule: dict[UUID, tuple[str, str]] = {}
         self._knows_ledger = False
         self._seen: datetime | None = None
         self._declarations_changed = False
         self._nudged = asyncio.Event()
         self._looking = asyncio.Lock()
         self.report = SyncReport()
+        self._refusals = Refusals(ledger)
         self._reconciler = Reconciler(ledger, self._automations, self._shown, self.report, delivery)
 
     def nudge(self) -> None:
@@ -150,15 +152,30 @@ class Registry:
 
     async def _sync(self) -> None:
         await self._look()
-        if not self._waiting:
-            return
-        await self._reconcile_all(list(self._waiting), await self._known(), _by_deployment(self._shown.values()))
+        if self._waiting:
+            await self._reconcile_waiting()
+        await self._refusals.keep(self.report.problems, self._deployed)
+
+    async def _reconcile_waiting(self) -> None:
+        shown = _by_deployment(self._shown.values())
+        await self._reconcile_all(list(self._waiting), await self._known(), shown)
+        if self._declarations_changed:
+            await self._try_refused(shown)
         if not self._waiting:
             await self._save_seen()
         if self._declarations_changed:
             self._warn_of_cycles()
             await self._warn_of_freshness()
             self._declarations_changed = False
+
+    async def _try_refused(self, shown: Mapping[UUID, Sequence[Shown]]) -> None:
+        """Try again what was refused beside others, by name, as long as one of them is accepted. Contract 8.1."""
+        before: set[UUID] = set()
+        while self._refused and self._refused != before:
+            before = set(self._refused)
+            again = sorted(before, key=lambda each: self._deployed[each].name)
+            self._waiting.update(dict.fromkeys(again))
+            await self._reconcile_all(again, await self._known(), shown)
 
     async def _known(self) -> Mapping[UUID, KnownConsumer]:
         return {each.consumer.deployment_id: each for each in await self._ledger.consumers()}
@@ -239,6 +256,7 @@ class Registry:
             self._waiting[deployed.id] = None
         for deployment_id in deployments.gone:
             self._deployed.pop(deployment_id, None)
+            self._refused.discard(deployment_id)
             self._waiting[deployment_id] = None
         if deployments:
             # What was in conflict with another deployment may not be any more, once those are reconciled.
@@ -269,6 +287,7 @@ class Registry:
             if problem := _problem(deployed, known) or self._conflict(deployed):
                 raise problem
             if deployed.takes_part:
+                self._without_schedule.pop(deployment_id, None)
                 await self._reconciler.reconcile(deployed, known, shown)
             else:
                 await self._reconcile_without_schedule(deployed, known, shown)
@@ -287,15 +306,16 @@ class Registry:
     ) -> None:
         if known is not None or shown:
             await self._reconciler.remove(deployed.id, known, shown)
-        if deployed.text:
+        told = (deployed.name, deployed.text)
+        if deployed.text and self._without_schedule.get(deployed.id) != told:
             await self._ledger.set_edges(deployed)
-            self._without_schedule.add(deployed.id)
-        elif deployed.id in self._without_schedule:
+            self._without_schedule[deployed.id] = told
+        elif not deployed.text and deployed.id in self._without_schedule:
             await self._drop_edges(deployed.id)
 
     async def _drop_edges(self, deployment_id: UUID) -> None:
         await self._ledger.drop_edges(deployment_id)
-        self._without_schedule.discard(deployment_id)
+        self._without_schedule.pop(deployment_id, None)
 
     def _conflict(self, deployed: Deployed) -> AssetflowError | None:
         """Return the error if another deployment gives the name of a watcher to another trigger. Contract 10.1."""
@@ -323,7 +343,7 @@ class Registry:
         before = self.report.problems.get(deployment_id)
         self.report.problems[deployment_id] = error
         if str(before) != str(error):
-            logger.error("%s", error)
+            logger.error("%s", error if error.rule is None else f"{str(error).rstrip('.')}. Contract {error.rule}")
 
     def _warn_of_cycles(self) -> None:
         cycles = find_cycles({each.name: each.declaration for each in self._deployed.values() if each.declaration})
@@ -333,9 +353,9 @@ class Registry:
         self.report.cycles = cycles
 
     async def _warn_of_freshness(self) -> None:
-        """Say which Lazy flows never run, and which freshness policies cannot be held. Contract 8.14, 8.15."""
+        """Say which flows hardly ever run, and which freshness policies cannot be held. Contract 8.4, 8.14, 8.15."""
         declarations = {each.name: each.declaration for each in self._deployed.values() if each.declaration}
-        found = [f"{name} is Lazy and never runs: {_NO_POLICY}" for name in unpulled(declarations)]
+        found = seldom_run(declarations)
         if any(each.options.data.policies for each in declarations.values()):
             asked = await self._ledger.freshness()
             found += [f"{each.uri}: {words}" for each in asked if (words := each.describe_feasibility())]

@@ -7,7 +7,7 @@ ledger afterwards, where the launcher finds them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -18,9 +18,12 @@ from typing import Any, Self
 from uuid import UUID, uuid4
 
 from assetflow.core.consumers import Automation, Consumer
+from assetflow.core.deployed import Deployed
 from assetflow.core.events import Recording
 from assetflow.core.explanation import DecisionExplanation
 from assetflow.core.freshness.telling import AssetFreshness, StateChange
+from assetflow.core.refused_deployments import CURSOR as REFUSED_DEPLOYMENTS
+from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.core.rules.adoption import Decided
 from assetflow.core.run_changes import RunEnd, RunGoingOn
 from assetflow.errors import UnknownEvent
@@ -34,7 +37,6 @@ from assetflow.ledger.read.explanations import decision_explanation
 from assetflow.ledger.records import ConsumerRecord, DecisionRecord, MissedDeadlineRecord, TimerRecord
 from assetflow.ledger.sql.commits import CommitListener
 from assetflow.prefect_io.automation_text import automation_name
-from assetflow.prefect_io.deployments import Deployed
 from assetflow.prefect_io.ledger_variable import TAKEN_OVER
 
 SOURCE = "prefect"
@@ -307,17 +309,16 @@ class LedgerThread:
         await self.call(self._writer.consumers.set_automation, consumer, automation_id)
 
     async def set_edges(self, deployed: Deployed) -> None:
-        told = (deployed.id, deployed.name, deployed.text)
-        if not deployed.options.data.tokens:
-            await self.call(self._writer.lineage.declare, *told, self.now())
-        elif not await self.call(self._reader.consumers.is_declared, *told):
-            # It stands in the data graph, where neither its switch nor its own pause means anything.
+        if deployed.options.data.tokens:
+            # In the data graph, neither its switch nor its own pause means anything.
             await self.deploy(replace(deployed, held=False), paused=False)
+        else:
+            await self.call(self._writer.lineage.declare, deployed.id, deployed.name, deployed.text, self.now())
 
     async def drop_edges(self, deployment_id: UUID) -> None:
         await self.call(self._writer.consumers.forget, deployment_id, self.now())
 
-    async def without_schedule(self) -> Sequence[UUID]:
+    async def without_schedule(self) -> Mapping[UUID, tuple[str, str]]:
         return await self.call(self._reader.consumers.unlisted)
 
     async def freshness(self) -> Sequence[AssetFreshness]:
@@ -328,6 +329,9 @@ class LedgerThread:
 
     async def set_automations_seen(self, stamp: datetime) -> None:
         await self.set_cursor(AUTOMATIONS, stamp)
+
+    async def set_refused(self, refused: Sequence[RefusedDeployment]) -> None:
+        await self.call(self._writer.set_cursor, REFUSED_DEPLOYMENTS, [each.to_row() for each in refused])
 
     # Timers
 

@@ -14,7 +14,7 @@ from assetflow.core.explanation import (
     DecisionExplanation,
     DecisionFacts,
     EventExplanation,
-    Names,
+    KnownNames,
     PartitionExplanation,
     QueuedEvents,
     RunFacts,
@@ -79,7 +79,7 @@ def decision_explanation(reader: Reader, record: DecisionRecord) -> DecisionExpl
     consumer = reader.consumers.named(record.consumer_name)
     same = consumer is not None and consumer.consumer.id == record.consumer
     schedule = consumer.consumer.schedule if consumer is not None and same else None
-    names = Names() if schedule is None else names_of(reader, schedule)
+    names = KnownNames() if schedule is None else names_of(reader, schedule)
     return explain_decision(decision_facts(reader, record), schedule, names)
 
 
@@ -147,6 +147,7 @@ def consumer_facts(
         running=_running(reader, consumer.id) if consumer.coalesces else frozenset(),
         loops=loops,
         removed=record.removed_at,
+        refused=reader.refused_deployment(consumer.deployment_id),
     )
 
 
@@ -157,13 +158,13 @@ def decision_facts(reader: Reader, record: DecisionRecord) -> DecisionFacts:
     return DecisionFacts(record.with_events(found.events), record.consumer_name, run, found.total)
 
 
-def names_of(reader: Reader, schedule: Schedule) -> Names:
+def names_of(reader: Reader, schedule: Schedule) -> KnownNames:
     """Read the names and links of a schedule."""
     tokens = schedule.judging_tokens
     aliases = {token.value for token in tokens if token.kind == "alias"}
     names = {token.value: reader.assets.owner_of(token.value) for token in tokens if token.kind == "name"}
     owners = {name: uri for name, uri in names.items() if uri is not None}
-    return Names(owners, _links(reader, aliases) if aliases else {})
+    return KnownNames(owners, _links(reader, aliases) if aliases else {})
 
 
 def queued_events(reader: Reader, consumer: Consumer, target_key: str | None, now: datetime) -> QueuedEvents:

@@ -9,12 +9,14 @@ from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 from sqlalchemy import Connection, Engine, func, literal_column, select
 
 from assetflow.core.redaction import without_passwords
+from assetflow.core.refused_deployments import CURSOR as REFUSED_DEPLOYMENTS
+from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.errors import LedgerMissing
 from assetflow.ledger import schema
 from assetflow.ledger.lease import standby
@@ -222,6 +224,15 @@ class Reader:
         """Return what `Writer.set_cursor` stored under this name, or `None`."""
         with self._connect() as connection:
             return connection.scalar(select(CURSOR.c.value).where(CURSOR.c.name == name))
+
+    def refused_deployments(self) -> list[RefusedDeployment]:
+        """Return the deployments that the evaluator refused when it last looked, by name (contract 8.1)."""
+        kept = cast("list[dict[str, Any]]", self.cursor(REFUSED_DEPLOYMENTS) or [])
+        return [RefusedDeployment.from_row(each) for each in kept]
+
+    def refused_deployment(self, deployment_id: UUID) -> RefusedDeployment | None:
+        """Return a deployment if the evaluator refused it when it last looked."""
+        return next((each for each in self.refused_deployments() if each.deployment_id == deployment_id), None)
 
     def is_session_ended(self, session: str) -> bool:
         """Return True if this session of the pages was ended by logging out."""

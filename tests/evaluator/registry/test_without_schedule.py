@@ -65,8 +65,7 @@ async def test_a_restart_writes_nothing_of_it(prefect: FakePrefect, ledger: Ledg
     await registry_of(prefect, ledger).sync()
     with statements(ledger.ledger) as sent:
         await registry_of(prefect, ledger).sync()
-    writes = [text for text, _ in sent if text.startswith(("INSERT", "UPDATE", "DELETE"))]
-    assert [text for text in writes if not text.startswith("INSERT INTO cursor")] == []
+    assert [text for text, _ in sent if "edge" in text or text.startswith("UPDATE")] == []
 
 
 async def test_what_it_made_is_a_source_when_it_was_deleted_while_no_evaluator_ran(
@@ -99,7 +98,8 @@ async def test_a_schedule_that_comes_and_goes_leaves_it_in_the_graph(
 ) -> None:
     registry = registry_of(prefect, ledger)
     made = Asset(B.uri, freshness=freshness)
-    for schedule, tags, starts in ((None, [], False), (A, [], True), (A, [OFF_TAG], False), (A, [], True)):
+    off = (A, [OFF_TAG], False)
+    for schedule, tags, starts in ((None, [], False), (A, [], True), off, (A, [], True), (None, [], False), off):
         deploy(prefect, BOARD, kept([B], [C]))
         deploy(prefect, CORE, FlowDeclaration(ConsumerOptions(to_schedule(schedule)), (made,), (A,)), tags=tags)
         await registry.sync()

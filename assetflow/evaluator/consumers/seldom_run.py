@@ -1,4 +1,4 @@
-"""Find Lazy flows that no freshness policy pulls: they never run (contract 8.14)."""
+"""Find flows that hardly ever run: Lazy ones that no policy pulls, Eager ones without inputs (contract 8.4, 8.14)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,33 @@ from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer
 from assetflow.core.freshness.graph import DataGraph, FlowNode
 
+_LAZY = "is Lazy and never runs: no asset that it or a flow below it makes has a FreshnessPolicy"
+_EAGER = "is Eager and reads nothing: it runs once, and after new code. Name inlets, or give it a timetable"
 
-def unpulled(declarations: Mapping[str, FlowDeclaration]) -> list[str]:
-    """Return the names of the Lazy flows below which there is no policy that pulls them, sorted.
+
+def seldom_run(declarations: Mapping[str, FlowDeclaration]) -> list[str]:
+    """Return a sentence for each flow that hardly ever runs as it is declared, by name.
 
     Parameters:
         declarations: the declarations of flows, by the name of the consumer.
     """
-    if not any(_is_lazy(each) for each in declarations.values()):
+    if all(each.options.schedule.keeping is None for each in declarations.values()):
         return []
+    graph = _graph_of(declarations)
+    nodes = sorted(graph.all(), key=lambda node: node.consumer.name)
+    found = ((node.consumer.name, _why(graph, node)) for node in nodes)
+    return [f"{name} {why}" for name, why in found if why]
+
+
+def _why(graph: DataGraph, node: FlowNode) -> str:
+    """Return why a flow hardly ever runs; empty if it may run as often as it should."""
+    if node.is_lazy:
+        return "" if _is_pulled(graph, node) else _LAZY
+    # An OnMissing flow is meant to run once.
+    return _EAGER if node.keeping is not None and node.keeping.on and not node.inputs else ""
+
+
+def _graph_of(declarations: Mapping[str, FlowDeclaration]) -> DataGraph:
     uris = {asset.name: asset.uri for each in declarations.values() for asset in each.assets}
     uris |= {
         outlet.name: outlet.uri
@@ -35,13 +53,7 @@ def unpulled(declarations: Mapping[str, FlowDeclaration]) -> list[str]:
         Consumer(number, name, UUID(int=number), declaration.options)
         for number, (name, declaration) in enumerate(sorted(declarations.items()), 1)
     ]
-    graph = DataGraph(consumers, resolve, lambda uri: frozenset({Token("uri", uri)}))
-    return [node.consumer.name for node in graph.all() if node.is_lazy and not _is_pulled(graph, node)]
-
-
-def _is_lazy(declaration: FlowDeclaration) -> bool:
-    keeping = declaration.options.schedule.keeping
-    return keeping is not None and not keeping.is_eager
+    return DataGraph(consumers, resolve, lambda uri: frozenset({Token("uri", uri)}))
 
 
 def _is_pulled(graph: DataGraph, lazy: FlowNode) -> bool:

@@ -1,4 +1,4 @@
-"""Lazy flows that no freshness policy pulls are found and logged: they never run. Contract 8.14."""
+"""Flows that hardly ever run are found and logged: Lazy ones that no policy pulls, Eager ones without inputs."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ from datetime import timedelta
 
 import pytest
 
+from assetflow import Eager, OnMissing
 from assetflow.core.assets import Asset
 from assetflow.core.codec import FlowDeclaration
 from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.lazy_schedules import Lazy
 from assetflow.core.schedules import ConsumerOptions, Schedule
 from assetflow.evaluator.consumers.registry import Registry
-from assetflow.evaluator.consumers.unpulled import unpulled
+from assetflow.evaluator.consumers.seldom_run import seldom_run
 from tests.evaluator.registry.fake_prefect import A, B, C, FakePrefect, declaration
 
 FRESH = Asset(C.uri, freshness=FreshnessPolicy(timedelta(hours=1)))
 LAZY = Lazy().as_schedule()
+
+
+def names(declarations: dict[str, FlowDeclaration]) -> list[str]:
+    return [each.split()[0] for each in seldom_run(declarations)]
 
 
 def flow(schedule: Schedule, reads: Sequence[Asset], makes: Sequence[Asset]) -> FlowDeclaration:
@@ -31,11 +36,23 @@ def test_8_14_a_policy_below_pulls_through_lazy_flows() -> None:
         "alone": flow(LAZY, [A], [Asset("s3://lake/alone")]),
         "plain": declaration(A),
     }
-    assert unpulled(declarations) == ["alone"]
+    assert names(declarations) == ["alone"]
 
 
 def test_8_14_a_policy_of_a_flow_that_is_scheduled_otherwise_pulls_nobody() -> None:
-    assert unpulled({"above": flow(LAZY, [A], [B]), "below": flow(Schedule(B), [B], [FRESH])}) == ["above"]
+    assert names({"above": flow(LAZY, [A], [B]), "below": flow(Schedule(B), [B], [FRESH])}) == ["above"]
+
+
+def test_8_4_an_eager_flow_that_reads_nothing_runs_once() -> None:
+    eager, on_missing = Eager().as_schedule(), OnMissing().as_schedule()
+    declarations = {
+        "root": flow(eager, [], [A]),
+        "named": flow(Eager(A).as_schedule(), [], [B]),
+        "reads": flow(eager, [A], [FRESH]),
+        "once": flow(on_missing, [], [Asset("s3://lake/once")]),
+    }
+    (words,) = seldom_run(declarations)
+    assert words.startswith("root is Eager and reads nothing: it runs once, and after new code")
 
 
 async def test_8_14_the_log_warns_once(

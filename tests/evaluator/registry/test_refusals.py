@@ -1,0 +1,115 @@
+"""Deployments that are refused beside others: tried again when others change, and kept in the ledger (8.1, 8.10)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from assetflow import Asset
+from assetflow.core.eager_schedules import Eager
+from assetflow.evaluator.consumers.consumer_ledger import MemoryConsumers
+from assetflow.evaluator.consumers.registry import Registry
+from assetflow.evaluator.process.ledger_thread import LedgerThread
+from assetflow.ledger import Reader
+from tests.evaluator.registry.fake_prefect import A, B, FakePrefect, known, registry_of
+
+TABLE = Asset("s3://lake/table")
+ENTRY = {"entrypoint": "flows/tables.py:core"}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.db"
+
+
+@pytest.fixture
+async def thread(place: Path) -> AsyncIterator[LedgerThread]:
+    async with LedgerThread(place) as opened:
+        yield opened
+
+
+@pytest.fixture
+def registry(prefect: FakePrefect, thread: LedgerThread) -> Registry:
+    return registry_of(prefect, thread)
+
+
+def refused(place: Path) -> list[str]:
+    with Reader.open(place) as reader:
+        return [each.words for each in reader.refused_deployments()]
+
+
+async def test_8_1_a_refusal_is_in_the_ledger_with_file_flow_and_rule(
+    prefect: FakePrefect, registry: Registry, place: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    prefect.deploy(1, Eager(A), TABLE)
+    prefect.deploy(2, Eager(B), TABLE, **ENTRY)
+    await registry.sync()
+
+    (words,) = refused(place)
+    assert words.startswith("deployment 'flow/d2' (flows/tables.py:core): s3://lake/table is made by the Eager or Lazy")
+    assert words.endswith("Contract 8.1")
+    assert "Contract 8.1" in caplog.text
+
+
+async def test_8_1_a_refused_deployment_is_looked_at_when_another_one_changes(
+    prefect: FakePrefect, registry: Registry, thread: LedgerThread, place: Path
+) -> None:
+    prefect.deploy(1, Eager(A), TABLE)
+    prefect.deploy(2, Eager(B), TABLE)
+    await registry.sync()
+    prefect.deploy(1, Eager(A), B)
+    await registry.sync()
+    assert [*await known(thread)] == ["flow/d1", "flow/d2"]
+    assert refused(place) == []
+
+
+async def test_8_1_and_8_10_sync_finds_refusals_without_a_ledger(prefect: FakePrefect) -> None:
+    memory = MemoryConsumers()
+    registry = registry_of(prefect, memory)
+    prefect.deploy(1, Eager(A), TABLE)
+    prefect.deploy(2, Eager(B), TABLE)
+    prefect.deploy(3, Eager(TABLE), A)
+    await registry.sync()
+    assert [error.rule for error in registry.report.problems.values()] == ["8.1", "8.10"]
+    del prefect.rows["deployments"][str(prefect.deploy(1, None))]
+    await registry.sync()
+    assert [each.name for each in memory.refused] == []
+
+
+async def test_8_1_two_flows_change_places_in_one_look(
+    prefect: FakePrefect, registry: Registry, thread: LedgerThread, place: Path
+) -> None:
+    prefect.deploy(2, Eager(A), TABLE)
+    await registry.sync()
+    # The one that takes the asset is seen before the one that gives it up.
+    prefect.deploy(1, Eager(A), TABLE)
+    prefect.deploy(2, Eager(A), B)
+    await registry.sync()
+    assert sorted(await known(thread)) == ["flow/d1", "flow/d2"]
+    assert refused(place) == []
+
+
+async def test_8_1_what_an_earlier_evaluator_refused_is_forgotten(
+    prefect: FakePrefect, thread: LedgerThread, place: Path
+) -> None:
+    prefect.deploy(1, Eager(A), TABLE)
+    prefect.deploy(2, Eager(B), TABLE)
+    await registry_of(prefect, thread).sync()
+    assert len(refused(place)) == 1
+    del prefect.rows["deployments"][str(prefect.deploy(2, None))]
+    await registry_of(prefect, thread).sync()
+    assert refused(place) == []
+
+
+async def test_8_1_what_may_work_at_the_next_try_is_no_refusal(
+    prefect: FakePrefect, registry: Registry, place: Path
+) -> None:
+    from assetflow.errors import PrefectUnreachable
+
+    prefect.deploy(1, Eager(A), TABLE)
+    prefect.fails.append(("POST /automations/", PrefectUnreachable("away")))
+    await registry.sync()
+    assert len(registry.report.problems) == 1
+    assert refused(place) == []
