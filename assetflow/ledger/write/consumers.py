@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, delete, select, update
+from sqlalchemy import Select, bindparam, delete, select, update
 
 from assetflow.core.codec import FlowDeclaration, declaration_from_text
 from assetflow.core.consumers import Consumer, Decision
@@ -28,6 +28,9 @@ from assetflow.ledger.write.store import Store
 _KEEP_TIMERS = upsert_rows(
     (TIMER.c.consumer,), (TIMER.c.timetable, TIMER.c.reached, TIMER.c.paused, TIMER.c.held, TIMER.c.inherited)
 )
+_LIVE = select(CONSUMER.c.id).where(CONSUMER.c.removed_at.is_(None))
+_OF_DEPLOYMENT = _LIVE.where(CONSUMER.c.deployment_id == bindparam("wanted"))
+_NAMED = _LIVE.where(CONSUMER.c.name == bindparam("wanted"))
 
 
 class ConsumerWriter:
@@ -65,12 +68,12 @@ class ConsumerWriter:
         """
         declaration = declaration_from_text(declaration_text, where=name)
         with self._store.transaction(now) as unit:
-            known = _live(unit, CONSUMER.c.deployment_id == deployment_id)
+            known = _live(unit, _OF_DEPLOYMENT, deployment_id)
             if known is not None:
                 if not known.options.takes_part:
                     known = replace(known, paused=paused, held=held)
                 return self._change(unit, known, declaration_text, declaration, now, late)
-            left_behind = _live(unit, CONSUMER.c.name == name)
+            left_behind = _live(unit, _NAMED, name)
             if left_behind is not None:
                 _remove(unit, left_behind, now)
             consumer = Consumer(unit.next_consumer(), name, deployment_id, declaration.options, paused, held, now)
@@ -135,7 +138,7 @@ class ConsumerWriter:
     def forget(self, deployment_id: UUID, now: datetime) -> None:
         """Remove what a deployment reads, makes and watches, and its consumer if it is one: it was deleted."""
         with self._store.transaction(now) as unit:
-            known = _live(unit, CONSUMER.c.deployment_id == deployment_id)
+            known = _live(unit, _OF_DEPLOYMENT, deployment_id)
             if known is None:
                 drop_edges(unit.connection, deployment_id)
                 drop_watchers(unit.connection, deployment_id)
@@ -211,8 +214,8 @@ def find_consumer(unit: UnitOfWork, number: int) -> Consumer:
     return consumer
 
 
-def _live(unit: UnitOfWork, condition: ColumnElement[bool]) -> Consumer | None:
-    number = unit.connection.scalar(select(CONSUMER.c.id).where(condition, CONSUMER.c.removed_at.is_(None)))
+def _live(unit: UnitOfWork, query: Select[tuple[int]], wanted: UUID | str) -> Consumer | None:
+    number = unit.connection.scalar(query, {"wanted": wanted})
     return None if number is None else unit.state.consumers.find(number)
 
 

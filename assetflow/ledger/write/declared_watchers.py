@@ -6,13 +6,15 @@ from collections.abc import Iterable
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from assetflow.core.assets import Asset
 from assetflow.core.codec.nodes import node_to_json
 from assetflow.core.watchers.declaration import AssetWatcher
 from assetflow.core.watchers.stored import stored_trigger
 from assetflow.ledger.sql.tables import WATCHED_ASSET, WATCHER, WATCHER_ITEM
+
+_NAMES = select(WATCHED_ASSET.c.watcher).where(WATCHED_ASSET.c.deployment_id == bindparam("deployment"))
 
 
 def replace_watchers(connection: Connection, deployment_id: UUID, assets: Iterable[Asset], now: datetime) -> None:
@@ -42,8 +44,7 @@ def drop_watchers(connection: Connection, deployment_id: UUID) -> None:
 
 
 def _names(connection: Connection, deployment_id: UUID) -> set[str]:
-    query = select(WATCHED_ASSET.c.watcher).where(WATCHED_ASSET.c.deployment_id == deployment_id)
-    return set(connection.execute(query).scalars())
+    return set(connection.scalars(_NAMES, {"deployment": deployment_id}))
 
 
 def _declare(connection: Connection, watcher: AssetWatcher, now: datetime) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Connection, delete, insert
+from sqlalchemy import Connection, bindparam, delete, insert
 
 from assetflow.core.assets import Asset, Outlet
 from assetflow.core.codec import FlowDeclaration, declaration_from_text
@@ -16,6 +16,8 @@ from assetflow.ledger.write.declared_watchers import replace_watchers
 from assetflow.ledger.write.store import Store
 
 Row = dict[str, object]
+
+_DROP = delete(EDGE).where(EDGE.c.deployment_id == bindparam("deployment"))
 
 
 class LineageWriter:
@@ -56,7 +58,7 @@ def replace_edges(unit: UnitOfWork, deployment_id: UUID, name: str, declaration:
 
 def drop_edges(connection: Connection, deployment_id: UUID) -> None:
     """Remove the edges of a deployment."""
-    connection.execute(delete(EDGE).where(EDGE.c.deployment_id == deployment_id))
+    connection.execute(_DROP, {"deployment": deployment_id})
 
 
 def _rows(of: Row, direction: str, outlets: Iterable[Outlet]) -> Iterable[Row]:
