@@ -10,10 +10,8 @@ import runpy
 import signal
 import socket
 import sys
-import threading
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from assetflow.worker.client import BEGIN
@@ -22,8 +20,6 @@ from assetflow.worker.settings_sources import SettingsSources, read_sources, set
 _STREAMS = 3
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
-# Native threads whose libraries know about forks: Arrow's allocator. OpenBLAS's have the name of the process.
-_ALLOWED_THREADS = ("jemalloc_bg_thd",)
 
 
 @dataclass(frozen=True)
@@ -102,15 +98,6 @@ def _read(client: socket.socket, size: int) -> bytes:
             raise ValueError("the client has gone")
         content += part
     return content
-
-
-def is_alone() -> bool:
-    """Return True if this process may fork: it has one Python thread, and native threads only that survive that."""
-    if threading.active_count() > 1:
-        return False
-    process = Path("/proc/self")
-    allowed = (*_ALLOWED_THREADS, (process / "comm").read_text().strip())
-    return all((each / "comm").read_text().strip() in allowed for each in (process / "task").iterdir())
 
 
 def become(parent: int) -> None:

@@ -33,10 +33,11 @@ def main(place: str, module: str, note: str = "") -> None:
         signal.signal(number, lambda number, _: received.append(number))
     lock = [_hold(note)] if note else []
     connection = _ask(place, module, lock)
-    if connection is None:
+    child = _begin(connection) if connection is not None else None
+    if connection is None or child is None:
         _become_ordinary(module, received)
     else:
-        _stand_for_child(connection, received)
+        _stand_for_child(connection, child, received)
 
 
 def _hold(note: str) -> int:
@@ -55,7 +56,7 @@ def _hold(note: str) -> int:
 
 
 def _ask(place: str, module: str, lock: list[int]) -> socket.socket | None:
-    """Return the connection to the template when it has forked, or `None` if it cannot.
+    """Return the connection to a template that was given the job, or `None` if there is no template.
 
     Parameters:
         lock: descriptors that the child keeps open besides its input, output and error output.
@@ -70,18 +71,38 @@ def _ask(place: str, module: str, lock: list[int]) -> socket.socket | None:
         connection.connect(place)
         socket.send_fds(connection, [len(request).to_bytes(4, "big")], [0, 1, 2, *lock])
         connection.sendall(request)
+    except OSError:
+        connection.close()
+        return None
+    return connection
+
+
+def _begin(connection: socket.socket) -> int | None:
+    """Let the child begin when the template has forked it, and return its process id; `None` if it cannot fork."""
+    try:
         # The child exists and waits. Once it may begin, nothing else may do its work.
         if connection.recv(1) == FORKED:
+            child = int.from_bytes(_read(connection, 4), "big")
             connection.settimeout(None)
             connection.sendall(BEGIN)
-            return connection
+            return child
     except OSError:
         pass
     connection.close()
     return None
 
 
-def _stand_for_child(connection: socket.socket, received: list[int]) -> None:
+def _read(connection: socket.socket, size: int) -> bytes:
+    content = b""
+    while len(content) < size:
+        part = connection.recv(size - len(content))
+        if not part:
+            raise ConnectionError("the template is gone")
+        content += part
+    return content
+
+
+def _stand_for_child(connection: socket.socket, child: int, received: list[int]) -> None:
     """Pass signals on until the child has ended, and end in the same way."""
     woken, wakes = socket.socketpair()
     wakes.setblocking(False)
@@ -96,10 +117,18 @@ def _stand_for_child(connection: socket.socket, received: list[int]) -> None:
         if connection in ready:
             part = connection.recv(4 - len(status))
             if not part:
-                # The template is gone, and the kernel has killed its child.
+                # The template is gone, and the kernel has killed its child, but not what that has started.
+                _kill_group(child)
                 _die_by(signal.SIGKILL)
             status += part
     _end_as(int.from_bytes(status, "big", signed=True))
+
+
+def _kill_group(leader: int) -> None:
+    try:  # noqa: SIM105 - contextlib would have to be imported
+        os.killpg(leader, signal.SIGKILL)
+    except OSError:
+        pass
 
 
 def _end_as(status: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -51,10 +50,9 @@ class TemplateProcess:
         self._has_listened |= exists
         return self._process.poll() is None and not has_closed
 
-    @property
-    def command(self) -> str:
-        """The command of a flow run that is its child."""
-        return shlex.join([sys.executable, "-S", "-E", client.__file__, str(self._place), "prefect.engine"])
+    def command(self, module: str) -> list[str]:
+        """Return the command that runs a module in its child."""
+        return [sys.executable, "-S", "-E", client.__file__, str(self._place), module]
 
     def let_go(self) -> None:
         """Let it end when its last child has ended."""
@@ -89,13 +87,13 @@ class TemplateKeeper:
             self._let_oldest_go()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def command(self, modules: Sequence[str] = ()) -> str | None:
-        """Return the command with which a flow run starts; `None` for an ordinary process.
+    def command(self, module: str, preloaded: Sequence[str] = ()) -> list[str] | None:
+        """Return the command that runs a module in the child of a template; `None` where forking is not safe.
 
         Parameters:
-            modules: what the template of the run imports, besides what all runs need.
+            preloaded: what the template imports, besides what all runs need.
         """
-        return self._find(tuple(modules)).command if CAN_FORK else None
+        return self._find(tuple(preloaded)).command(module) if CAN_FORK else None
 
     def _find(self, modules: tuple[str, ...]) -> TemplateProcess:
         """Return the template for some modules, and start it if there is none that takes runs."""

@@ -2,7 +2,8 @@
 
 Prefect hands a run to one worker, and to no other if that one dies. So a worker notes a run before it takes it, in a
 folder of its own, and the run's client and child hold a lock on the note. A lock ends with its processes: a note that
-nobody holds, in the folder of a worker that is dead, is that of an abandoned run.
+nobody holds, in the folder of a worker that is dead, is that of an abandoned run. Whether the dead worker had taken it
+says the run's state in Prefect: the worker signs the PENDING states that it proposes.
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ class AbandonedRun:
     """
 
     note: Path
-    worker: str
     noted: float
     began: bool
 
@@ -39,6 +39,10 @@ class AbandonedRun:
     def id(self) -> UUID:
         """The id of the flow run."""
         return UUID(self.note.name)
+
+    def is_signed(self, message: str | None) -> bool:
+        """Return True if a state with this message was proposed by the worker that died."""
+        return self.note.parent.name in (message or "")
 
     def forget(self) -> None:
         """Remove the note: the run is seen to."""
@@ -51,17 +55,19 @@ class TakenRuns:
     Parameters:
         folder: the place for all workers of one pool on this machine.
         worker: the name of this one.
+
+    Attributes:
+        signature: the message of the states that this worker proposes when it takes a run. No other worker has it.
     """
 
     def __init__(self, folder: Path, worker: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._own = folder / uuid4().hex
+        self.signature = f"Taken by worker {worker} ({self._own.name})"
         # Locked before the folder is there, so nobody takes this worker for dead.
         self._lock = _lock_of(self._own).open("w")
         fcntl.flock(self._lock, fcntl.LOCK_EX)
-        self._lock.write(worker)
-        self._lock.flush()
         self._own.mkdir()
 
     def note(self, run: UUID) -> Path:
@@ -71,7 +77,7 @@ class TakenRuns:
         return note
 
     def leave(self, run: UUID) -> None:
-        """Note that a run has a process that does not hold the note."""
+        """Note that a run has a process that does not hold the note. It goes on without the worker."""
         self.note(run).write_bytes(_ELSEWHERE)
 
     def forget(self, run: UUID) -> None:
@@ -109,7 +115,7 @@ def held(note: Path) -> Generator[AbandonedRun | None]:
         if not found.st_nlink or said == _ELSEWHERE:
             yield None
         else:
-            yield AbandonedRun(note, _lock_of(note.parent).read_text(), found.st_mtime, said == BEGAN)
+            yield AbandonedRun(note, found.st_mtime, said == BEGAN)
 
 
 def _lock_of(folder: Path) -> Path:

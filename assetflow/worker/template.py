@@ -18,20 +18,48 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from assetflow.worker.child import Job, become, is_alone, read_job
+from assetflow.worker.alone import why_not_fork, why_not_serve
+from assetflow.worker.child import Job, become, read_job
 from assetflow.worker.client import BEGIN, FORKED
 from assetflow.worker.settings_sources import read_sources, set_up
 from assetflow.worker.start_environment import differs
 
 SECONDS_TO_READ = 5.0
+_COMMAND = (sys.executable, "-m", "assetflow.worker.template")
+# Prefect sends these to all processes of a flow run.
+_FOR_ALL = frozenset({signal.SIGTERM, signal.SIGKILL})
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Child:
-    """A child that is not reaped yet, and the pipe through which it learns that it may begin."""
+    """A child that is not reaped yet: its process, and the pipe through which it learns that it may begin.
+
+    Attributes:
+        is_stopped: what it has started ends with it.
+    """
 
     number: int
     begin: int
+    is_stopped: bool = False
+
+    def send(self, number: int) -> None:
+        """Send it a signal. It is not reaped yet, so its number is still its own."""
+        if number in _FOR_ALL:
+            self.is_stopped = True
+            # Until it leads a process group, it has started nothing.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.number, number)
+                return
+        os.kill(self.number, number)
+
+    def reap(self) -> int | None:
+        """Return the exit code once it has ended, or `None`."""
+        if os.waitid(os.P_PID, self.number, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            return None
+        if self.is_stopped:
+            self.send(signal.SIGKILL)
+        _, status = os.waitpid(self.number, 0)
+        return os.waitstatus_to_exitcode(status)
 
 
 class Template:
@@ -40,13 +68,13 @@ class Template:
     Parameters:
         listener: the listening socket, at `place`.
         worker: a descriptor whose end says that the worker has gone.
-        is_current: returns False when this template is to be replaced; it then forks no more children.
+        is_outdated: returns True when this template is to be replaced; it then forks no more children.
     """
 
-    def __init__(self, listener: socket.socket, worker: int, is_current: Callable[[], bool]) -> None:
+    def __init__(self, listener: socket.socket, worker: int, is_outdated: Callable[[], bool]) -> None:
         self._listener = listener
         self._worker = worker
-        self._is_current = is_current
+        self._is_outdated = is_outdated
         self._selector = selectors.DefaultSelector()
         self._clients: dict[socket.socket, _Child] = {}
         self._is_open = True
@@ -84,7 +112,7 @@ class Template:
         except (OSError, ValueError):
             client.close()
             return None
-        if differs(job.environment) or not self._can_fork():
+        if differs(job.environment) or not self._can_fork(client):
             job.close()
             # The client reads the end of the connection, and becomes an ordinary process.
             client.close()
@@ -100,13 +128,14 @@ class Template:
         self._clients[client] = _Child(number, begin)
         self._selector.register(client, selectors.EVENT_READ)
         with contextlib.suppress(OSError):
-            client.sendall(FORKED)
+            client.sendall(FORKED + number.to_bytes(4, "big"))
         return None
 
-    def _can_fork(self) -> bool:
-        if self._is_open and not self._is_current():
+    def _can_fork(self, client: socket.socket) -> bool:
+        if self._is_open and self._is_outdated():
             self._close()
-        return self._is_open and is_alone()
+        own = (self._listener, self._woken, self._wakes, client, *self._clients)
+        return self._is_open and why_not_fork({each.fileno() for each in own}) is None
 
     def _fork(self) -> int:
         sys.stdout.flush()
@@ -139,16 +168,14 @@ class Template:
             if bytes([number]) == BEGIN:
                 os.write(child.begin, BEGIN)
             else:
-                # The child is not reaped yet, so its number is still its own.
-                os.kill(child.number, number)
+                child.send(number)
         if not sent:
             self._selector.unregister(client)
 
     def _reap(self) -> None:
         for client, child in list(self._clients.items()):
-            ended, status = os.waitpid(child.number, os.WNOHANG)
-            if ended:
-                code = os.waitstatus_to_exitcode(status)
+            code = child.reap()
+            if code is not None:
                 with contextlib.suppress(OSError):
                     client.sendall(code.to_bytes(4, "big", signed=True))
                 with contextlib.suppress(KeyError, ValueError):
@@ -185,22 +212,44 @@ def listen(place: Path) -> socket.socket:
 
 def main(place: Path, modules: Sequence[str]) -> None:
     """Import what runs need, serve, and in each child do the job."""
-    from assetflow.worker.preload import is_current, preload
+    from assetflow.worker.renewal import Renewal
 
-    preload(modules)
+    renewal = Renewal()
+    _import(place, modules)
     # Like the folder of most flow runs, this one has no settings of Prefect.
     os.chdir(place.parent)
     set_up()
     sources = read_sources()
-    if not is_alone():
-        sys.stderr.write("flow runs start as ordinary processes: an imported module has started a thread\n")
     gc.collect()
     gc.freeze()
-    template = Template(listen(place), os.dup(0), is_current())
+    renewal.note_imports()
+    template = Template(listen(place), os.dup(0), renewal.is_due)
     sys.stdout.write("ready\n")
     job = template.serve()
     if job is not None:
         job.do(sources)
+
+
+def _import(place: Path, modules: Sequence[str]) -> None:
+    """Import what runs need. A module with which this process could not fork is named, and left out."""
+    from assetflow.worker.preload import preload, why_not_preload
+
+    environment, folder = dict(os.environ), Path.cwd()
+    preload()
+    found = why_not_serve()
+    if found is not None:
+        sys.stderr.write(f"flow runs start as ordinary processes: what the template imports {found}\n")
+        return
+    for name in modules:
+        found = why_not_preload(name)
+        unfit = why_not_serve()
+        if found or unfit:
+            sys.stderr.write(f"preload: {name} {found or unfit}, and flow runs do without it\n")
+        if unfit:
+            # Only a new process is without the thread, and without what else was imported with it.
+            os.chdir(folder)
+            others = [each for each in modules if each != name]
+            os.execve(sys.executable, [*_COMMAND, str(place), *others], environment)
 
 
 if __name__ == "__main__":

@@ -4,31 +4,40 @@ from __future__ import annotations
 
 import math
 import shlex
+import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import anyio
+import anyio.abc
 import httpx
 from prefect.logging import get_logger
-from prefect.settings import PREFECT_API_URL, PREFECT_HOME
+from prefect.settings import PREFECT_API_URL, PREFECT_HOME, get_current_settings
 from prefect.workers.process import (
     ProcessJobConfiguration,
     ProcessVariables,
     ProcessWorker,
     ProcessWorkerResult,
 )
-from pydantic import Field
+from pydantic import Field, PrivateAttr, TypeAdapter, ValidationError
 
 from assetflow.errors import PrefectUnreachable
+from assetflow.prefect_io.internals import start_by_command
 from assetflow.prefect_io.websocket import subscribe
 from assetflow.worker import POOL_TYPE
 from assetflow.worker.abandoned_runs import see_to_abandoned_runs
+from assetflow.worker.hooks import MODULE as HOOKS
+from assetflow.worker.hooks import HookProcess
 from assetflow.worker.keeper import TemplateKeeper
 from assetflow.worker.taken_runs import TakenRuns
+from assetflow.worker.taking import note_what_is_taken
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from prefect.client.schemas.objects import FlowRun
 
 logger = get_logger("worker.assetflow")
@@ -49,14 +58,35 @@ class WarmJobConfiguration(ProcessJobConfiguration):
 
     preload: list[str] = Field(default_factory=list)
 
+    _is_warm: bool = PrivateAttr(default=False)
+
+    @property
+    def is_warm(self) -> bool:
+        """The run is a child of a template, or takes its place if that cannot fork. It holds its note."""
+        return self._is_warm
+
     def prepare_for_flow_run(self, flow_run: FlowRun, *args: Any, **given: Any) -> None:
-        if self.keeper is not None and self.taken is not None:
-            command = self.keeper.command(self.preload) if self.command is None else None
-            if command is None:
-                self.taken.leave(flow_run.id)
-            else:
-                self.command = f"{command} {shlex.quote(str(self.taken.note(flow_run.id)))}"
+        if self.keeper is not None and self.taken is not None and self.command is None and not self._installs():
+            command = self.keeper.command("prefect.engine", self.preload)
+            if command is not None:
+                self.command = shlex.join([*command, str(self.taken.note(flow_run.id))])
+                self._is_warm = True
         super().prepare_for_flow_run(flow_run, *args, **given)
+
+    def hooks(self) -> HookProcess:
+        """Return what calls the hooks of the run."""
+        command = self.keeper.command(HOOKS, self.preload) if self.keeper is not None else None
+        return HookProcess(command or [sys.executable, "-m", HOOKS], self.env, self.working_dir)
+
+    def _installs(self) -> bool:
+        """Return True if Prefect is to install the packages of the run, and to start it with these."""
+        said = self.env.get("PREFECT_RUNNER_AUTO_INSTALL_DEPENDENCIES")
+        if said is None:
+            return bool(get_current_settings().runner.auto_install_dependencies)
+        try:
+            return TypeAdapter(bool).validate_python(said)
+        except ValidationError:
+            return False
 
 
 class WarmVariables(ProcessVariables):
@@ -65,8 +95,7 @@ class WarmVariables(ProcessVariables):
     preload: list[str] = Field(
         default_factory=list,
         title="Preload",
-        description="Modules that are imported once, before the flow runs fork. A change of one counts when the worker "
-        "is started anew.",
+        description="Modules that are imported once, before the flow runs fork.",
     )
 
 
@@ -80,8 +109,9 @@ class WarmWorker(ProcessWorker):
     _display_name = "assetflow"
     _documentation_url = "https://docs.prefect.io/latest/get-started/quickstart"
 
-    def __init__(self, *args: Any, **given: Any) -> None:
-        super().__init__(*args, **given)
+    def __init__(self, work_pool_name: str, *args: Any, **given: Any) -> None:
+        super().__init__(work_pool_name, *args, **given)
+        self._pool = work_pool_name
         self._heard = anyio.Event()
         # The resource ids of runs that were heard of and not seen in the pool yet, with the number of looks for each.
         self._due: dict[str, int] = {}
@@ -100,16 +130,13 @@ class WarmWorker(ProcessWorker):
 
     def _place(self) -> Path:
         """Return the folder of this pool's notes on this machine."""
-        pool = sha256(f"{PREFECT_API_URL.value()} {self._work_pool_name}".encode()).hexdigest()[:16]
+        pool = sha256(f"{PREFECT_API_URL.value()} {self._pool}".encode()).hexdigest()[:16]
         return PREFECT_HOME.value() / "assetflow-workers" / pool
 
-    async def get_and_submit_flow_runs(self) -> list[FlowRun]:
-        found = await super().get_and_submit_flow_runs()
+    async def setup(self) -> None:
+        await super().setup()
         if WarmJobConfiguration.taken is not None:
-            for run in found:
-                # Nothing was awaited since: the tasks that take these runs begin now.
-                WarmJobConfiguration.taken.note(run.id)
-        return found
+            note_what_is_taken(self.client, WarmJobConfiguration.taken)
 
     async def run(
         self,
@@ -117,7 +144,14 @@ class WarmWorker(ProcessWorker):
         configuration: ProcessJobConfiguration,
         task_status: anyio.abc.TaskStatus[int] | None = None,
     ) -> ProcessWorkerResult:
-        result = await super().run(flow_run, configuration, task_status)
+        assert isinstance(configuration, WarmJobConfiguration)
+        if configuration.working_dir is not None and not configuration.working_dir.is_dir():
+            raise NotADirectoryError(f"the working directory {configuration.working_dir} of this flow run is not there")
+        status = task_status or anyio.TASK_STATUS_IGNORED
+        if not configuration.is_warm:
+            status = _OrdinaryStatus(status, flow_run.id)
+        with start_by_command(configuration.hooks(), as_engine=configuration.is_warm):
+            result = await super().run(flow_run, configuration, status)
         if WarmJobConfiguration.taken is not None:
             WarmJobConfiguration.taken.forget(flow_run.id)
         return result
@@ -159,7 +193,7 @@ class WarmWorker(ProcessWorker):
         if event["resource"].get("prefect.state-type") not in _DUE:
             return False
         pools = (each for each in event["related"] if each.get("prefect.resource.role") == "work-pool")
-        return any(each.get("prefect.resource.name") == self._work_pool_name for each in pools)
+        return any(each.get("prefect.resource.name") == self._pool for each in pools)
 
     def _hear(self, run: Mapping[str, Any]) -> None:
         if run["prefect.state-type"] == "SCHEDULED":
@@ -187,3 +221,16 @@ class WarmWorker(ProcessWorker):
         except httpx.HTTPError as error:
             logger.debug("the worker cannot ask for runs: %s", error)
             return set()
+
+
+@dataclass(frozen=True)
+class _OrdinaryStatus:
+    """Is told when an ordinary process has started. Until then, a run is lost with its worker, and others see to it."""
+
+    status: anyio.abc.TaskStatus[int]
+    run: UUID
+
+    def started(self, value: int | None = None) -> None:
+        if WarmJobConfiguration.taken is not None:
+            WarmJobConfiguration.taken.leave(self.run)
+        self.status.started(value)  # pyright: ignore[reportArgumentType]

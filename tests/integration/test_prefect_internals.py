@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import shlex
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
 from prefect import flow, task
-from prefect.client.schemas.objects import State
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import FlowRun, State
 from prefect.results import ResultStore
-from prefect.states import Cancelled, Completed, Crashed, Failed, Paused, return_value_to_state
+from prefect.server.schemas.schedules import CronSchedule, IntervalSchedule, RRuleSchedule
+from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
+from prefect.states import Cancelled, Cancelling, Completed, Crashed, Failed, Paused, Pending, return_value_to_state
 from prefect.transactions import atransaction, transaction
+from prefect.types import DateTime
+from prefect.workers.process import ProcessJobConfiguration, ProcessWorker
 
 from assetflow.prefect_io.internals import (
+    call_hooks,
     deployment_id,
     ends_completed,
+    ends_skipped,
     flow_run_contexts,
     in_user_transaction,
     on_commit_of_task,
+    schedule_dates,
+    start_by_command,
     task_key_of,
 )
 from tests.integration.recorded import in_flow
+
+if TYPE_CHECKING:
+    from prefect.server.schemas.schedules import SCHEDULE_TYPES
 
 pytestmark = [pytest.mark.prefect, pytest.mark.usefixtures("prefect_here")]
 
@@ -140,3 +158,147 @@ def test_a_run_by_hand_has_no_deployment() -> None:
 
 def test_the_key_of_a_task_is_that_of_its_function() -> None:
     assert task_key_of(asking.fn) == asking.task_key
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [(Completed(name="Skipped"), True), (Completed(), False), (Failed(name="Skipped"), False)],
+    ids=["skipped", "completed", "failed"],
+)
+def test_a_skipped_result_is_told_as_prefect_names_it(made: State[Any], expected: bool) -> None:
+    @task
+    def given() -> State[Any]:
+        return made
+
+    told = ends_skipped(made)
+    state = in_flow(lambda: given(return_state=True))
+    assert told == expected == (state.is_completed() and state.name == "Skipped")
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        CronSchedule(cron="30 2 * * *", timezone="Europe/Berlin"),
+        IntervalSchedule(interval=timedelta(hours=7), anchor_date=DateTime(2026, 3, 1, tzinfo=UTC)),
+        RRuleSchedule(rrule="FREQ=DAILY;BYHOUR=3", timezone="UTC"),
+    ],
+    ids=["cron", "interval", "rrule"],
+)
+async def test_the_dates_of_a_schedule_are_those_that_prefect_schedules(schedule: SCHEDULE_TYPES) -> None:
+    # In this week, clocks change in Berlin.
+    start, end = datetime(2026, 3, 25, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC)
+    expected = [datetime.fromisoformat(each.isoformat()) for each in await schedule.get_dates(start=start, end=end)]
+    found = schedule_dates(schedule, start, end)
+    assert found == sorted({each.astimezone(UTC) for each in expected if start <= each <= end})
+    assert len(found) > 5
+
+
+PASSES = """
+from assetflow.prefect_io.internals import pass_requests_through
+
+class Mine:
+    def __init__(self, app):
+        self.app = app
+
+    async def __call__(self, scope, receive, send):
+        if scope["type"] == "http":
+            print("passed", scope["path"])
+        await self.app(scope, receive, send)
+
+pass_requests_through(Mine)
+
+import httpx, anyio
+from prefect.server.api import server
+
+async def ask():
+    # Services of the server ask for the application again.
+    for app in (server.create_app(ephemeral=True), server.create_app(ephemeral=True)):
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://server") as client:
+            print((await client.get("/api/hello")).json())
+
+anyio.run(ask)
+"""
+
+
+def test_requests_to_a_server_of_this_process_pass_through_once(tmp_path: Path) -> None:
+    env = os.environ | {"PREFECT_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", PASSES], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["passed /api/hello", "👋"] * 2
+
+
+SAYS = """
+import os, sys
+print(os.getpid() == os.getpgid(0), os.environ["PREFECT_CLIENT_MAX_RETRIES"], file=open(sys.argv[1], "w"))
+sys.exit(3)
+"""
+
+
+class Hooks:
+    """What a worker asks for hooks."""
+
+    def __init__(self) -> None:
+        self.called: list[str] = []
+
+    async def run_cancellation_hooks(self, flow_run: FlowRun, state: State[Any]) -> None:
+        self.called.append(f"cancellation {flow_run.name} {state.type.value}")
+
+    async def run_crashed_hooks(self, flow_run: FlowRun, state: State[Any]) -> None:
+        self.called.append(f"crashed {flow_run.name} {state.type.value}")
+
+
+@pytest.mark.parametrize("as_engine", [True, False])
+async def test_a_process_worker_starts_a_command_as_it_is_told(tmp_path: Path, as_engine: bool) -> None:
+    """The hooks are called elsewhere. The process has a group and the job's environment, as Prefect's engine has."""
+
+    @flow
+    def commanded() -> None:
+        """A flow that a process worker would have to find."""
+
+    hooks, said = Hooks(), tmp_path / "said"
+    configuration = ProcessJobConfiguration(
+        command=shlex.join([sys.executable, "-c", SAYS, str(said)]),
+        env={"PREFECT_CLIENT_MAX_RETRIES": "1"},
+        working_dir=tmp_path,
+    )
+    with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 2}):
+        async with get_client() as client:
+            run = await client.create_flow_run(commanded, name="run", state=Pending())
+            configuration.prepare_for_flow_run(run)
+            worker = ProcessWorker(work_pool_name="pool")
+            with start_by_command(hooks, as_engine=as_engine):
+                await worker.run(run, configuration)
+    assert said.read_text().split() == (["True", "1"] if as_engine else ["False", "2"])
+    assert hooks.called == ["crashed run CRASHED"]
+
+
+HOOKED = """
+from pathlib import Path
+from prefect import flow
+
+def called(flow, flow_run, state):
+    Path(f"{state.type.value}.called").touch()
+
+@flow(on_cancellation=[called], on_crashed=[called], on_failure=[called])
+def hooked():
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("state", "called"),
+    [(Cancelling(), ["CANCELLING.called"]), (Crashed(), ["CRASHED.called"]), (Failed(), [])],
+    ids=["cancelled", "crashed", "failed"],
+)
+async def test_the_hooks_of_a_state_are_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: State[Any], called: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "hooked.py").write_text(HOOKED)
+    async with get_client() as client:
+        flow_id = await client.create_flow_from_name(f"hooked-{uuid4().hex}")
+        deployment = await client.create_deployment(
+            flow_id, "hooked", entrypoint="hooked.py:hooked", path=str(tmp_path)
+        )
+        run = await client.create_flow_run_from_deployment(deployment)
+    await call_hooks(run, state)
+    assert [each for each in ("CANCELLING.called", "CRASHED.called") if os.access(each, os.F_OK)] == called

@@ -68,15 +68,21 @@ class Pool:
 
     def deploy(self, entrypoint: str, **job_variables: object) -> str:
         folder = {"prefect.deployments.steps.set_working_directory": {"directory": str(self.home)}}
+        return self._deploy(entrypoint, job_variables, pull_steps=[folder])
+
+    def deploy_copied(self, entrypoint: str, **job_variables: object) -> str:
+        """A deployment whose runs copy the folder to the one in which they start."""
+        return self._deploy(entrypoint, job_variables, path=str(self.home / "code"))
+
+    def _deploy(self, entrypoint: str, job_variables: object, **given: object) -> str:
         body = {
             "name": uuid4().hex,
             "flow_id": self.post("/flows/", {"name": "report"})["id"],
             "work_pool_name": self.name,
             "entrypoint": entrypoint,
-            "pull_steps": [folder],
             "job_variables": job_variables,
         }
-        return self.post("/deployments/", body)["id"]
+        return self.post("/deployments/", body | given)["id"]
 
     def post(self, path: str, body: object) -> Any:
         answer = self.http.post(path, json=body)

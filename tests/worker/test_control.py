@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.worker.conftest import is_running
 from tests.worker.pool import Pool
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.timeout(400)]
@@ -58,6 +60,95 @@ def test_hooks_are_called_when_a_run_was_cancelled_or_crashed(pool: Pool, state:
     pool.until(lambda: hook.exists() and hook.read_text())
     assert hook.read_text() == {"CANCELLED": "CANCELLING", "CRASHED": "CRASHED"}[state]
     pool.until(lambda: not Path(f"/proc/{pid}").exists())
+
+
+DIRTY = """
+import os, sys, time
+from pathlib import Path
+from prefect import flow
+
+HOME = Path(__file__).parent
+(HOME / f"imported-by-{os.getpid()}").touch()
+os.environ["LEFT"] = "by the module"
+os.chdir("/")
+
+def hook(flow, flow_run, state):
+    (HOME / f"{flow_run.parameters['name']}.hook").write_text(f"{os.getpid()} {os.environ['OF_THE_RUN']}")
+
+@flow(on_cancellation=[hook], on_crashed=[hook])
+def report(name, ends=False):
+    (HOME / name).write_text(f"{os.getpid()} {os.getppid()} dirty")
+    while True:
+        time.sleep(0.1)
+"""
+CLEAN = """
+import os
+from pathlib import Path
+from prefect import flow
+
+@flow
+def report(name):
+    Path(name).write_text(f"{os.environ.get('LEFT')}")
+"""
+OWN_COMMAND = f"{sys.executable} -m prefect.engine"
+
+
+@pytest.mark.parametrize("command", [None, OWN_COMMAND], ids=["forked", "with a command"])
+@pytest.mark.parametrize("state", ["CANCELLED", "CRASHED"])
+def test_what_a_cancelled_or_crashed_run_changes_stays_in_its_processes(
+    pool: Pool, state: str, command: str | None
+) -> None:
+    """Its hooks are called by a process that imports its module. The worker does not import it."""
+    (pool.home / "dirty.py").write_text(DIRTY)
+    (pool.home / "clean.py").write_text(CLEAN)
+    name = f"{state}{bool(command)}"
+    run = pool.order(pool.deploy("dirty.py:report", command=command, env={"OF_THE_RUN": "given"}), name=name)
+    pid, parent, _ = pool.note(name)
+    assert parent == (pool.process.pid if command else pool.template())
+    if state == "CANCELLED":
+        cancel(pool, run)
+    else:
+        os.kill(pid, signal.SIGKILL)
+    assert pool.ended(run) == state
+    hook = pool.home / f"{name}.hook"
+    pool.until(lambda: hook.exists() and hook.read_text())
+    called_by, given = hook.read_text().split()
+    assert given == "given"
+    pool.until(lambda: "finished running successfully" in pool.said(run))
+    importers = {each.name.rpartition("-")[2] for each in pool.home.glob("imported-by-*")}
+    assert {str(pid), called_by} <= importers
+    assert not importers & {str(pool.process.pid), str(pool.template())}
+    assert Path(f"/proc/{pool.process.pid}/cwd").resolve() == pool.home
+    for number, later in enumerate((None, OWN_COMMAND)):
+        assert (
+            pool.ended(pool.order(pool.deploy("clean.py:report", command=later), name=f"{name}{number}")) == "COMPLETED"
+        )
+        assert (pool.home / f"{name}{number}").read_text() == "None"
+
+
+STUBBORN = """
+import os, subprocess, time
+from pathlib import Path
+from prefect import flow
+
+@flow
+def report(name):
+    # It ignores that it is asked to end.
+    started = subprocess.Popen(["sh", "-c", "trap '' TERM; sleep 1000 & wait; sleep 1000"])
+    Path(name).write_text(f"{os.getpid()} {started.pid} stubborn")
+    while True:
+        time.sleep(0.1)
+"""
+
+
+def test_what_a_cancelled_run_has_started_ends_with_it(pool: Pool) -> None:
+    (pool.home / "stubborn.py").write_text(STUBBORN)
+    run = pool.order(pool.deploy("stubborn.py:report"), name="stubborn")
+    pid, started, _ = pool.note("stubborn")
+    cancel(pool, run)
+    assert pool.ended(run) == "CANCELLED"
+    pool.until(lambda: not Path(f"/proc/{pid}").exists())
+    pool.until(lambda: not is_running(started))
 
 
 def test_a_flow_ends_at_its_time_limit(pool: Pool) -> None:

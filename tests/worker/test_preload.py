@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -18,11 +20,30 @@ COUNTS = """
 with open("imported", "a") as file:
     file.write("once ")
 """
-STARTS_A_THREAD = """
-import threading, time
-threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
-"""
+# What an import may leave behind that a child would find broken.
+UNFIT = {
+    "a thread": (
+        """
+        import threading, time
+        threading.Thread(target=time.sleep, args=(60,), daemon=True, name="mine").start()
+        """,
+        "has started a thread (mine)",
+    ),
+    "a connection": (
+        """
+        import os, socket
+        os.environ["LEFT"] = "by unfit"
+        os.chdir("/")
+        ends = socket.socketpair()
+        """,
+        "has opened a connection or an event loop",
+    ),
+}
 SAYS_ITS_PARENT = "import os, counts; print(os.getppid())"
+SAYS_WHAT_IS_IMPORTED = """
+import os, sys
+print(os.getppid(), "counts" in sys.modules, "unfit" in sys.modules, "LEFT" in os.environ)
+"""
 
 
 def test_a_module_is_imported_once_for_all_runs(tmp_path: Path) -> None:
@@ -41,31 +62,62 @@ def test_a_module_that_cannot_be_imported_is_named_and_done_without(tmp_path: Pa
         assert template.stderr is not None
         said = [template.stderr.readline() for _ in range(2)]
     assert said == [
-        "preload: leaves cannot be imported, and flow runs do without it (SystemExit: 3)\n",
-        "preload: no_such_module cannot be imported, and flow runs do without it (ModuleNotFoundError: No module named "
-        "'no_such_module')\n",
+        "preload: leaves cannot be imported (SystemExit: 3), and flow runs do without it\n",
+        "preload: no_such_module cannot be imported (ModuleNotFoundError: No module named 'no_such_module'), and flow "
+        "runs do without it\n",
     ]
 
 
-def test_a_module_that_starts_a_thread_makes_runs_ordinary_processes(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("code", "reason"), UNFIT.values(), ids=UNFIT)
+def test_a_module_with_which_no_process_could_fork_is_named_and_done_without(
+    tmp_path: Path, code: str, reason: str
+) -> None:
     (tmp_path / "counts.py").write_text("")
-    (tmp_path / "starts.py").write_text(STARTS_A_THREAD)
-    with a_template(tmp_path / "socket", "starts", cwd=tmp_path, stderr=subprocess.PIPE) as template:
-        status, parent, _ = Seam(template, tmp_path / "socket", tmp_path).run(SAYS_ITS_PARENT)
+    (tmp_path / "unfit.py").write_text(textwrap.dedent(code))
+    with a_template(tmp_path / "socket", "counts", "unfit", cwd=tmp_path, stderr=subprocess.PIPE) as template:
+        said = Seam(template, tmp_path / "socket", tmp_path).run(SAYS_WHAT_IS_IMPORTED)
+        assert template.stderr is not None
+        assert template.stderr.readline() == f"preload: unfit {reason}, and flow runs do without it\n"
+    assert said == (0, f"{template.pid} True False False\n", "")
+
+
+def test_a_thread_from_elsewhere_makes_runs_ordinary_processes(tmp_path: Path) -> None:
+    """Some tools start a thread in each process, before its program begins."""
+    (tmp_path / "counts.py").write_text("")
+    (tmp_path / "sitecustomize.py").write_text(textwrap.dedent(UNFIT["a thread"][0]))
+    given = {"env": os.environ | {"PYTHONPATH": str(tmp_path)}, "stderr": subprocess.PIPE}
+    with a_template(tmp_path / "socket", **given) as template:
+        seam = Seam(template, tmp_path / "socket", tmp_path)
+        status, parent, _ = seam.run(SAYS_ITS_PARENT, PYTHONPATH=str(tmp_path))
         assert template.stderr is not None
         assert template.stderr.readline() == (
-            "flow runs start as ordinary processes: an imported module has started a thread\n"
+            "flow runs start as ordinary processes: what the template imports has started a thread (mine)\n"
         )
     assert (status, parent) == (0, f"{os.getpid()}\n")
+
+
+def test_where_forking_is_not_safe_runs_are_ordinary_processes_and_that_is_said_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(keeper, "CAN_FORK", False)
+    monkeypatch.setattr(keeper, "TemplateProcess", None)
+    with caplog.at_level("INFO", "prefect.worker.assetflow"), TemplateKeeper() as templates:
+        assert [templates.command("prefect.engine", each) for each in ([], ["heavy"], [])] == [None] * 3
+    assert [each.message for each in caplog.records] == [
+        f"flow runs are started as new processes: forking is not safe on {sys.platform}"
+    ]
 
 
 class FakeTemplate:
     """What the keeper sees of a template process."""
 
     def __init__(self, place: Path, modules: tuple[str, ...]) -> None:
-        self.command = f"{place.name} {' '.join(modules)}"
+        self.name = f"{place.name} {' '.join(modules)}"
         self.takes_runs = True
         self.is_kept = True
+
+    def command(self, module: str) -> list[str]:
+        return [self.name, module]
 
     def let_go(self) -> None:
         self.is_kept = False
@@ -84,10 +136,10 @@ def test_one_template_for_each_set_of_modules_and_the_least_used_one_is_let_go(
     monkeypatch.setattr(keeper, "CAN_FORK", True)
     with TemplateKeeper() as templates:
         for name in ["a", "b", "c", "a", ""]:
-            templates.command([name] if name else [])
+            templates.command("job", [name] if name else [])
         assert len(made) == MOST_TEMPLATES
-        assert templates.command(["d"]) == "5.socket d"
-        assert [each.command for each in made if not each.is_kept] == ["3.socket b"]
+        assert templates.command("job", ["d"]) == ["5.socket d", "job"]
+        assert [each.name for each in made if not each.is_kept] == ["3.socket b"]
         made[0].takes_runs = False
-        assert templates.command() == "6.socket "
+        assert templates.command("job") == ["6.socket ", "job"]
     assert not any(each.is_kept for each in made)

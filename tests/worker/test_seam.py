@@ -7,13 +7,12 @@ import select
 import signal
 import stat
 import subprocess
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.environment.waiting import until
-from tests.worker.conftest import SECONDS, Seam
+from tests.worker.conftest import SECONDS, Seam, is_running
 
 # Only a child of the template has the template as its parent.
 pytestmark = pytest.mark.long
@@ -24,12 +23,6 @@ FORKED = "import os, sys; print('forked' if 'prefect' in sys.modules else 'ordin
 def line(started: subprocess.Popen[str]) -> str:
     assert started.stdout is not None
     return started.stdout.readline().strip()
-
-
-def is_running(number: int) -> bool:
-    with suppress(OSError):
-        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return False
 
 
 def test_output_and_status_are_those_of_the_module(seam: Seam) -> None:
@@ -183,6 +176,39 @@ def test_a_killed_template_takes_its_children_and_their_clients_along(own_seam: 
         own_seam.process.kill()
         assert started.wait(SECONDS) == -signal.SIGKILL
     until_gone(child)
+
+
+STARTS_ANOTHER = """
+import subprocess, sys, time
+stubborn = "trap '' TERM; echo ready; sleep 1000 & wait; sleep 1000"
+started = subprocess.Popen(["sh", "-c", stubborn], stdout=subprocess.PIPE)
+started.stdout.readline()
+print(started.pid, flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("end", ["client terminated", "client killed", "template killed"])
+def test_what_a_child_has_started_ends_when_the_child_is_ended(own_seam: Seam, end: str) -> None:
+    with own_seam.start(own_seam.module("job", STARTS_ANOTHER)) as started:
+        other = int(line(started))
+        if end == "template killed":
+            own_seam.process.kill()
+        else:
+            started.send_signal(signal.SIGKILL if end == "client killed" else signal.SIGTERM)
+        started.wait(SECONDS)
+    until_gone(other)
+
+
+def test_what_a_child_leaves_behind_when_it_ends_by_itself_goes_on(seam: Seam) -> None:
+    code = """
+        import subprocess
+        print(subprocess.Popen(["sleep", "1000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).pid)
+    """
+    status, out, _ = seam.run(code)
+    assert status == 0
+    assert is_running(int(out))
+    os.kill(int(out), signal.SIGKILL)
 
 
 def test_without_its_worker_the_template_lets_its_children_end(own_seam: Seam) -> None:

@@ -1,14 +1,9 @@
-"""What needs an ordinary process, and when a template is out of date."""
+"""What needs an ordinary process."""
 
 from __future__ import annotations
 
-import os
-import sys
-from pathlib import Path
-
 import pytest
 
-from assetflow.worker.preload import is_current
 from assetflow.worker.start_environment import differs
 
 OWN = {"PATH": "/bin", "LANG": "C.UTF-8", "PYTHONPATH": "/a"}
@@ -41,22 +36,3 @@ def test_other_variables_are_set_in_the_child(name: str) -> None:
 
 def test_a_variable_that_is_gone_differs_too() -> None:
     assert differs({"PATH": "/bin", "LANG": "C.UTF-8"}, OWN)
-
-
-def test_installing_a_package_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    packages = tmp_path / "site-packages"
-    packages.mkdir()
-    os.utime(packages, (1, 1))
-    monkeypatch.setattr(sys, "path", [str(packages), str(tmp_path)])
-    current = is_current()
-    (tmp_path / "file").touch()
-    assert current()
-    (packages / "installed").touch()
-    assert not current()
-
-
-def test_growth_is_noticed() -> None:
-    current = is_current()
-    assert current()
-    grown = b"x" * 80 * 1024**2
-    assert not current(), len(grown)

@@ -22,38 +22,43 @@ RUN = uuid4()
 
 
 @pytest.mark.parametrize(
-    ("state", "began", "since", "owner", "expected"),
+    ("state", "began", "since", "was_taken", "expected"),
     [
-        ("PENDING", False, NOW - 1, None, "wait"),
-        ("PENDING", False, LONG_AGO, None, "schedule"),
-        ("PENDING", True, LONG_AGO, "dead", "schedule"),
-        ("PENDING", False, LONG_AGO, "other", "forget"),
-        ("SCHEDULED", False, NOW - 1, None, "wait"),
-        ("SCHEDULED", False, LONG_AGO, None, "forget"),
-        ("RUNNING", True, NOW - 1, "dead", "crash"),
-        ("RUNNING", True, NOW - 1, "other", "forget"),
-        ("RUNNING", False, NOW - 1, "dead", "forget"),
-        ("CANCELLING", True, NOW - 1, "dead", "cancel"),
-        ("COMPLETED", True, NOW - 1, "dead", "forget"),
+        ("PENDING", False, NOW - 1, True, "wait"),
+        ("PENDING", False, LONG_AGO, True, "schedule"),
+        ("PENDING", True, LONG_AGO, True, "schedule"),
+        # A living worker has it, for however long it takes.
+        ("PENDING", False, LONG_AGO, False, "forget"),
+        ("SCHEDULED", False, NOW - 1, False, "wait"),
+        ("SCHEDULED", False, LONG_AGO, False, "forget"),
+        ("SCHEDULED", True, LONG_AGO, True, "forget"),
+        ("RUNNING", True, NOW - 1, True, "crash"),
+        ("RUNNING", True, NOW - 1, False, "forget"),
+        ("RUNNING", False, LONG_AGO, True, "forget"),
+        ("CANCELLING", True, NOW - 1, True, "cancel"),
+        ("CANCELLING", True, NOW - 1, False, "forget"),
+        ("CANCELLING", False, NOW - 1, True, "wait"),
+        ("CANCELLING", False, LONG_AGO, True, "cancel"),
+        ("COMPLETED", True, NOW - 1, True, "forget"),
     ],
 )
-def test_the_fate_of_a_run(state: str, began: bool, since: float, owner: str | None, expected: Fate) -> None:
-    run = AbandonedRun(Path(str(RUN)), "dead", noted=LONG_AGO, began=began)
-    assert fate(run, state, since, owner, NOW) == expected
+def test_the_fate_of_a_run(state: str, began: bool, since: float, was_taken: bool, expected: Fate) -> None:
+    run = AbandonedRun(Path(str(RUN)), noted=LONG_AGO, began=began)
+    assert fate(run, state, since, was_taken, NOW) == expected
 
 
 def test_a_run_that_was_noted_just_now_is_waited_for() -> None:
-    run = AbandonedRun(Path(str(RUN)), "dead", noted=NOW - 1, began=False)
-    assert fate(run, "PENDING", LONG_AGO, None, NOW) == "wait"
+    run = AbandonedRun(Path(str(RUN)), noted=NOW - 1, began=False)
+    assert fate(run, "PENDING", LONG_AGO, True, NOW) == "wait"
 
 
-def found(taken: TakenRuns) -> list[tuple[UUID, str, bool]]:
+def found(taken: TakenRuns) -> list[tuple[UUID, bool]]:
     """The abandoned runs that nobody holds."""
-    runs: list[tuple[UUID, str, bool]] = []
+    runs: list[tuple[UUID, bool]] = []
     for note in taken.abandoned():
         with held(note) as run:
             if run is not None:
-                runs.append((run.id, run.worker, run.began))
+                runs.append((run.id, run.began))
     return runs
 
 
@@ -69,24 +74,27 @@ def test_the_notes_of_a_dead_worker_are_found_and_its_folder_ends_with_them(tmp_
         with a_worker_that_dies(tmp_path) as dying:
             note = dying.note(RUN)
             assert found(living) == []
-        assert found(living) == [(RUN, "dead", False)]
+        assert found(living) == [(RUN, False)]
         note.write_bytes(client.BEGAN)
         with held(note) as run:
             assert run is not None
             assert found(living) == []
-        assert found(living) == [(RUN, "dead", True)]
+        assert found(living) == [(RUN, True)]
         run.forget()
         assert found(living) == []
         assert len(list(tmp_path.iterdir())) == 2
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_with_another_command_is_left_alone(tmp_path: Path) -> None:
+def test_a_run_whose_process_does_not_hold_its_note_is_left_alone_once_it_has_one(tmp_path: Path) -> None:
+    other = uuid4()
     with TakenRuns(tmp_path, "living") as living:
         with a_worker_that_dies(tmp_path) as dying:
+            dying.note(RUN)
+            dying.note(other)
             dying.leave(RUN)
             dying.note(RUN)
-        assert found(living) == []
+        assert found(living) == [(other, False)]
 
 
 HOLDS = "import os, sys; print(os.getpid(), flush=True); sys.stdin.read()"
@@ -108,7 +116,7 @@ def test_a_note_is_held_by_the_process_of_its_run(seam: Seam, tmp_path: Path, te
             assert note.read_bytes() == client.BEGAN
             assert found(living) == []
             started.communicate("", timeout=SECONDS)
-        assert found(living) == [(RUN, "dead", True)]
+        assert found(living) == [(RUN, True)]
 
 
 @pytest.mark.long

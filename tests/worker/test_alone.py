@@ -1,0 +1,138 @@
+"""A process that has what a fork would break says what it is, in words that name it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+UNFIT = {
+    "a thread": (
+        "import threading, time; threading.Thread(target=time.sleep, args=(60,), name='mine', daemon=True).start()",
+        "has started a thread (mine)",
+    ),
+    "a thread of _thread": (
+        """
+        import _thread, time
+        began = []
+        _thread.start_new_thread(lambda: (began.append(True), time.sleep(60)), ())
+        while not began:
+            time.sleep(0.001)
+        """,
+        "has started a thread (_thread)",
+    ),
+    "a native thread with the name of the process": (
+        """
+        import ctypes
+        libc = ctypes.CDLL(None)
+        libc.pthread_create(ctypes.byref(ctypes.c_ulong()), None, libc.pause, None)
+        """,
+        "has started a native thread (python",
+    ),
+    "a gRPC channel": (
+        """
+        import grpc
+        channel = grpc.insecure_channel("localhost:1")
+        channel.subscribe(print, try_to_connect=True)
+        """,
+        "has ",
+    ),
+    "an HTTP client": (
+        """
+        import httpx, socket
+        listener = socket.create_server(("127.0.0.1", 0))
+        client = httpx.Client(timeout=0.1)
+        try:
+            client.get("http://127.0.0.1:%d" % listener.getsockname()[1])
+        except httpx.ReadTimeout:
+            pass
+        """,
+        "has opened a connection or an event loop",
+    ),
+    "an event loop": (
+        "import asyncio; loop = asyncio.new_event_loop()",
+        "has opened a connection or an event loop",
+    ),
+    "a process": (
+        "import subprocess; gateway = subprocess.Popen(['sleep', '60'])",
+        "has started a process",
+    ),
+    "a lock": (
+        "import threading; MINE = threading.Lock(); MINE.acquire()",
+        "holds a lock (MINE)",
+    ),
+    "a lock in an object": (
+        """
+        import threading
+        class Store:
+            def __init__(self):
+                self.guard = threading.RLock()
+        store = Store()
+        store.guard.acquire()
+        """,
+        "holds a lock (Store)",
+    ),
+}
+ASKS = """
+import sys
+from assetflow.worker.alone import why_not_fork, why_not_serve
+exec(sys.argv[1])
+print(why_not_serve(), flush=True)
+try:
+    gateway.kill()
+except NameError:
+    pass
+# Threads that do not end.
+import os
+os._exit(0)
+"""
+
+
+def answer(code: str) -> str:
+    command = [sys.executable, "-c", ASKS, textwrap.dedent(code)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.mark.parametrize(("code", "expected"), UNFIT.values(), ids=UNFIT)
+def test_what_a_fork_would_break_is_named(code: str, expected: str) -> None:
+    assert answer(code).startswith(expected)
+
+
+def test_a_running_event_loop_is_named() -> None:
+    # Its sockets are found, too, but only after it.
+    code = """
+        import asyncio
+        async def main():
+            print(why_not_fork())
+        asyncio.run(main())
+    """
+    assert answer(code).splitlines() == ["runs an event loop", "None"]
+
+
+FIT = {
+    "nothing": "",
+    "threads of OpenBLAS": "import numpy; numpy.ones((500, 500)) @ numpy.ones((500, 500))",
+    "the allocator of Arrow": "import pyarrow; pyarrow.array(range(10_000))",
+    "a thread that has ended": (
+        "import threading; thread = threading.Thread(target=print); thread.start(); thread.join()"
+    ),
+    "what is closed": "import asyncio; asyncio.run(asyncio.sleep(0)); import threading; FREE = threading.Lock()",
+}
+
+
+@pytest.mark.parametrize("code", FIT.values(), ids=FIT)
+def test_what_survives_a_fork_is_not_in_the_way(code: str) -> None:
+    assert answer(code) == "None"
+
+
+def test_a_thread_that_knows_about_forks_is_known_by_its_name() -> None:
+    started = """
+        import ctypes
+        libc = ctypes.CDLL(None)
+        number = ctypes.c_ulong()
+        libc.pthread_create(ctypes.byref(number), None, libc.pause, None)
+        libc.pthread_setname_np(number, b"jemalloc_bg_thd")
+    """
+    assert answer(started) == "None"

@@ -1,0 +1,150 @@
+"""A worker notes and signs what it takes, so that the runs of a dead worker are told from those of living ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from prefect import flow
+from prefect.client.orchestration import PrefectClient, get_client
+from prefect.client.schemas.objects import State
+from prefect.client.schemas.responses import SetStateStatus
+from prefect.states import Cancelling, Crashed, Pending, Running, Scheduled
+
+from assetflow.worker import abandoned_runs
+from assetflow.worker.abandoned_runs import see_to_abandoned_runs
+from assetflow.worker.client import BEGAN
+from assetflow.worker.taken_runs import TakenRuns
+from assetflow.worker.taking import note_what_is_taken
+
+pytestmark = [pytest.mark.prefect, pytest.mark.usefixtures("prefect_here")]
+
+
+@flow
+def unnamed() -> None:
+    """A flow that nobody runs."""
+
+
+@contextmanager
+def a_worker(folder: Path, name: str) -> Iterator[tuple[TakenRuns, PrefectClient]]:
+    """The notes and the client of a worker. Its notes are left when it ends, as those of a killed one are."""
+    client = get_client()
+    with TakenRuns(folder, name) as taken:
+        note_what_is_taken(client, taken)
+        yield taken, client
+
+
+async def a_run() -> UUID:
+    async with get_client() as client:
+        return (await client.create_flow_run(unnamed, state=Scheduled())).id
+
+
+def notes(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.glob("*/*"))
+
+
+async def test_a_run_is_noted_and_signed_by_the_worker_that_gets_it(tmp_path: Path) -> None:
+    run = await a_run()
+    with a_worker(tmp_path, "a") as (mine, one), a_worker(tmp_path, "b") as (_, other):
+        async with one, other:
+            assert (await one.set_flow_run_state(run, Pending())).status is SetStateStatus.ACCEPT
+            assert (await other.set_flow_run_state(run, Pending())).status is SetStateStatus.ABORT
+            state = (await one.read_flow_run(run)).state
+            assert state is not None
+            assert state.message == mine.signature
+            assert notes(tmp_path) == [str(run)]
+
+
+async def test_a_run_is_taken_though_the_answer_was_lost(tmp_path: Path) -> None:
+    run = await a_run()
+    with a_worker(tmp_path, "a") as (_, client):
+        async with client:
+            for _ in range(2):
+                answer = await client.set_flow_run_state(run, Pending())
+                assert answer.status is SetStateStatus.ACCEPT
+                assert answer.state is not None
+                assert answer.state.is_pending()
+            assert notes(tmp_path) == [str(run)]
+
+
+async def test_only_what_is_taken_is_signed(tmp_path: Path) -> None:
+    run = await a_run()
+    with a_worker(tmp_path, "a") as (taken, client):
+        async with client:
+            await client.set_flow_run_state(run, Pending(), force=True)
+            await client.set_flow_run_state(run, Running())
+            found = await client.read_flow_run_states(run)
+            assert not [each for each in found if taken.signature in (each.message or "")]
+            assert notes(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "states", "expected"),
+    [
+        ("Pending", [], "SCHEDULED"),
+        ("Submitting", [Pending(name="Submitting")], "SCHEDULED"),
+        ("Running", [Running()], "CRASHED"),
+        ("Cancelling", [Running(), Cancelling()], "CANCELLED"),
+        ("Crashed", [Running(), Crashed()], "CRASHED"),
+    ],
+)
+async def test_the_run_of_a_dead_worker_is_seen_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, states: list[State], expected: str
+) -> None:
+    monkeypatch.setattr(abandoned_runs, "SECONDS_TO_BEGIN", 0.0)
+    run = await a_run()
+    with a_worker(tmp_path, "living") as (living, client):
+        async with client:
+            with a_worker(tmp_path, "dead") as (dying, its):
+                async with its:
+                    await its.set_flow_run_state(run, Pending())
+                    for state in states:
+                        await its.set_flow_run_state(run, state)
+                if name != "Pending":
+                    dying.note(run).write_bytes(BEGAN)
+            await see_to_abandoned_runs(living, client)
+            state = (await client.read_flow_run(run)).state
+            assert state is not None
+            assert state.type.value == expected
+    assert notes(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["living", "dead"])
+async def test_a_run_that_another_worker_has_is_left_to_it_however_long_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The dead worker has noted it, and a living one has it, which may have the dead one's name."""
+    monkeypatch.setattr(abandoned_runs, "SECONDS_TO_BEGIN", 0.0)
+    run = await a_run()
+    with a_worker(tmp_path, name) as (living, client):
+        async with client:
+            with a_worker(tmp_path, "dead") as (dying, _):
+                await client.set_flow_run_state(run, Pending())
+                dying.note(run)
+            await see_to_abandoned_runs(living, client)
+            state = (await client.read_flow_run(run)).state
+            assert state is not None
+            assert state.is_pending()
+    # The living worker's note stays.
+    assert notes(tmp_path) == [str(run)]
+
+
+async def test_a_run_that_was_started_anew_is_its_new_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(abandoned_runs, "SECONDS_TO_BEGIN", 0.0)
+    run = await a_run()
+    with a_worker(tmp_path, "living") as (living, client):
+        async with client:
+            with a_worker(tmp_path, "dead") as (dying, its):
+                async with its:
+                    await its.set_flow_run_state(run, Pending())
+                dying.note(run).write_bytes(BEGAN)
+            await client.set_flow_run_state(run, Scheduled(), force=True)
+            await client.set_flow_run_state(run, Pending())
+            await client.set_flow_run_state(run, Running())
+            await see_to_abandoned_runs(living, client)
+            state = (await client.read_flow_run(run)).state
+            assert state is not None
+            assert state.is_running()
