@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from fastapi import APIRouter, Request, Response
 
 from assetflow.api.backend import TheReader
 from assetflow.api.paging import Text
+from assetflow.core.lineage import Node
 from assetflow.core.short_ids import IdStart
 from assetflow.ledger.read.assets import AssetFilter
 from assetflow.ledger.read.reader import Reader
@@ -18,6 +20,8 @@ from assetflow.web.pages import ThePages, address, url
 router = APIRouter()
 
 MOST = 8
+# The name that assetflow gives to a run: it ends with the first characters of its decision's id, and maybe a reason.
+_RUN_NAME = re.compile(r"-([0-9a-f]{6})(?: ·.*)?$")
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ def search_everything(request: Request, pages: ThePages, reader: TheReader, q: T
 def _hits(reader: Reader, wanted: str) -> Iterator[Hit]:
     """Yield what is found, the most likely first."""
     yield from _with_id(reader, wanted)
+    yield from _with_run_name(reader, wanted)
     assets, _ = reader.assets.page(AssetFilter(search=wanted, hidden=False), (("name", False),), limit=MOST)
     for each in assets:
         uri = each.record.uri
@@ -49,7 +54,23 @@ def _hits(reader: Reader, wanted: str) -> Iterator[Hit]:
     for record in consumers:
         name = record.consumer.name
         yield Hit("flow", name, url("/consumers", *name.split("/", 1)), record.consumer.schedule.describe())
+    for name in reader.lineage.other_flows(wanted, limit=MOST):
+        yield Hit("flow", name, url("/graph", focus=Node("flow", name).as_json()), "makes or reads assets")
     yield from _with_key(reader, wanted)
+
+
+def _with_run_name(reader: Reader, wanted: str) -> Iterator[Hit]:
+    """Yield the runs with this name: of decisions, which end with the start of their id, and of the newest updates."""
+    found = _RUN_NAME.search(wanted)
+    records = reader.decisions.with_ids(reader.decisions.beginning(IdStart(found[1]), MOST)) if found else []
+    consumed = reader.decisions.consumed_assets([each.number for each in records])
+    for record in records:
+        name = record.run_name(consumed.get(record.number, ()))
+        if record.flow_run_id is not None and name.startswith(wanted):
+            yield Hit("run", name, url("/runs", record.flow_run_id), record.consumer_name)
+    for run in reader.events.runs_called(wanted, limit=MOST) if "-" in wanted and not found else ():
+        words = "/".join(part for part in (run.flow_name, run.deployment_name) if part)
+        yield Hit("run", run.name, url("/runs", run.id), words)
 
 
 def _with_key(reader: Reader, wanted: str) -> Iterator[Hit]:

@@ -137,6 +137,14 @@ def test_a_key_that_no_header_can_hold_is_refused(key: str) -> None:
     assert key not in str(refused.value)
 
 
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+def test_a_method_that_no_route_takes_is_what_is_wrong_without_a_type(api: Api, method: str) -> None:
+    answer = api.request(method, "/api/v1/events")
+    assert (answer.status_code, answer.json()["code"]) == (405, "method-not-allowed")
+    paths = api.get("/api/openapi.json").json()["paths"]
+    assert not [path for path, operations in paths.items() if method.lower() in operations]
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from uuid import uuid4
 
+from assetflow.core.events import Origin, SourceFlowRun, SourceTaskRun
 from assetflow.ledger import Ledger
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, event_id, update
+from tests.ledger.test_declared import declare
 from tests.web.conftest import Site
 
 
@@ -30,6 +32,28 @@ def test_a_partition_key_finds_the_assets_that_have_it(site: Site, ledger: Ledge
     update(ledger, CUSTOMERS, 3, "2026-01-02")
     found = [each for each in site.page("/search?q=2026-01-01").links if "key=" in each]
     assert found == ["/asset?asset=s3%3A%2F%2Flake%2Forders&key=2026-01-01"]
+
+
+def test_a_run_is_found_by_the_name_that_pages_show(site: Site, ledger: Ledger) -> None:
+    deploy(ledger, "report/nightly", ORDERS)
+    (decision,) = update(ledger, ORDERS, 1)
+    run = uuid4()
+    ledger.writer.decisions.launched(decision.id, run, NOON)
+    name = f"orders-{str(decision.id)[:6]}"
+    page = site.page(f"/search?q={name}")
+    assert f"/runs/{run}" in page.links
+    assert f"run {name} report/nightly" in page.text
+    assert f"/runs/{run}" not in site.page(f"/search?q=customers-{str(decision.id)[:6]}").links
+
+
+def test_the_run_of_a_flow_that_only_makes_assets_is_found_and_so_is_the_flow(site: Site, ledger: Ledger) -> None:
+    declare(ledger, ORDERS)
+    source = SourceFlowRun(uuid4(), "calm-fox", flow_name="ingest", deployment_name="hourly")
+    update(ledger, ORDERS, 1, origin=Origin("task", SourceTaskRun(uuid4(), "load-1"), source))
+    found = site.page("/search?q=calm-f")
+    assert f"/runs/{source.id}" in found.links
+    assert "run calm-fox ingest/hourly" in found.text
+    assert "/graph?focus=flow%3Aingest%2Fhourly" in site.page("/search?q=ingest").links
 
 
 def test_nothing_found_says_so(site: Site) -> None:

@@ -10,7 +10,8 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, exists, func, or_, select
 
-from assetflow.core.events import AssetEvent, Pin, Recording
+from assetflow.core.codec.origins import origin_from_json
+from assetflow.core.events import AssetEvent, Pin, Recording, SourceFlowRun
 from assetflow.core.short_ids import IdStart
 from assetflow.ledger.records import EventFilter, Order, RefusedRecord
 from assetflow.ledger.sql.engine import Connect
@@ -20,6 +21,7 @@ from assetflow.ledger.sql.tables import ASSET, EVENT, EVENT_ALIAS, LEDGER, RECEI
 
 _FLOW = text_at(EVENT.c.origin, "flow_run", "flow_name")
 _DEPLOYMENT = text_at(EVENT.c.origin, "flow_run", "deployment_name")
+_RUN = text_at(EVENT.c.origin, "flow_run", "name")
 _TASK = text_at(EVENT.c.origin, "task_run", "name")
 _SOURCE = _FLOW + func.coalesce("." + _DEPLOYMENT, "")
 _ORDER: dict[str, Any] = {
@@ -29,6 +31,9 @@ _ORDER: dict[str, Any] = {
     "source_dag_id": _SOURCE,
     "source_run_id": EVENT.c.flow_run_id,
 }
+# Names of runs have no index: they are looked for among so many updates, in so many rows.
+_SEARCHED = 5_000
+_SEARCHED_ROWS = 200
 _REFUSED = (
     REFUSED.c.number,
     REFUSED.c.id,
@@ -117,6 +122,17 @@ class EventReader:
         """Return the sequence of the newest event; 0 if there is none."""
         with self._connect() as connection:
             return connection.execute(select(LEDGER.c.last_event)).scalar_one()
+
+    def runs_called(self, text: str, *, limit: int) -> list[SourceFlowRun]:
+        """Return the runs that made the newest updates and whose name begins so, the newest first."""
+        newest = select(func.coalesce(func.max(EVENT.c.sequence), 0)).scalar_subquery()
+        query = select(EVENT.c.origin).where(
+            EVENT.c.sequence > newest - _SEARCHED, EVENT.c.flow_run_id.is_not(None), begins_with(_RUN, text)
+        )
+        with self._connect() as connection:
+            rows = connection.scalars(query.order_by(EVENT.c.sequence.desc()).limit(_SEARCHED_ROWS)).all()
+        found = (origin_from_json(origin).flow_run for origin in rows)
+        return list({run.id: run for run in found if run is not None}.values())[:limit]
 
     def known(self, ids: Iterable[UUID]) -> set[UUID]:
         """Return those of the ids that are recorded or refused."""

@@ -54,6 +54,13 @@ class LineageReader:
         with self._connect() as connection:
             return [DeclaredEdge(*row) for row in connection.execute(_DECLARED)]
 
+    def other_flows(self, text: str, *, limit: int) -> list[str]:
+        """Return the names of deployments with this text that declare assets, and are not among the consumers."""
+        listed = select(CONSUMER.c.name).where(CONSUMER.c.removed_at.is_(None), CONSUMER.c.listed)
+        query = select(EDGE.c.name).distinct().where(EDGE.c.name.icontains(text, autoescape=True))
+        with self._connect() as connection:
+            return [*connection.scalars(query.where(EDGE.c.name.not_in(listed)).order_by(EDGE.c.name).limit(limit))]
+
     def edges_of(self, nodes: Collection[Node]) -> list[Edge]:
         """Return the edges that touch one of the nodes: schedules, what flows produce and read, links of aliases."""
         wanted: dict[str, list[str]] = {"asset": [], "alias": [], "name": [], "flow": []}
