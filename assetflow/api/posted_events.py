@@ -14,7 +14,7 @@ from assetflow.core.by_hand import event_by_hand
 from assetflow.core.events import AssetEvent, Origin
 from assetflow.core.json_data import fit_text
 from assetflow.errors import AssetflowWarning
-from assetflow.operations.recording import Recorded
+from assetflow.operations.recording import RecordedUpdates
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ def make_event(
     )
 
 
-def decisions_to_json(recorded: Recorded) -> list[dict[str, object]]:
+def decisions_to_json(recorded: RecordedUpdates) -> list[dict[str, object]]:
     """Return the decisions that updates led to as JSON."""
     return [
         {"id": str(decision.id), "consumer": consumer, "target_key": decision.target_key}

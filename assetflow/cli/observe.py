@@ -16,7 +16,7 @@ from assetflow.core.observations import observation
 from assetflow.core.versions import check_data_version
 from assetflow.core.visible import shown
 from assetflow.errors import places
-from assetflow.operations.recording import Recorded, record_at_hand
+from assetflow.operations.recording import RecordedUpdates, record_at_hand
 
 
 def observe(uri: str, version: str, /, *, partition: str | None = None, json: bool = False) -> None:
@@ -55,7 +55,7 @@ def observe(uri: str, version: str, /, *, partition: str | None = None, json: bo
         show(*(text(line) for line in _lines(place, number, recorded)))
 
 
-def _lines(place: str, number: str | None, recorded: Recorded) -> list[str]:
+def _lines(place: str, number: str | None, recorded: RecordedUpdates) -> list[str]:
     if recorded.via == "prefect":
         return [f"{place}: the observation is in Prefect; the evaluator decides whether it is an update"]
     if number is None:

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from assetflow.core.condition_tree import Gate
 from assetflow.core.spans import span_in_words
-from assetflow.core.time.moments import moments
 from assetflow.core.time.timetables import Timetable
+from assetflow.core.time.wording import times_in_words
 
 
 def join_gate(gate: Gate, parts: list[str]) -> str:
@@ -20,7 +20,7 @@ def join_gate(gate: Gate, parts: list[str]) -> str:
         case timedelta() as span:
             return f"{_grouped(parts[0])} within {span_in_words(span)} of each other"
         case Timetable() as timetable:
-            return f"{_grouped(parts[0])} since {moments(timetable)}"
+            return f"{_grouped(parts[0])} since {times_in_words(timetable)}"
         case None:
             return _join_all(gate, parts)
 

@@ -11,8 +11,8 @@ from assetflow.core.assets import Asset, AssetRef
 from assetflow.core.conditions import SCHEDULE_FIX, Condition, ConditionLike, ConditionValue, to_condition
 from assetflow.core.partitions import IdentityMapper, PartitionMapper, check_mapper
 from assetflow.core.schedules import Partitioning, Schedule, check_mapper_target
-from assetflow.core.time.moments import zone_of
 from assetflow.core.time.timetables import CronTriggerTimetable, DeltaTriggerTimetable, Timetable
+from assetflow.core.time.wording import zone_of
 from assetflow.core.timing import Opening
 from assetflow.errors import InvalidSchedule, InvalidTimetable, not_a
 

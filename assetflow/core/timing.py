@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import Literal, cast
 
 from assetflow.core.spans import check_count, check_span, span_in_words
-from assetflow.core.time.moments import moments, zone_of
 from assetflow.core.time.timetables import PartitionedAtRuntime, Timetable
+from assetflow.core.time.wording import times_in_words, zone_of
 from assetflow.errors import InvalidSchedule
 
 OnDeadline = Literal["alert", "run", "skip"]
@@ -44,8 +44,8 @@ class Opening:
     def describe(self) -> str:
         """Return the opening hours in words: "from 06:00 to 22:00 (Europe/Berlin)"."""
         if self.until is None:
-            return f"from {moments(self.timetable)}"
-        return f"from {moments(self.timetable, known_zone=zone_of(self.until))} to {moments(self.until)}"
+            return f"from {times_in_words(self.timetable)}"
+        return f"from {times_in_words(self.timetable, known_zone=zone_of(self.until))} to {times_in_words(self.until)}"
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Deadline:
         """
         when = f"after {span_in_words(self.after)}" if self.after is not None else ""
         if self.at is not None:
-            when = f"at {moments(self.at, known_zone=known_zone)}"
+            when = f"at {times_in_words(self.at, known_zone=known_zone)}"
         match self.then:
             case "run":
                 return f"{when} with what is there"

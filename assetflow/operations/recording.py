@@ -22,7 +22,7 @@ from assetflow.settings import get_settings
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedUpdates:
     """The result of recording updates.
 
     Attributes:
@@ -39,7 +39,7 @@ class Recorded:
     via: Literal["ledger", "prefect"] = "ledger"
 
 
-def record(at: Installation, recording: Recording) -> Recorded:
+def record(at: Installation, recording: Recording) -> RecordedUpdates:
     """Record updates durably. If another ledger decides now, send them to it through Prefect.
 
     Raises:
@@ -49,7 +49,7 @@ def record(at: Installation, recording: Recording) -> Recorded:
     return _into_ledger(at, recording) if other is None else _through_prefect(recording, other)
 
 
-def record_here(at: Installation, recording: Recording) -> Recorded:
+def record_here(at: Installation, recording: Recording) -> RecordedUpdates:
     """Record updates in this ledger only, for an answer that needs their sequences.
 
     Raises:
@@ -64,7 +64,7 @@ def record_here(at: Installation, recording: Recording) -> Recorded:
     return _into_ledger(at, recording)
 
 
-def record_at_hand(recording: Recording) -> Recorded:
+def record_at_hand(recording: Recording) -> RecordedUpdates:
     """Record updates durably: in the ledger of the settings if it decides for their Prefect, else through Prefect.
 
     Raises:
@@ -104,7 +104,7 @@ def update_asset(
     return record_here(at, Recording(event.id, (event,))).events[0]
 
 
-def observe(at: Installation, asset: Asset, versions: Versions, *, origin: Origin) -> Recorded:
+def observe(at: Installation, asset: Asset, versions: Versions, *, origin: Origin) -> RecordedUpdates:
     """Record which versions of a source somebody saw; those that are new are updates. Contract 8.2.
 
     Raises:
@@ -119,14 +119,14 @@ def keep_refused(at: Installation, given: object, error: AssetflowError) -> None
     at.ledger.writer.events.refuse(given, str(error), error.rule, "api", None, at.now())
 
 
-def _through_prefect(recording: Recording, other: str | None) -> Recorded:
+def _through_prefect(recording: Recording, other: str | None) -> RecordedUpdates:
     """Record updates in Prefect; what it becomes there, the evaluator decides.
 
     Parameters:
         other: the id of the ledger that has taken over from the one at hand; `None` if it is not known.
     """
     warnings = [] if other is None else [_taken_over(other)]
-    return Recorded(recording.events, warnings=[*warnings, *through_prefect(recording)], via="prefect")
+    return RecordedUpdates(recording.events, warnings=[*warnings, *through_prefect(recording)], via="prefect")
 
 
 def through_prefect(recording: Recording) -> list[str]:
@@ -160,7 +160,7 @@ def _asset(listed: ListedAsset) -> Asset:
         raise UnknownAsset(f"{uri} is not an asset that can be updated here: {error}", where="asset") from error
 
 
-def _into_ledger(at: Installation, recording: Recording) -> Recorded:
+def _into_ledger(at: Installation, recording: Recording) -> RecordedUpdates:
     recorded, decisions = at.ledger.writer.events.record([recording], at.now())[0]
     for _, error in recorded.refused:
         raise error
@@ -168,7 +168,7 @@ def _into_ledger(at: Installation, recording: Recording) -> Recorded:
         at.on_recorded()
     numbers = {each.consumer for each in decisions}
     names = {number: _name(at.ledger.reader, number) for number in numbers}
-    return Recorded(recorded.events, [(names[each.consumer], each) for each in decisions], recorded.warnings)
+    return RecordedUpdates(recorded.events, [(names[each.consumer], each) for each in decisions], recorded.warnings)
 
 
 def _name(reader: Reader, number: int) -> str:

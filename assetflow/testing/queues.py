@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 
 from assetflow.core.watchers.messages import Message
-from assetflow.watching.ports import Queue
+from assetflow.watching.ports import BrokerQueue
 
 SECONDS = 60.0
 BODIES = [b'{"number": 1}', b'{"number": 2}', b'{"number": 1}']
@@ -26,7 +26,7 @@ class QueueSuite(ABC):
     """Tests of a kind of queue. Each test gets an object of its own, and needs an empty queue."""
 
     @abstractmethod
-    def open_queue(self) -> AbstractAsyncContextManager[Queue]:
+    def open_queue(self) -> AbstractAsyncContextManager[BrokerQueue]:
         """Open the queue, with a batch of at least ten messages."""
 
     @abstractmethod

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 from assetflow.core.watchers.intake import Note, Watched, WatcherIntake
 from assetflow.core.watchers.messages import Message, Notes, intake_of
 from assetflow.core.watchers.triggers import MessageQueueTrigger
-from assetflow.watching.ports import Cursors, Queue
+from assetflow.watching.ports import BrokerQueue, Cursors
 
 
 class MessageSource:
@@ -23,7 +23,7 @@ class MessageSource:
     """
 
     def __init__(
-        self, queue: Queue, watched: Sequence[Watched], notes: Sequence[Note], now: Callable[[], datetime]
+        self, queue: BrokerQueue, watched: Sequence[Watched], notes: Sequence[Note], now: Callable[[], datetime]
     ) -> None:
         self._queue = queue
         self._watched = watched
@@ -78,7 +78,7 @@ class MessageSource:
 
 @asynccontextmanager
 async def message_source(
-    queue: Queue, watched: Sequence[Watched], cursors: Cursors, now: Callable[[], datetime]
+    queue: BrokerQueue, watched: Sequence[Watched], cursors: Cursors, now: Callable[[], datetime]
 ) -> AsyncGenerator[MessageSource]:
     """Return an open queue as a source."""
     yield MessageSource(queue, watched, await cursors.notes(queue.source), now)

@@ -13,7 +13,7 @@ from assetflow.core.watchers.messages import Message
 from assetflow.core.watchers.triggers import MessageQueueTrigger
 
 
-class Queue(Protocol):
+class BrokerQueue(Protocol):
     """An open queue of a broker. Whatever its methods raise, the connection is closed and opened anew.
 
     Attributes:
@@ -54,7 +54,7 @@ class Queue(Protocol):
         ...
 
 
-OpenQueue = Callable[[MessageQueueTrigger, str], AbstractAsyncContextManager[Queue]]
+OpenQueue = Callable[[MessageQueueTrigger, str], AbstractAsyncContextManager[BrokerQueue]]
 
 
 @dataclass(frozen=True)

@@ -119,9 +119,9 @@ class Live:
         named = frozenset(f"{name}s" for name in kinds)
         if max(newest.event - seen.event, newest.decision - seen.decision) > MOST:
             return Change(named, None, None), newest
-        news = reader.feed.after(seen, limit=MOST + 1)
-        uris = frozenset(event.uri for event, _ in news.events)
-        return Change(named, uris, frozenset(made.consumer_name for made, _ in news.decisions)), newest
+        found = reader.feed.after(seen, limit=MOST + 1)
+        uris = frozenset(event.uri for event, _ in found.events)
+        return Change(named, uris, frozenset(made.consumer_name for made, _ in found.decisions)), newest
 
 
 @router.get("/live")

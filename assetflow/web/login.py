@@ -103,24 +103,24 @@ def with_login(access: Access, sessions: Sessions) -> Access:
 
 @router.get(LOGIN)
 def ask(
-    request: Request, pages: ThePages, following: Annotated[str, Query(alias="next", max_length=4000)] = "/"
+    request: Request, pages: ThePages, next_page: Annotated[str, Query(alias="next", max_length=4000)] = "/"
 ) -> Response:
     """Show the page that asks for the key."""
     if not pages.sessions.needed or pages.sessions.rights(request.headers):
-        return RedirectResponse(_own(following), 303)
-    return pages.bare(request, "login.html", following=_own(following), refused="")
+        return RedirectResponse(_own(next_page), 303)
+    return pages.bare(request, "login.html", next_page=_own(next_page), refused="")
 
 
 @router.post(LOGIN)
 async def log_in(request: Request, pages: ThePages, form: TheForm) -> Response:
     """Set the cookie, if the key is right."""
-    following = _own(form.text("next"))
+    next_page = _own(form.text("next"))
     access: Access = request.app.state.access
     rights = access.keys.rights(form.text("key"))
     if Right.READ not in rights:
         status, refused = (403, _ONLY_EMITS) if rights else await _wrong(access, request)
-        return pages.bare(request, "login.html", status=status, following=following, refused=refused)
-    response = RedirectResponse(following, 303)
+        return pages.bare(request, "login.html", status=status, next_page=next_page, refused=refused)
+    response = RedirectResponse(next_page, 303)
     response.set_cookie(
         COOKIE,
         pages.sessions.new(rights),

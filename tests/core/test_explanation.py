@@ -19,7 +19,7 @@ from assetflow.core.events import AssetEvent, Origin, SourceFlowRun, SourceTaskR
 from assetflow.core.explanation import (
     ConsumerFacts,
     DecisionFacts,
-    Names,
+    KnownNames,
     QueuedEvents,
     RunFacts,
     completing_event,
@@ -65,10 +65,10 @@ def consumer(schedule: object, **fields: Any) -> Consumer:
     return Consumer(1, "flow/one", UUID(int=1), options, **fields)
 
 
-def facts(schedule: object, *events: AssetEvent, names: Names | None = None, **fields: Any) -> ConsumerFacts:
+def facts(schedule: object, *events: AssetEvent, names: KnownNames | None = None, **fields: Any) -> ConsumerFacts:
     of_consumer = {name: fields.pop(name) for name in ("paused", "held", "coalesce", "while_paused") if name in fields}
     made = consumer(schedule, **of_consumer)
-    return ConsumerFacts(made, names or Names(), [QueuedEvents(events)] if events else [], since=NOW, **fields)
+    return ConsumerFacts(made, names or KnownNames(), [QueuedEvents(events)] if events else [], since=NOW, **fields)
 
 
 def made(*events: AssetEvent, key: str | None = None) -> Decision:
@@ -77,7 +77,7 @@ def made(*events: AssetEvent, key: str | None = None) -> Decision:
 
 def test_each_leaf_says_which_event_satisfies_it_or_what_it_waits_for() -> None:
     first = event(A, 1)
-    rows = condition_rows(to_schedule(A & (B | C)), QueuedEvents([first, event(A, 2)]), Names(), NOW)
+    rows = condition_rows(to_schedule(A & (B | C)), QueuedEvents([first, event(A, 2)]), KnownNames(), NOW)
 
     assert [(row.depth, row.kind, row.state) for row in rows] == [
         (0, "all", "waiting"),
@@ -94,14 +94,14 @@ def test_each_leaf_says_which_event_satisfies_it_or_what_it_waits_for() -> None:
 def test_and_holds_since_its_last_member_and_or_since_its_first() -> None:
     queue = QueuedEvents([event(A, 1), event(B, 5)])
 
-    assert condition_rows(to_schedule(A & B), queue, Names(), NOW)[0].since == NOW + timedelta(minutes=5)
-    assert condition_rows(to_schedule(A | B), queue, Names(), NOW)[0].since == NOW + timedelta(minutes=1)
+    assert condition_rows(to_schedule(A & B), queue, KnownNames(), NOW)[0].since == NOW + timedelta(minutes=5)
+    assert condition_rows(to_schedule(A | B), queue, KnownNames(), NOW)[0].since == NOW + timedelta(minutes=1)
 
 
 def test_a_name_that_nobody_has_is_never_satisfied_nor_is_what_needs_it() -> None:
     nobody = Asset.ref(name="nobody")
 
-    rows = condition_rows(to_schedule((A & nobody) | B), QueuedEvents(), Names(), NOW)
+    rows = condition_rows(to_schedule((A & nobody) | B), QueuedEvents(), KnownNames(), NOW)
     assert [row.state for row in rows] == ["waiting", "never", "waiting", "never", "waiting"]
     told = explain_consumer(facts(A & nobody), NOW)
     assert told.state == "never"
@@ -109,7 +109,7 @@ def test_a_name_that_nobody_has_is_never_satisfied_nor_is_what_needs_it() -> Non
 
 
 def test_references_and_aliases_are_satisfied_by_the_assets_they_mean() -> None:
-    names = Names({"a": A.uri}, {"late": [B.uri]})
+    names = KnownNames({"a": A.uri}, {"late": [B.uri]})
     queue = QueuedEvents([event(A, 1), event(B, 2)])
 
     rows = condition_rows(to_schedule(Asset.ref(name="a") & AssetAlias("late")), queue, names, NOW)
@@ -119,8 +119,8 @@ def test_references_and_aliases_are_satisfied_by_the_assets_they_mean() -> None:
 
 
 def test_an_alias_says_whether_an_asset_is_linked_to_it() -> None:
-    unlinked = condition_rows(to_schedule(AssetAlias("late")), QueuedEvents(), Names(), NOW)[0]
-    linked = condition_rows(to_schedule(AssetAlias("late")), QueuedEvents(), Names({}, {"late": [B.uri]}), NOW)[0]
+    unlinked = condition_rows(to_schedule(AssetAlias("late")), QueuedEvents(), KnownNames(), NOW)[0]
+    linked = condition_rows(to_schedule(AssetAlias("late")), QueuedEvents(), KnownNames({}, {"late": [B.uri]}), NOW)[0]
 
     assert "no asset is linked to it yet" in unlinked.words
     assert B.uri in linked.words
@@ -137,16 +137,16 @@ def test_a_deep_and_a_wide_condition_are_explained_and_written_as_json() -> None
     deep = reduce(lambda inner, number: AssetAll(A, inner) if number % 2 else AssetAny(B, inner), range(2_000), A & B)
     wide = AssetAny(*(Asset(f"s3://lake/{number}") for number in range(5_000)))
 
-    rows = condition_rows(to_schedule(deep), QueuedEvents([event(A, 1)]), Names(), NOW)
+    rows = condition_rows(to_schedule(deep), QueuedEvents([event(A, 1)]), KnownNames(), NOW)
     assert rows[-1].depth == 2_001
-    assert len(condition_rows(to_schedule(wide), QueuedEvents(), Names(), NOW)) == 5_001
+    assert len(condition_rows(to_schedule(wide), QueuedEvents(), KnownNames(), NOW)) == 5_001
     json.dumps(explain_consumer(facts(deep), NOW).as_json())
 
 
 def test_a_rolled_up_leaf_says_which_keys_are_missing() -> None:
     hours = [event(A, number, f"2026-01-01T{number:02d}:00:00") for number in range(20)]
 
-    told = explain_partition(DAILY, QueuedEvents(hours, target_key="2026-01-01"), Names())
+    told = explain_partition(DAILY, QueuedEvents(hours, target_key="2026-01-01"), KnownNames())
 
     assert told.missing == tuple(f"2026-01-01T{hour}:00:00" for hour in (20, 21, 22, 23))
     assert told.condition[1].received == tuple(each.partition_key for each in hours)
@@ -159,7 +159,7 @@ def test_a_rolled_up_leaf_is_satisfied_by_the_event_that_completed_it() -> None:
     day = event(B, 30, "2026-01-01")
 
     queue = QueuedEvents([*hours, event(A, 25, hours[0].partition_key), day], target_key="2026-01-01")
-    told = explain_partition(DAILY, queue, Names())
+    told = explain_partition(DAILY, queue, KnownNames())
 
     assert told.holds
     assert told.condition[1].satisfied_by == hours[-1]
@@ -167,7 +167,7 @@ def test_a_rolled_up_leaf_is_satisfied_by_the_event_that_completed_it() -> None:
 
 
 def test_a_partition_without_any_update_waits_for_all_keys() -> None:
-    told = explain_partition(DAILY, QueuedEvents(target_key="2026-01-01"), Names())
+    told = explain_partition(DAILY, QueuedEvents(target_key="2026-01-01"), KnownNames())
 
     assert len(told.missing) == 24
     assert "nothing queued" in told.words
@@ -248,7 +248,7 @@ def test_a_consumer_that_waits_says_what_it_still_needs(schedule: object, needed
 def test_a_decision_names_the_event_that_completed_it() -> None:
     a, again, b, later = event(A, 1), event(A, 2), event(B, 3), event(B, 4)
 
-    told = explain_decision(DecisionFacts(made(a, again, b, later), "flow/one"), to_schedule(A & B), Names())
+    told = explain_decision(DecisionFacts(made(a, again, b, later), "flow/one"), to_schedule(A & B), KnownNames())
 
     assert told.completed_by == b
     assert "a AND b" in told.words
@@ -260,7 +260,7 @@ def test_of_very_many_events_the_oldest_are_told_and_the_one_that_completed_it()
     b = event(B, 9)
     facts_ = DecisionFacts(made(*many, b), "flow/one", total=100_000)
 
-    told = explain_decision(facts_, to_schedule(A & B), Names())
+    told = explain_decision(facts_, to_schedule(A & B), KnownNames())
 
     assert told.oldest_events(3) == [*many[:2], b]
     assert told.oldest_events(6) == [*many, b]
@@ -269,8 +269,8 @@ def test_of_very_many_events_the_oldest_are_told_and_the_one_that_completed_it()
 
 
 def test_a_decision_of_a_schedule_that_changed_names_none() -> None:
-    told = explain_decision(DecisionFacts(made(event(A, 1)), "flow/one"), to_schedule(B), Names())
-    gone = explain_decision(DecisionFacts(made(event(A, 1)), "flow/one"), None, Names())
+    told = explain_decision(DecisionFacts(made(event(A, 1)), "flow/one"), to_schedule(B), KnownNames())
+    gone = explain_decision(DecisionFacts(made(event(A, 1)), "flow/one"), None, KnownNames())
 
     assert told.completed_by is None
     assert "its schedule is another one now" in told.words
@@ -288,7 +288,7 @@ def test_a_decision_of_a_schedule_that_changed_names_none() -> None:
     ],
 )
 def test_what_became_of_a_decision(run: RunFacts, status: str, words: str) -> None:
-    told = explain_decision(DecisionFacts(made(event(A, 1)), "flow/one", run), to_schedule(A), Names())
+    told = explain_decision(DecisionFacts(made(event(A, 1)), "flow/one", run), to_schedule(A), KnownNames())
 
     assert words in told.run_words
     assert told.as_json()["run"]["status"] == status  # type: ignore[index]
@@ -308,11 +308,11 @@ def test_the_completing_event_ends_the_shortest_prefix_that_holds(condition: Any
     events = [event(asset, number) for number, asset in enumerate(updated, 1)]
 
     def holds(length: int) -> bool:
-        return evaluate(schedule, None, pending_of(events[:length]), Names().tokens_of)
+        return evaluate(schedule, None, pending_of(events[:length]), KnownNames().tokens_of)
 
     expected = next((events[length - 1] for length in range(1, len(events) + 1) if holds(length)), None)
-    assert completing_event(made(*events), schedule, Names()) == expected
-    rows = condition_rows(schedule, QueuedEvents(events), Names(), NOW)
+    assert completing_event(made(*events), schedule, KnownNames()) == expected
+    rows = condition_rows(schedule, QueuedEvents(events), KnownNames(), NOW)
     assert (rows[0].state == "satisfied") == holds(len(events))
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
 from assetflow.core.assets import Asset
-from assetflow.core.by_hand import check_size
+from assetflow.core.by_hand import event_by_hand
 from assetflow.core.events import AssetEvent, Origin, SourceFlowRun
 from assetflow.core.redaction import REDACTED, redact, redacted, without_passwords
 from assetflow.core.secret_names import looks_secret
 from assetflow.errors import TooLarge
+from tests.core.world import NOW, A
 
 
 @pytest.mark.parametrize(
@@ -82,9 +83,12 @@ def test_an_event_is_shown_without_secrets() -> None:
 
 
 def test_extras_from_outside_are_limited() -> None:
-    check_size({"a": "x" * 65_000})
+    def of(extra: object) -> AssetEvent:
+        return event_by_hand(A, id=UUID(int=1), occurred=NOW, origin=Origin("api"), extra=extra)
+
+    of({"a": "x" * 65_000})
     with pytest.raises(TooLarge, match="bytes"):
-        check_size({"a": "é" * 33_000})
+        of({"a": "é" * 33_000})
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from assetflow.core.assets import Asset
 from assetflow.core.codec import RunContext
 from assetflow.core.consumers import Automation, Consumer, Decision
 from assetflow.core.events import AssetEvent, Origin, Recording
-from assetflow.core.explanation import DecisionExplanation, DecisionFacts, Names, RunFacts, explain_decision
+from assetflow.core.explanation import DecisionExplanation, DecisionFacts, KnownNames, RunFacts, explain_decision
 from assetflow.core.rules.fold import record_and_pass
 from assetflow.core.rules.registry import deploy
 from assetflow.core.rules.state import State
@@ -107,7 +107,7 @@ class FakeLedger:
         (found,) = [each for each in self.state.changes.decisions if each.id == decision]
         consumer = self._consumer(found.consumer)
         facts = DecisionFacts(found, consumer.name, RunFacts(self.runs[decision], launched=START))
-        return explain_decision(facts, consumer.schedule, Names())
+        return explain_decision(facts, consumer.schedule, KnownNames())
 
     async def noted(self, decisions: Sequence[UUID]) -> None:
         self._maybe_fail("noted")

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 
 from assetflow.core.consumers import Decision
-from assetflow.core.explanation import DecisionFacts, Names, NotStarted, RunFacts, explain_decision
+from assetflow.core.explanation import DecisionFacts, KnownNames, NotStarted, RunFacts, explain_decision
 from assetflow.errors import PrefectUnreachable
 from assetflow.prefect_io.not_started import not_started, with_run_now
 
@@ -81,7 +81,7 @@ def explained(*rows: dict[str, Any], ended: datetime | None = None) -> Any:
 
     decision = Decision(UUID(int=1), 1, UUID(int=2), None, (), NOW)
     run = RunFacts(RUN, launched=NOW - timedelta(minutes=5), ended=ended, state="Completed" if ended else "")
-    told = explain_decision(DecisionFacts(decision, "report/shop", run), None, Names())
+    told = explain_decision(DecisionFacts(decision, "report/shop", run), None, KnownNames())
     return with_run_now(told, NOW, opened)
 
 

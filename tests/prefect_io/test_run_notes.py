@@ -13,7 +13,7 @@ from prefect.settings import PREFECT_UI_URL, temporary_settings
 from assetflow.core.assets import Asset
 from assetflow.core.consumers import Decision
 from assetflow.core.events import AssetEvent, Origin, SourceFlowRun
-from assetflow.core.explanation import DecisionFacts, Names, RunFacts, explain_decision
+from assetflow.core.explanation import DecisionFacts, KnownNames, RunFacts, explain_decision
 from assetflow.core.freshness.causes import Cause
 from assetflow.core.page_paths import asset_path
 from assetflow.core.schedule_values import to_schedule
@@ -36,7 +36,7 @@ def note(
 ) -> str:
     decision = Decision(UUID(int=5), 1, UUID(int=6), None, events, NOW)
     facts = DecisionFacts(decision, consumer, RunFacts(RUN, launched=NOW))
-    body = run_note(explain_decision(facts, to_schedule(schedule), Names()), url)
+    body = run_note(explain_decision(facts, to_schedule(schedule), KnownNames()), url)
     assert (body["type"], body["flow_run_id"], body["key"]) == ("markdown", str(RUN), note_key(consumer))
     return body["data"]
 
@@ -76,7 +76,7 @@ def test_very_many_events_are_cut_short() -> None:
 
 def test_a_backfill_consumes_nothing_and_has_no_table() -> None:
     decision = Decision(UUID(int=5), 1, UUID(int=6), "2026", (), NOW, "backfill")
-    text = run_note(explain_decision(DecisionFacts(decision, "r/p", RunFacts(RUN)), None, Names()))["data"]
+    text = run_note(explain_decision(DecisionFacts(decision, "r/p", RunFacts(RUN)), None, KnownNames()))["data"]
     assert "because a backfill asked for it" in text.replace("\\", "")
     assert "|" not in text
 
@@ -87,7 +87,7 @@ CAUSES = (Cause("data", "s3://shop/orders", "2026-11-20"), Cause("code"))
 def of_causes(causes: tuple[Cause, ...], url: str = "") -> str:
     decision = Decision(UUID(int=5), 1, UUID(int=6), None, (), NOW, "eager", because=causes)
     facts = DecisionFacts(decision, "core/main", RunFacts(RUN))
-    return run_note(explain_decision(facts, None, Names()), url)["data"].replace("\\", "")
+    return run_note(explain_decision(facts, None, KnownNames()), url)["data"].replace("\\", "")
 
 
 def test_rule_8_5_the_causes_of_an_eager_run_are_a_table() -> None:

@@ -22,12 +22,12 @@ from assetflow.watching.kinds.kafka import open_kafka
 from assetflow.watching.kinds.rabbitmq import open_rabbitmq
 from assetflow.watching.kinds.redis import open_redis
 from assetflow.watching.kinds.sqs import open_sqs
-from assetflow.watching.ports import Queue
+from assetflow.watching.ports import BrokerQueue
 from tests.environment.waiting import until_async
 from tests.watching.brokers import SQS, KafkaCluster, SqsServer
 from tests.watching.outside import NO_ID, RABBIT, REDIS, Direct, updates, watch, watching
 
-Opened = AbstractAsyncContextManager[Queue]
+Opened = AbstractAsyncContextManager[BrokerQueue]
 
 
 @pytest.mark.rabbitmq

@@ -21,7 +21,8 @@ from assetflow.api.schemas.recording import EventIn, EventsIn, PreviewOut, Recor
 from assetflow.core.assets import Asset
 from assetflow.core.events import AssetEvent, Recording
 from assetflow.errors import AssetflowError, InvalidEvent, TooLarge
-from assetflow.operations.recording import Recorded, keep_refused, record
+from assetflow.ledger.read.reader import Reader
+from assetflow.operations.recording import RecordedUpdates, keep_refused, record
 from assetflow.operations.what_if import if_updated
 
 router = APIRouter(tags=["events"])
@@ -57,7 +58,8 @@ def record_events(body: EventsIn, backend: TheBackend, preview: Preview = False)
         return Json(_previewed(body, backend, now))
     items, general = with_warnings(lambda: [_read(number, each, now) for number, each in enumerate(body.events)])
     good = [item.event for item in items if item.event is not None]
-    recorded = record(backend, Recording(uuid4(), tuple(good))) if good else Recorded([])
+    general += _unusual(backend.ledger.reader, good)
+    recorded = record(backend, Recording(uuid4(), tuple(good))) if good else RecordedUpdates([])
     for item in items:
         _keep_refused(backend, item)
     document = _document(items, recorded, general)
@@ -107,13 +109,23 @@ def _event(wanted: EventIn, now: datetime) -> AssetEvent:
     )
 
 
+def _unusual(reader: Reader, events: Sequence[AssetEvent]) -> list[str]:
+    """Return a warning for each new asset that is called as a URI hardly is: it may be a typo."""
+    uris = {event.uri for event in events if "://" not in event.uri or " " in event.uri}
+    known = reader.assets.numbers(uris) if uris else {}
+    return [
+        f"{uri!r} is a new asset, is no usual URI, and no flow names it; if that is a typo, hide the asset"
+        for uri in sorted(uris - known.keys())
+    ]
+
+
 def _keep_refused(backend: Backend, item: _Item) -> None:
     """Keep an update that is not an event, with the reason, unless it is too large to keep. Contract 2.6."""
     if item.error is not None and not isinstance(item.error, TooLarge):
         keep_refused(backend, item.given, item.error)
 
 
-def _document(items: Sequence[_Item], recorded: Recorded, warnings: Sequence[str]) -> dict[str, object]:
+def _document(items: Sequence[_Item], recorded: RecordedUpdates, warnings: Sequence[str]) -> dict[str, object]:
     new = {event.id: event for event in recorded.events}
     reported = [_report(item, new) for item in items]
     counts = Counter(str(each["status"]) for each in reported)

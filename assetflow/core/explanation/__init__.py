@@ -24,7 +24,14 @@ from assetflow.core.explanation.events import (
     source_of,
     summary_of,
 )
-from assetflow.core.explanation.facts import ConsumerFacts, DecisionFacts, Names, NotStarted, QueuedEvents, RunFacts
+from assetflow.core.explanation.facts import (
+    ConsumerFacts,
+    DecisionFacts,
+    KnownNames,
+    NotStarted,
+    QueuedEvents,
+    RunFacts,
+)
 from assetflow.core.explanation.partitions import PartitionExplanation, explain_partition
 from assetflow.core.explanation.past import PastExplanation, explain_then
 
@@ -37,7 +44,7 @@ __all__ = [
     "DecisionFacts",
     "EventExplanation",
     "EventSummary",
-    "Names",
+    "KnownNames",
     "NotStarted",
     "PartitionExplanation",
     "PastExplanation",

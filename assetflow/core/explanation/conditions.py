@@ -15,7 +15,7 @@ from assetflow.core.condition_tree import Gate, GateKind, Token
 from assetflow.core.condition_words import join_gate
 from assetflow.core.conditions import Leaf
 from assetflow.core.events import AssetEvent
-from assetflow.core.explanation.facts import Names, QueuedEvents, first_prefix, pending_of
+from assetflow.core.explanation.facts import KnownNames, QueuedEvents, first_prefix, pending_of
 from assetflow.core.explanation.pending_keys import RollupKeys, rollup_keys
 from assetflow.core.partitions import RollupMapper
 from assetflow.core.rules.evaluation import is_complete
@@ -94,7 +94,7 @@ class _Found:
 
 
 def condition_rows(
-    schedule: Schedule, queue: QueuedEvents, names: Names, waiting_since: datetime | None
+    schedule: Schedule, queue: QueuedEvents, names: KnownNames, waiting_since: datetime | None
 ) -> tuple[ConditionRow, ...]:
     """Return the rows of a schedule's condition, in reading order; an empty list without a condition.
 
@@ -140,7 +140,7 @@ def _at_depth(row: ConditionRow, depth: int) -> ConditionRow:
     return copy
 
 
-def _time_gates(schedule: Schedule, queue: QueuedEvents, names: Names) -> Mapping[int, bool]:
+def _time_gates(schedule: Schedule, queue: QueuedEvents, names: KnownNames) -> Mapping[int, bool]:
     """Return for the place of each time gate in postfix order whether it holds."""
     if schedule.condition is None or not schedule.condition.has_time_gates:
         return {}
@@ -197,7 +197,9 @@ def _gate_words(gate: Gate, state: RowState, members: Sequence[ConditionRow], mo
 class _Leaves:
     """Explains the leaves of a condition by the queued events."""
 
-    def __init__(self, schedule: Schedule, queue: QueuedEvents, names: Names, waiting_since: datetime | None) -> None:
+    def __init__(
+        self, schedule: Schedule, queue: QueuedEvents, names: KnownNames, waiting_since: datetime | None
+    ) -> None:
         self._schedule = schedule
         self._target_key = queue.target_key
         self._names = names

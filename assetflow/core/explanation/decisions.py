@@ -9,7 +9,7 @@ from shlex import quote
 from assetflow.core.consumers import Decision
 from assetflow.core.events import AssetEvent
 from assetflow.core.explanation.events import summary_of
-from assetflow.core.explanation.facts import DecisionFacts, Names, NotStarted, RunFacts, first_prefix, pending_of
+from assetflow.core.explanation.facts import DecisionFacts, KnownNames, NotStarted, RunFacts, first_prefix, pending_of
 from assetflow.core.freshness.causes import causes_in_words
 from assetflow.core.rules.evaluation import evaluate
 from assetflow.core.rules.time_gates import Reach, in_order
@@ -81,7 +81,7 @@ class DecisionExplanation:
         }
 
 
-def explain_decision(facts: DecisionFacts, schedule: Schedule | None, names: Names) -> DecisionExplanation:
+def explain_decision(facts: DecisionFacts, schedule: Schedule | None, names: KnownNames) -> DecisionExplanation:
     """Explain why a decision was made, and what became of it.
 
     Parameters:
@@ -100,7 +100,7 @@ def explain_decision(facts: DecisionFacts, schedule: Schedule | None, names: Nam
     )
 
 
-def completing_event(decision: Decision, schedule: Schedule, names: Names) -> AssetEvent | None:
+def completing_event(decision: Decision, schedule: Schedule, names: KnownNames) -> AssetEvent | None:
     """Return the consumed event with which the condition first held, or `None`."""
     if schedule.condition is not None and schedule.condition.has_time_gates:
         return Reach(schedule, decision.target_key, in_order(decision.events), names.tokens_of).completing

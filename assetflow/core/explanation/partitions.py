@@ -7,7 +7,7 @@ from datetime import datetime
 
 from assetflow.core.explanation.conditions import ConditionRow, condition_rows
 from assetflow.core.explanation.events import EventSummary, summary_of
-from assetflow.core.explanation.facts import Names, QueuedEvents
+from assetflow.core.explanation.facts import KnownNames, QueuedEvents
 from assetflow.core.schedules import Schedule
 from assetflow.core.words import at, count, iso
 
@@ -57,7 +57,7 @@ class PartitionExplanation:
 
 
 def explain_partition(
-    schedule: Schedule, queue: QueuedEvents, names: Names, waiting_since: datetime | None = None
+    schedule: Schedule, queue: QueuedEvents, names: KnownNames, waiting_since: datetime | None = None
 ) -> PartitionExplanation:
     """Explain what a pending partition has and what it waits for.
 

@@ -58,7 +58,7 @@ def record(state: State, recording: Recording, now: datetime) -> Recorded:
     events = state.events.new(recording)
     if recording.observed:
         result.refused += versions.check_observed(state, recording)
-        events = (*events, *versions.news(state, recording, durable))
+        events = (*events, *versions.observed_updates(state, recording, durable))
     for event in events:
         new = _declare(state, event, result)
         tokens = state.names.tokens_of(event.asset.uri)

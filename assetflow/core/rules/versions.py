@@ -27,7 +27,7 @@ def check_observed(state: State, recording: Recording) -> Iterator[tuple[AssetEv
             )
 
 
-def news(state: State, recording: Recording, instant: datetime) -> Iterator[AssetEvent]:
+def observed_updates(state: State, recording: Recording, instant: datetime) -> Iterator[AssetEvent]:
     """Yield the updates that a recording observed: those of sources whose version differs from the newest one."""
     for event in state.events.only_new(recording.id, recording.observed):
         newest = state.events.newest_of(event.uri, event.partition_key)

@@ -259,7 +259,7 @@ def _read_advance(data: Mapping[str, object], where: str) -> AdvanceStep:  # noq
     return AdvanceStep()
 
 
-def _marking(kind: str, action: Action) -> tuple[str, Callable[[Mapping[str, object], str], Action]]:
+def _without_details(kind: str, action: Action) -> tuple[str, Callable[[Mapping[str, object], str], Action]]:
     """Return the reader of a step that has nothing but its name."""
 
     def read(data: Mapping[str, object], where: str) -> Action:
@@ -270,7 +270,7 @@ def _marking(kind: str, action: Action) -> tuple[str, Callable[[Mapping[str, obj
     return kind, read
 
 
-def _naming(kind: str, make: Callable[[str], Action]) -> tuple[str, Callable[[Mapping[str, object], str], Action]]:
+def _of_consumer(kind: str, make: Callable[[str], Action]) -> tuple[str, Callable[[Mapping[str, object], str], Action]]:
     """Return the reader of a step that names only a consumer."""
     return kind, lambda data, where: make(as_text(data[kind], where))
 
@@ -289,13 +289,13 @@ _READERS: dict[str, Callable[[Mapping[str, object], str], Action]] = {
     **READERS,
     **dict(
         [
-            _naming("pause", PauseStep),
-            _naming("resume", ResumeStep),
-            _naming("remove", RemoveStep),
-            _naming("explain", ExplainStep),
-            _marking("tick", TickStep()),
-            _marking("stop", StopStep()),
-            _marking("start", StartStep()),
+            _of_consumer("pause", PauseStep),
+            _of_consumer("resume", ResumeStep),
+            _of_consumer("remove", RemoveStep),
+            _of_consumer("explain", ExplainStep),
+            _without_details("tick", TickStep()),
+            _without_details("stop", StopStep()),
+            _without_details("start", StartStep()),
         ]
     ),
 }

@@ -35,7 +35,7 @@ OPTIONS: dict[str, Any] = {
 
 
 class KafkaTopic:
-    """An open topic of Kafka; see `Queue`.
+    """An open topic of Kafka; see `BrokerQueue`.
 
     Parameters:
         consumer: an `AIOConsumer`.

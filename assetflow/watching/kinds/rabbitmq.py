@@ -27,7 +27,7 @@ SECONDS_TO_ANSWER = 30.0
 
 
 class RabbitQueue:
-    """An open queue of RabbitMQ; see `Queue`."""
+    """An open queue of RabbitMQ; see `BrokerQueue`."""
 
     def __init__(self, channel: AbstractChannel, queue: AbstractQueue, source: str, batch: int) -> None:
         self.source = source

@@ -30,7 +30,7 @@ Entry = tuple[bytes, "dict[bytes, bytes] | None"]
 
 
 class RedisStream:
-    """An open stream of Redis, read by a consumer group; see `Queue`."""
+    """An open stream of Redis, read by a consumer group; see `BrokerQueue`."""
 
     def __init__(self, redis: Redis, trigger: MessageQueueTrigger, source: str) -> None:
         self._stream, self._group, self._batch = trigger.stream or "", trigger.group, trigger.batch
@@ -83,7 +83,7 @@ class RedisStream:
 
 
 class RedisList:
-    """An open list of Redis; see `Queue`. Messages are taken from its right end, where LPUSH's oldest stand."""
+    """An open list of Redis; see `BrokerQueue`. Messages are taken from its right end, where LPUSH's oldest stand."""
 
     def __init__(self, redis: Redis, trigger: MessageQueueTrigger, source: str) -> None:
         self._list, self._batch = trigger.queue or "", trigger.batch

@@ -28,7 +28,7 @@ LEAST_SECONDS_HIDDEN = 30
 
 
 class SqsQueue:
-    """An open queue of SQS; see `Queue`.
+    """An open queue of SQS; see `BrokerQueue`.
 
     Parameters:
         client: a client of aiobotocore.

@@ -16,7 +16,7 @@ def zone_of(timetable: Timetable) -> str:
     return timetable.timezone if with_zone else "UTC"
 
 
-def moments(timetable: Timetable, *, known_zone: str = "") -> str:
+def times_in_words(timetable: Timetable, *, known_zone: str = "") -> str:
     """Return the times of a timetable: "06:00 (Europe/Berlin)", "06:00 on Monday (UTC)".
 
     Parameters:
