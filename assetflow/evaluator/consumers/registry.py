@@ -215,7 +215,8 @@ class Registry:
         if deployed is None or deployed.problem is not None:
             return False
         if known is None:
-            return not deployed.takes_part
+            stands_in_graph = self._without_schedule.get(deployment_id) == (deployed.name, deployed.text)
+            return not deployed.takes_part and (stands_in_graph or not deployed.options.data.tokens)
         unchanged = known.text == deployed.text and known.consumer.held == deployed.held
         return unchanged and deployed.takes_part and (known.automation_id is not None) == deployed.is_scheduled
 

@@ -68,6 +68,16 @@ async def test_a_restart_writes_nothing_of_it(prefect: FakePrefect, ledger: Ledg
     assert [text for text, _ in sent if "edge" in text or text.startswith("UPDATE")] == []
 
 
+async def test_it_makes_its_outputs_before_updates_are_recorded_after_a_start(
+    prefect: FakePrefect, ledger: LedgerThread
+) -> None:
+    deploy(prefect, BOARD, kept([B], [C]))
+    await registry_of(prefect, ledger).sync()
+    chain(prefect)
+    await registry_of(prefect, ledger).begin()
+    assert maker(ledger) == "flow/d1"
+
+
 async def test_what_it_made_is_a_source_when_it_was_deleted_while_no_evaluator_ran(
     prefect: FakePrefect, ledger: LedgerThread
 ) -> None:
