@@ -28,12 +28,14 @@ def show_status(
     """Show the status as a part of the asset's page; the part is empty if no Eager flow needs the asset."""
     reader, now = backend.ledger.reader, backend.now()
     uri = find_uri(reader, asset)
+    listed = reader.assets.get(uri=uri)
     told = reader.freshness.status(uri, key or None, now)
     return pages.show(
         request,
         "asset_status.html",
         fragment="status",
         uri=uri,
+        name=uri if listed is None else listed.name,
         key=key,
         told=told,
         causes=told.causes[:CAUSES],

@@ -23,6 +23,7 @@ from assetflow.web.pages import ThePages, url
 router = APIRouter()
 
 KEYS = 200
+_TOLD: tuple[KeyState, ...] = ("running", "failed", "stale")
 SAMPLE = 300
 
 
@@ -52,11 +53,14 @@ def show_partitions(
     listed = keys_of(after=after, limit=KEYS + 1) if series is None else []
     found = reader.assets.get(uri=uri)
     producers = {} if found is None else reader.assets.users_of([found.record])[uri].producers
-    known = None
-    if series is not None and found is not None:
+    known, listed_states = None, dict[str, KeyState]()
+    if found is not None:
         states = _states_of(reader, found.record, set(producers.values()))
-        counts = partial(reader.partitions.counts_from, uri)
-        known = KnownKeys(first[0], last[0], keys_of, states, counts)
+        if series is None:
+            listed_states |= states(listed[:KEYS], ())
+        else:
+            counts = partial(reader.partitions.counts_from, uri)
+            known = KnownKeys(first[0], last[0], keys_of, states, counts)
     around = _wall(at) or (None if series is None else series.time_of(key))
     page = pages.show(
         request,
@@ -67,13 +71,21 @@ def show_partitions(
         calendar=None if series is None or known is None else calendar_of(series, known, now, around),
         key=key,
         has_maker=bool(producers),
+        name=uri if found is None else found.name,
         keys=listed[:KEYS],
+        states=listed_states,
+        states_in_words=[(state.capitalize(), found) for state in _TOLD if (found := _keys_in(listed_states, state))],
+        here=url("/asset/partitions", asset=uri, key=key, at=at.isoformat() if at else None, after=after),
         more=url("/asset/partitions", asset=uri, after=listed[KEYS - 1]) if len(listed) > KEYS else "",
         first=url("/asset/partitions", asset=uri) if after else "",
     )
     if at is not None:
         page.headers["hx-replace-url"] = _kept(request, uri, at)
     return page
+
+
+def _keys_in(states: Mapping[str, KeyState], state: KeyState) -> list[str]:
+    return [key for key, each in states.items() if each == state]
 
 
 def _states_of(
@@ -90,9 +102,11 @@ def _states_of(
     def states(keys: Collection[str], absent: Collection[str]) -> Mapping[str, KeyState]:
         expected = needed.intersection(absent) | reader.partition_states.awaited(asset, absent)
         runs = reader.partition_states.runs(asset.uri, deployments, keys) if keys else {}
-        stale = reader.freshness.stale_keys(asset.uri, set(keys) - set(absent)) if compares else ()
-        missing: dict[str, KeyState] = dict.fromkeys(expected, "missing")
-        return missing | dict.fromkeys(stale, "stale") | runs
+        updated = set(keys) - set(absent)
+        stale = reader.freshness.stale_keys(asset.uri, updated) if updated and compares else set[str]()
+        found: dict[str, KeyState] = dict.fromkeys(expected, "missing")
+        found |= dict.fromkeys(stale, "stale")
+        return found | runs
 
     return states
 

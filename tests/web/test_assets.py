@@ -329,13 +329,41 @@ def test_keys_that_are_no_times_are_listed(site: Site, ledger: Ledger) -> None:
         update(ledger, HOURLY, number, key)
     page = site.page("/asset/partitions?asset=hourly")
     assert "These keys are not times" in page.text
+    assert page.title.startswith("Partitions of hourly")
+    assert "Assets / hourly / Partitions" in page.text
     assert "/asset?asset=s3%3A%2F%2Flake%2Fhourly&key=a%26b%3Dc#events" in page.links
 
 
 def test_an_asset_without_partitions_has_no_map(site: Site, ledger: Ledger) -> None:
     update(ledger, ORDERS, 0)
     answer = site.get("/asset/partitions?asset=orders", headers={"hx-request": "true"})
-    assert answer.text.strip() == ""
+    assert read(answer.text).text.strip() == ""
+    # It appears with the first key.
+    assert 'hx-trigger="live-events from:body' in answer.text
+
+
+def test_the_map_follows_updates_where_it_stands(site: Site, ledger: Ledger) -> None:
+    update(ledger, HOURLY, 0, "2026-01-01T05:00:00")
+    page = site.page("/asset/partitions?asset=hourly&at=2026-01-01T00:00:00&key=2026-01-01T05:00:00")
+    (asks,) = [given for given in page.named("div") if given.get("id") == "partitions-now"]
+    assert "&at=2026-01-01T00%3A00%3A00" in asks["hx-get"]
+    assert "&key=2026-01-01T05%3A00%3A00" in asks["hx-get"]
+    assert "live-events from:body" in asks["hx-trigger"]
+    assert "live-decisions from:body" in asks["hx-trigger"]
+
+
+def test_keys_that_are_not_times_have_states_and_are_backfilled(site: Site, ledger: Ledger) -> None:
+    regions = PartitionedAssetTimetable(assets=ORDERS, default_partition_mapper=IdentityMapper())
+    deploy(ledger, "make/regions", regions, produces=(HOURLY,))
+    for number, key in enumerate(("us", "eu", "asia")):
+        update(ledger, HOURLY, number, key)
+    made = {each.target_key: each for n, key in enumerate(("us", "eu")) for each in update(ledger, ORDERS, 10 + n, key)}
+    late = NOON + timedelta(hours=1)
+    ledger.writer.decisions.ended("Failed", late, decision_id=made["eu"].id, outcome="failed")
+    page = site.page("/asset/partitions?asset=hourly")
+    assert "3 keys. These keys are not times, so none can be called missing. Running: us. Failed: eu." in page.text
+    assert page.form("/backfills/new") == {"asset": HOURLY.uri}
+    assert [given["name"] for given in page.named("textarea")] == ["keys"]
 
 
 def test_create_event_records_and_shows_what_became_of_it(make_site: MakeSite, ledger: Ledger) -> None:
