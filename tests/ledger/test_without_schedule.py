@@ -206,6 +206,20 @@ def test_8_2_an_older_ledger_starts_no_flood(place: Place) -> None:
         assert (state(after, CORE), state(after, BOARD)) == (("stale", True), ("fresh", True))
 
 
+def test_8_17_a_rebuilt_ledger_knows_what_it_read(place: Place) -> None:
+    events = place.ledger.writer.events
+    events.begin_adoption([])
+    place.deploy("core", unscheduled([RAW], [CORE], code="1"))
+    place.deploy("board", kept([CORE], [BOARD]))
+    assert not place.update(RAW)
+    for name, asset in (("core", CORE), ("board", BOARD), ("core", CORE)):
+        assert not ran(place, name, asset, code="1" if name == "core" else None)
+    assert not events.end_adoption(place.later())
+    assert (state(place, CORE), state(place, BOARD)) == (("fresh", False), ("fresh", False))
+    place.update(RAW)
+    assert (state(place, CORE), state(place, BOARD)) == (("stale", True), ("fresh", True))
+
+
 def test_where_nothing_is_compared_an_update_costs_what_it_did(place: Place) -> None:
     costs: list[int] = []
     for number in range(2):

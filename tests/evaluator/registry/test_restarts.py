@@ -60,7 +60,7 @@ async def test_a_restart_reconciles_what_was_deployed_changed_and_deleted_meanwh
 
 
 async def test_the_look_after_a_restart_does_the_rest(
-    prefect: FakePrefect, ledger: MemoryConsumers, registry: Registry, restarted: Registry
+    prefect: FakePrefect, registry: Registry, restarted: Registry
 ) -> None:
     prefect.deploy(1, A)
     await registry.sync()
