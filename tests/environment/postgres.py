@@ -13,11 +13,16 @@ SERVER = "postgresql+psycopg://root@127.0.0.1:5432"
 
 
 @contextmanager
-def new_database() -> Iterator[str]:
-    """The address of an empty database, dropped at the end."""
+def new_database(locale: str = "") -> Iterator[str]:
+    """The address of an empty database, dropped at the end.
+
+    Parameters:
+        locale: the ICU locale by which it orders texts; that of the server by default.
+    """
     name = f"assetflow_test_{os.getpid()}_{uuid4().hex[:8]}"
     # No test needs its data after a failure of the machine: a commit does not wait for the disk.
-    on_server(f"CREATE DATABASE {name}", f"ALTER DATABASE {name} SET synchronous_commit = off")
+    options = f" TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE '{locale}'" if locale else ""
+    on_server(f"CREATE DATABASE {name}{options}", f"ALTER DATABASE {name} SET synchronous_commit = off")
     try:
         yield f"{SERVER}/{name}"
     finally:

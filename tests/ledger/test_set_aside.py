@@ -16,6 +16,7 @@ from assetflow.core.freshness.state import book
 from assetflow.core.partitions import IdentityMapper
 from assetflow.ledger import Ledger
 from assetflow.ledger.sql.freshness_tables import TARGET
+from tests.environment.postgres import new_database
 from tests.ledger.test_kept import BOARD, CORE, RAW, Place, kept, only
 from tests.ledger.test_owed import FLOW, KEYS, counts, keys
 
@@ -133,6 +134,22 @@ def test_8_7_a_failed_run_is_repeated_at_its_time_although_its_flow_was_deployed
     assert "k00" not in keys(look_at_all(place)[0])
     place.later(300)
     assert "k00" in keys(look_at_all(place)[0])
+
+
+@pytest.mark.postgres
+def test_8_8_the_greatest_key_is_the_same_whatever_the_locale_of_postgres(
+    sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(book, "MOST_JUDGED", 2)
+    with new_database("en-US") as url, Ledger.open(url) as other:
+        for ledger in (sqlite_ledger, other):
+            place = Place(ledger)
+            for key in ("B", "a", "A", "b"):
+                place.update(RAW, key)
+            place.deploy("board", kept([RAW], [BOARD], mapper=BY_KEY, catchup="all", lookback=1))
+            look_at_all(place)
+            assert counts(place, "board") == {"in_progress": 1, "history": 3}
+            assert not place.update(RAW, "B")
 
 
 def test_8_18_a_batch_of_updates_judges_no_more_than_one_pass(place: Place) -> None:
