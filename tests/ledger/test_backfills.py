@@ -295,7 +295,8 @@ def test_a_ledger_of_the_previous_version_gets_the_tables(sqlite_ledger: Ledger)
     with sqlite_ledger.writes() as connection:
         for table in ("hidden_asset", "backfill_edge", "backfill_target", "backfill"):
             connection.exec_driver_sql(f"DROP TABLE {table}")
-        connection.exec_driver_sql("ALTER TABLE consumer DROP COLUMN listed")
+        for table, column in (("consumer", "listed"), ("kept_run", "predecessor")):
+            connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {column}")
         connection.exec_driver_sql(f"UPDATE {schema.VERSION_TABLE} SET version_num = '0015'")
         schema.upgrade(connection, place=sqlite_ledger.place)
     assert upkeep.check(sqlite_ledger.place).state == "up to date"
