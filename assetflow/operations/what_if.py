@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import uuid4
@@ -15,6 +15,9 @@ from assetflow.core.lineage import Node, flows_after
 from assetflow.core.words import count
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord
+
+# A backfill may be large, and its preview is asked for while somebody types.
+MOST_BACKFILLED = 200
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,33 @@ def if_resumed(reader: Reader, record: ConsumerRecord, now: datetime) -> Preview
     return _preview(reader, reader.what_if.resumed(record.consumer.id, now))
 
 
+def if_all_resumed(reader: Reader, records: Sequence[ConsumerRecord], now: datetime) -> Preview:
+    """Return what a resume of several consumers would lead to. What their runs would make is not part of it."""
+    found = [reader.what_if.resumed(each.consumer.id, now) for each in records]
+    starts = tuple(run for each in found for run in each.starts)
+    return _preview(reader, WhatIf(starts, tuple(queue for each in found for queue in each.waits)))
+
+
+def if_backfilled(reader: Reader, waves: Iterable[Mapping[str, Sequence[str | None]]], now: datetime) -> Preview:
+    """Return what the completed runs of a backfill would lead to besides themselves, by its first 200 runs.
+
+    Parameters:
+        waves: the keys to run by flow, wave by wave.
+    """
+    runs = [(flow, key) for wave in waves for flow, keys in wave.items() for key in keys][:MOST_BACKFILLED]
+    outlets = {flow: _outlets(reader, flow) for flow in dict.fromkeys(flow for flow, _ in runs)}
+    recordings = [
+        Recording(uuid4(), tuple(_event(uri, key, now) for uri in outlets[flow])) for flow, key in runs if outlets[flow]
+    ]
+    what = reader.what_if.recorded(recordings, now)
+    besides = WhatIf(
+        tuple(run for run in what.starts if run.consumer not in outlets),
+        tuple(queue for queue in what.waits if queue.consumer not in outlets),
+        what.refused,
+    )
+    return _preview(reader, besides, (uri for uris in outlets.values() for uri in uris), outlets.keys())
+
+
 def if_run(reader: Reader, flow: str, keys: Sequence[str | None], now: datetime) -> Preview:
     """Return what completed runs of a flow would lead to, if each updates everything that the flow declares to make.
 
@@ -82,7 +112,15 @@ def _outlets(reader: Reader, flow: str) -> list[str]:
     return list(dict.fromkeys(node.value for node in made if node.kind == "asset"))
 
 
-def _preview(reader: Reader, what: WhatIf, updates: Iterable[str] = ()) -> Preview:
+def _preview(
+    reader: Reader, what: WhatIf, updates: Iterable[str] = (), running: Collection[str] = frozenset()
+) -> Preview:
+    """Return the preview with the flows further down.
+
+    Parameters:
+        running: flows that run themselves. What lies below them counts, and they do not.
+    """
     direct = {each.consumer for each in (*what.starts, *what.waits)}
-    further, more = flows_after(reader.lineage.edges_of, direct) if direct else ([], False)
+    above = {*direct, *running}
+    further, more = flows_after(reader.lineage.edges_of, above) if above else ([], False)
     return Preview(what, tuple(further), more, tuple(dict.fromkeys(updates)))

@@ -17,8 +17,10 @@ from assetflow.errors import AssetflowError, InvalidCall
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations import asset_backfills
 from assetflow.operations.asset_backfills import CONCURRENCY, BackfillWanted, asset_to_backfill, plan
+from assetflow.operations.what_if import Preview, if_backfilled
 from assetflow.web.forms import Form, TheForm, in_words
 from assetflow.web.pages import Pages, ThePages, url
+from assetflow.web.previews import show_preview
 
 router = APIRouter()
 
@@ -69,6 +71,27 @@ def ask_for_backfill(
     """Show the form, and what the backfill would run."""
     values = (asset, start, end, keys, down, concurrency, why)
     return _page(request, pages, backend.ledger.reader, Form(dict(zip(_FIELDS, values, strict=True))))
+
+
+@router.get("/backfills/new/preview")
+def preview_backfill(
+    request: Request,
+    pages: ThePages,
+    backend: TheBackend,
+    asset: Text = "",
+    start: Text = "",
+    end: Text = "",
+    keys: Keys = "",
+    down: Text = "",
+) -> Response:
+    """Show what the runs of the backfill would lead to besides themselves."""
+    reader = backend.ledger.reader
+    form = Form({"asset": asset, "start": start, "end": end, "keys": keys, "down": down})
+
+    def preview() -> Preview:
+        return if_backfilled(reader, plan(reader, read_wanted(reader, form)).waves(), backend.now())
+
+    return show_preview(request, pages, preview, "When they have completed", "No other flow waits for what they make.")
 
 
 @router.post("/backfills/new")
@@ -134,7 +157,15 @@ def _page(request: Request, pages: Pages, reader: Reader, form: Form, *, status:
         except AssetflowError as error:
             form = form if form.errors else form.refused(**field_errors(error))
     return pages.show(
-        request, "backfill_form.html", fragment="plan", status=status, form=form, uri=uri, shown=shown, most=NEVER_MADE
+        request,
+        "backfill_form.html",
+        fragment="plan",
+        status=status,
+        form=form,
+        uri=uri,
+        shown=shown,
+        most=NEVER_MADE,
+        preview=url("/backfills/new/preview", **{name: form.text(name) for name in _FIELDS[:5]}),
     )
 
 

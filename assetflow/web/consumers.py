@@ -20,8 +20,10 @@ from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.explanations import consumer_explanation
 from assetflow.ledger.records import ConsumerFilter, ConsumerOrder
 from assetflow.operations.consumers import consumer_at, list_in_order, switch
+from assetflow.operations.what_if import Preview, if_all_resumed
 from assetflow.web.forms import Form, TheForm, in_words
 from assetflow.web.pages import PagePlaces, Pages, ThePages, url
+from assetflow.web.previews import show_preview
 from assetflow.web.refresh import look_again
 from assetflow.web.run_states import states_address
 
@@ -87,6 +89,20 @@ def ask_to_switch(
 ) -> Response:
     """Show the list with the form that pauses or resumes all consumers of the page."""
     return _page(request, pages, backend, asked, ask=paused)
+
+
+@router.get("/consumers/switch/preview")
+def preview_switch(
+    request: Request, pages: ThePages, backend: TheBackend, names: Annotated[str, Query(max_length=20_000)] = ""
+) -> Response:
+    """Show what a resume of several consumers would lead to, for the dialog that asks for it."""
+    reader = backend.ledger.reader
+
+    def preview() -> Preview:
+        records = [consumer_at(reader, *name.strip().partition("/")[::2]) for name in names.split("\n")[:ROWS] if name]
+        return if_all_resumed(reader, records, backend.now())
+
+    return show_preview(request, pages, preview, "If you resume them now", "Nothing is queued: no run would start.")
 
 
 @router.post("/consumers/switch")

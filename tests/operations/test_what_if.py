@@ -13,10 +13,11 @@ from assetflow.core.conditions import AssetAll, AtLeast, Times
 from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.timing import Intake
 from assetflow.ledger import Ledger
-from assetflow.operations.what_if import if_resumed, if_run, if_updated
+from assetflow.operations.what_if import if_backfilled, if_resumed, if_run, if_updated
 from tests.cli.conftest import Call
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
 from tests.web.conftest import Site
+from tests.web.html import read
 
 REPORT = Asset("s3://lake/report", name="report")
 BOARD = Asset("s3://lake/board", name="board")
@@ -123,6 +124,47 @@ def test_a_completed_run_starts_what_its_outlets_start(ledger: Ledger) -> None:
     preview = if_run(ledger.reader, "report/shop", [None], NOON)
     assert [run.consumer for run in preview.what.starts] == ["board/shop"]
     assert (preview.updates, preview.further) == ((REPORT.uri,), ("wall/shop",))
+
+
+def test_a_backfill_tells_what_follows_besides_its_own_runs(ledger: Ledger) -> None:
+    chain(ledger)
+    preview = if_backfilled(ledger.reader, [{"report/shop": [None]}], NOON)
+    assert [run.consumer for run in preview.what.starts] == ["board/shop"]
+    assert preview.further == ("wall/shop",)
+    both = if_backfilled(ledger.reader, [{"report/shop": [None]}, {"board/shop": [None]}], NOON)
+    assert [run.consumer for run in both.what.starts] == ["wall/shop"]
+    assert both.further == ()
+    assert both.updates == (REPORT.uri, BOARD.uri)
+
+
+def test_the_dialogs_of_run_now_and_materialize_tell_what_follows(ledger: Ledger, site: Site) -> None:
+    chain(ledger)
+    before = ledger.reader.status()
+    asset = f"/asset/materialize/preview?asset={REPORT.uri}&partition_key="
+    for address in (asset, f"{asset}&producer=report/shop", "/consumers/report/shop/run/preview?partition_key="):
+        part = site.get(address, headers={"hx-request": "true"}).text
+        assert "<html" not in part
+        words = " ".join(read(part).text.split())
+        assert "When it has completed starts board/shop with 1 update 1 flow lies further down." in words
+    assert "No consumer waits for what it makes." in site.get("/consumers/wall/shop/run/preview").text
+    refused = site.get(f"/asset/materialize/preview?asset={REPORT.uri}&partition_key=%20").text
+    assert "The partition key is blank" in refused
+    assert ledger.reader.status() == before
+
+
+def test_the_dialog_that_resumes_several_tells_what_they_start(ledger: Ledger, site: Site) -> None:
+    chain(ledger)
+    kept = [deploy(ledger, f"kept/{name}", ORDERS, while_paused="keep") for name in ("a", "b")]
+    for each in kept:
+        ledger.writer.consumers.switch(each.id, paused=True, now=NOON)
+    update(ledger, ORDERS, 1)
+    dialog = site.page("/consumers/switch?show=paused&paused=no")
+    (asks,) = [each for each in dialog.named("div") if each.get("hx-get") == "/consumers/switch/preview"]
+    assert (asks["hx-include"], asks["hx-trigger"].split(",")[0]) == ("closest form", "load")
+    part = site.get(asks["hx-get"], params={"names": "kept/a\nkept/b", "paused": "no"}, headers={"hx-request": "true"})
+    words = " ".join(read(part.text).text.split())
+    assert "If you resume them now starts kept/a with 1 update starts kept/b with 1 update" in words
+    assert "/consumers/switch/preview" not in site.get("/consumers/switch?show=active&paused=yes").text
 
 
 def test_what_is_told_is_what_happens(ledger: Ledger) -> None:
