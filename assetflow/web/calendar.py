@@ -156,7 +156,7 @@ class KnownKeys:
 
     Attributes:
         ask: returns the keys between two keys (`since`, `until`).
-        states: returns the states of those keys that are not just updated: stale, made now, failed, or expected and missing.
+        states: returns the states of those keys that are not just updated: stale, made now, failed, or missing.
         count: takes a list of keys, and returns how many keys lie from each one to the next, and after the last one.
     """
 

@@ -243,7 +243,7 @@ def test_a_range_is_drawn_over_the_map_and_the_arrows_go_through_it(shown: Shown
     page.get_by_title("2026-02-03: updated").hover()
     page.mouse.up()
     expect(page).to_have_url(re.compile("/asset.asset=drawn$"))
-    form = page.get_by_role("group", name="Backfill a range")
+    form = page.get_by_role("form", name="Backfill a range")
     expect(form.get_by_label("From")).to_have_value("2026-02-03")
     expect(form.get_by_label("to", exact=True)).to_have_value("2026-02-20")
     assert page.locator(".cell.chosen").count() == 18

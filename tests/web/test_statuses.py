@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from assetflow import Eager
@@ -9,6 +11,7 @@ from assetflow.core.partitions import IdentityMapper
 from assetflow.ledger import Ledger
 from tests.cli.shop import NOON
 from tests.ledger.making import A, B, C, deploy, deploy_maker, update
+from tests.ledger.test_kept import CORE, RAW, Place, kept
 from tests.web.conftest import Site
 
 
@@ -81,3 +84,21 @@ def test_the_page_of_a_consumer_with_keys_lists_those_that_are_not_up_to_date(si
 
     assert "Of 2 keys: 1 running and 1 outside the lookback." in page.text
     assert [row.split()[0] for row in page.rows][:3] == ["Key", "2", "1"]
+
+
+def test_the_map_of_partitions_has_what_is_stale(site: Site, ledger: Ledger) -> None:
+    place = Place(ledger, NOON - timedelta(days=1))
+    place.deploy("core/shop", kept([RAW], [CORE], mapper=IdentityMapper(), retries=0))
+    for day in (1, 2, 3):
+        for made in place.update(RAW, f"2025-12-0{day}"):
+            place.run("core/shop", made, CORE)
+    assert "Stale" not in site.page("/asset/partitions?asset=s3://lake/core").text
+    for made in place.update(RAW, "2025-12-02"):
+        place.end(made, "cancelled")
+    page = site.page("/asset/partitions?asset=s3://lake/core")
+    assert "Stale: 2025-12-02." in page.text
+    assert "fresh 2 stale 1" in " ".join(page.text.split())
+    cells = [given for _, given in page.tags if "cell-stale" in given.get("class", "").split() and "title" in given]
+    assert [each["title"] for each in cells] == [
+        "2025-12-02: updated, and something that it was made from has changed since"
+    ]

@@ -15,7 +15,7 @@ from assetflow.core.freshness.policy import State
 from assetflow.core.freshness.reads import items_read
 from assetflow.core.freshness.records import Item, ItemState, Target, Update
 from assetflow.core.freshness.state import Book
-from assetflow.core.freshness.status import base_of, target_key_of
+from assetflow.core.freshness.status import base_of, causes_of, target_key_of
 from assetflow.core.freshness.statuses import Counts, Statuses
 from assetflow.core.freshness.telling import AssetFreshness
 from assetflow.core.words import ago, iso
@@ -285,3 +285,15 @@ def states_of(book: Book, uris: Collection[str]) -> dict[str, str]:
 def short(version: str) -> str:
     """Return the first characters of a version: enough to tell two apart."""
     return version if len(version) <= _SHORT else f"{version[: _SHORT - 2]}…"
+
+
+def stale_keys_of(book: Book, uri: str, keys: Collection[str]) -> set[str]:
+    """Return those of the keys of an asset that were made from something that has changed since."""
+    maker = book.graph.maker(uri) if book.concerns(uri) else None
+    counts = None if maker is None else Statuses(book, 1).counts(uri)
+    if maker is None or counts is None or not counts.states.get("stale"):
+        return set()
+    items = [Item(uri, key) for key in keys]
+    book.updates.load(items)
+    causes = {item.key: next(causes_of(book, maker, item), None) for item in items}
+    return {key for key, cause in causes.items() if key is not None and cause is not None and cause.kind != "missing"}
