@@ -11,10 +11,11 @@ from uuid import UUID
 
 from assetflow.core.codec import declaration_from_text
 from assetflow.core.consumers import Consumer, Decision
-from assetflow.core.events import AssetEvent
+from assetflow.core.events import AssetEvent, Recording
 from assetflow.core.rules.fold import pass_over, record
 from assetflow.core.rules.registry import deploy
 from assetflow.core.rules.state import State
+from assetflow.errors import InvalidAsset, InvalidEvent
 from assetflow.ledger import Reader
 from assetflow.ledger.records import DecisionRecord
 from assetflow.prefect_io.names import (
@@ -132,9 +133,17 @@ def _findings(world: World) -> Findings:
 def _accepted_by_prefect(world: World) -> set[UUID]:
     """Artifacts count when they are there, events from outside when Prefect's log has them."""
     artifacts = world.pages("/artifacts/filter", {"artifacts": {"type": {"any_": [UPDATE_ARTIFACT]}}})
-    recordings = [recording_from_artifact(each) for each in artifacts]
+    recordings = [found for each in artifacts if (found := _recording_in(each)) is not None]
     ours = {event.id for each in recordings for event in each.events if world.mark in event.uri}
     return ours | {UUID(event["id"]) for event in world.stored() if RECORDING_LABEL not in event["resource"]}
+
+
+def _recording_in(artifact: dict[str, Any]) -> Recording | None:
+    """Return what an artifact records, or `None` if it is one that nobody can record."""
+    try:
+        return recording_from_artifact(artifact)
+    except (InvalidAsset, InvalidEvent):
+        return None
 
 
 def _accepted_by_ledger(world: World) -> set[UUID]:

@@ -5,19 +5,24 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
-from assetflow.core.assets import Asset
+from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.evaluator.incoming.assembly import LAST_RESORT
 from assetflow.evaluator.runs.launch import LARGEST_CONTEXT
+from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
 from assetflow.prefect_io.rest import SECONDS_TO_ANSWER
 from tests.environment.prefect_server import PrefectServer
 from tests.faults.conftest import Judged
 from tests.faults.proxy import Fault, Proxy, Rule
 from tests.faults.world import World
-from tests.integration.installation import recording
+from tests.integration.installation import events_of, recording
 
 pytestmark = [pytest.mark.faults, pytest.mark.prefect, pytest.mark.timeout(600)]
 
@@ -174,6 +179,32 @@ def test_the_runs_of_one_deployment_hang(behind: World, proxy: Proxy, judged: Ju
     assert max(waits) < SECONDS_TO_ANSWER / 2, waits
     behind.settle()
     assert judged(behind).runs == 5
+
+
+def test_a_part_of_a_recording_comes_while_the_artifacts_cannot_be_read(
+    behind: World, proxy: Proxy, judged: Judged
+) -> None:
+    """The recording waits for its artifact, however long that takes, and is recorded whole."""
+    uri, alias = behind.uri("a"), f"alias-{behind.mark}"
+    deployment = behind.deploy("aliased", AssetAlias(alias))
+    behind.start()
+    behind.wait_for_consumers()
+    now = datetime.now(UTC)
+    events = (
+        AssetEvent(uuid4(), Asset(uri), now, Origin("task"), {"part": number}, aliases=(alias,)) for number in range(2)
+    )
+    whole = Recording(uuid4(), tuple(events))
+    with proxy.broken(lambda _, path: "503" if "/artifacts/filter" in path else None):
+        # No question of before is under way any more.
+        behind.until(lambda: proxy.faults > 1)
+        behind.post("/artifacts/", recording_to_artifact(whole))
+        behind.post("/events", recording_to_prefect_events(whole)[:1])
+        proxy.wait(LAST_RESORT.total_seconds() + 5)
+        assert behind.recorded() == []
+    behind.until(lambda: len(behind.recorded()) == 2, 60)
+    behind.settle()
+    assert [each["extra"] for each in events_of(behind.run_of(deployment))] == [{"part": 0}, {"part": 1}]
+    assert judged(behind).runs == 1
 
 
 def test_prefect_does_not_answer_for_a_while(behind: World, proxy: Proxy, judged: Judged) -> None:

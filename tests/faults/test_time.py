@@ -124,6 +124,32 @@ def test_the_clock_jumps(world: World, judged: Judged, skew: Path) -> None:
     judged(world, unfolded=TIMED)
 
 
+def test_the_clock_was_hours_ahead_once(
+    own_server: PrefectServer, tmp_path: Path, database: str | None, judged: Judged, skew: Path
+) -> None:
+    """How far the logs were read then hides nothing later, neither at the next start nor while it runs."""
+    with Proxy(own_server.port) as proxy:
+        world = World(own_server, tmp_path / "home", through=proxy.api_url, database=database)
+        try:
+            deployment = world.deploy("one", Asset(world.uri("a")))
+            skew.write_text("7200")
+            world.start(program=skewed(skew))
+            world.wait_for_consumers()
+            world.update_and_store(world.uri("a"))
+            world.until(lambda: len(world.runs(deployment)) == 1, PATIENCE)
+            world.terminate()
+            skew.write_text("0")
+            world.update_and_store(world.uri("a"))
+            with proxy.websockets_cut():
+                world.start(program=skewed(skew))
+                world.until(lambda: len(world.runs(deployment)) == 2, 60)
+                world.update_and_store(world.uri("a"))
+                world.until(lambda: len(world.runs(deployment)) == 3, 60)
+            judged(world)
+        finally:
+            world.close()
+
+
 @pytest.mark.parametrize("seconds", [-300, 300], ids=["behind", "ahead"])
 def test_the_clocks_of_evaluator_and_prefect_differ_by_five_minutes(
     world: World, judged: Judged, skew: Path, seconds: int
