@@ -12,8 +12,8 @@ from assetflow.cli.output import print_json, rows, show, table, text
 from assetflow.errors import PrefectUnreachable
 from assetflow.evaluator.consumers.consumer_ledger import MemoryConsumers
 from assetflow.evaluator.consumers.reconcile import SyncReport
-from assetflow.evaluator.consumers.registry import Registry
 from assetflow.evaluator.health import Backoff
+from assetflow.evaluator.process.composition import open_registry
 from assetflow.prefect_io.automation_text import automation_name
 from assetflow.prefect_io.rest import prefect_api
 from assetflow.settings import get_settings
@@ -48,7 +48,7 @@ async def _sync() -> SyncReport:
     backoff = Backoff()
     deadline = monotonic() + SECONDS_FOR_PREFECT
     async with prefect_api() as api:
-        registry = Registry(api, MemoryConsumers(), delivery=get_settings().delivery)
+        registry = open_registry(api, MemoryConsumers(), delivery=get_settings().delivery)
         while True:
             try:
                 await registry.sync()

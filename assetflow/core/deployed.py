@@ -1,9 +1,11 @@
-"""A deployment with its declaration, as an evaluator reads it from Prefect."""
+"""Deployments and the automations that show their schedules, as an evaluator reads them from Prefect."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, Generic, Literal, TypeVar
 from uuid import UUID
 
 from assetflow.core.codec import FlowDeclaration
@@ -64,3 +66,39 @@ class Deployed:
     def takes_part(self) -> bool:
         """True if it is a consumer: it has a schedule, or freshness policies, which are judged without one (8.11)."""
         return self.options.takes_part
+
+
+Delivery = Literal["evaluator", "prefect"]
+"""Who decides: the evaluator, or Prefect by its automations."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One of assetflow's automations, as Prefect has it.
+
+    Attributes:
+        deployment_id: the deployment that it runs; `None` if a user has removed the action.
+        enabled: the state of its switch.
+        content: the automation as Prefect's client writes it.
+    """
+
+    id: UUID
+    name: str
+    updated: datetime | None
+    deployment_id: UUID | None
+    enabled: bool
+    content: Any
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Changes(Generic[T]):
+    """The changes that one call found: new and changed objects, oldest change first, and the ids of deleted ones."""
+
+    changed: Sequence[T] = ()
+    gone: Sequence[UUID] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.changed or self.gone)

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from assetflow.core.codec import RunContext
 from assetflow.core.consumers import Automation, Consumer, Decision, MissedDeadline
+from assetflow.core.deployed import Changes, Deployed, Shown
 from assetflow.core.events import Recording
 from assetflow.core.explanation import DecisionExplanation
 from assetflow.core.freshness.records import Asked
@@ -219,6 +220,52 @@ class ConsumerRegistry(Protocol):
     def inherited(self, deployment_id: UUID) -> str:
         """Return a fingerprint of the values that runs copy from a deployment; empty if they are not known yet."""
         ...
+
+
+class DeploymentFeed(Protocol):
+    """Prefect's deployments."""
+
+    async def changes(self) -> Changes[Deployed]:
+        """Return the changes since the last call; the first call returns everything."""
+        ...
+
+    async def is_gone(self, deployment_id: UUID) -> bool: ...
+
+
+class AutomationBoard(Protocol):
+    """assetflow's automations in Prefect. What an automation should be is an object that only this port reads."""
+
+    async def changes(self) -> Changes[Shown]:
+        """Return the changes since the last call; the first call returns everything."""
+        ...
+
+    async def changed_since(self, moment: datetime) -> Sequence[Shown]: ...
+    async def find(self, automation: UUID) -> Shown | None: ...
+    def wanted(self, deployed: Deployed) -> Any:
+        """Return the automation that a deployment should have.
+
+        Raises:
+            UnsupportedDelivery: Prefect should decide, and would decide wrongly.
+        """
+        ...
+
+    def is_in_step(self, shown: Shown, wanted: Any) -> bool: ...
+    async def create(self, deployment_id: UUID, wanted: Any, *, enabled: bool) -> Shown: ...
+    async def update(self, shown: Shown, wanted: Any) -> None: ...
+    async def delete(self, automation: UUID) -> None: ...
+
+
+@dataclass(frozen=True)
+class PrefectDeployments:
+    """Prefect, as the registry uses it.
+
+    Attributes:
+        changes: subscribes to deployments and automations: yields an event for each change from then on.
+    """
+
+    deployments: DeploymentFeed
+    automations: AutomationBoard
+    changes: Callable[[], AbstractAsyncContextManager[AsyncIterator[Json]]]
 
 
 class UpdateLog(Protocol):

@@ -9,9 +9,8 @@ switch.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, cast
+from typing import Any, cast
 from uuid import UUID
 
 from prefect.events.actions import RunDeployment
@@ -19,11 +18,12 @@ from prefect.events.schemas.automations import Automation, AutomationCore, Event
 
 from assetflow.core.condition_tree import Gate, GateKind
 from assetflow.core.conditions import AssetAny, Condition
+from assetflow.core.deployed import Changes, Delivery, Deployed, Shown
 from assetflow.core.schedules import ConsumerOptions
 from assetflow.core.timing import Intake
 from assetflow.errors import InvalidSchedule, UnsupportedDelivery
 from assetflow.prefect_io.automation_text import automation_description, automation_name
-from assetflow.prefect_io.change_feed import ChangeFeed, Changes
+from assetflow.prefect_io.change_feed import ChangeFeed
 from assetflow.prefect_io.names import CONDITION_SHOWN, SCHEDULE_SATISFIED, SCHEDULE_TAG, deployment_resource_id
 from assetflow.prefect_io.rest import Json, PrefectApi
 from assetflow.prefect_io.triggers import (
@@ -35,32 +35,8 @@ from assetflow.prefect_io.triggers import (
     updates_of_any,
 )
 
-Delivery = Literal["evaluator", "prefect"]
-# An automation as Prefect's client writes it.
-Content = AutomationCore
-
 _DECIDES: dict[Delivery, str] = {"evaluator": "The evaluator of assetflow", "prefect": "Prefect"}
 _OURS: Json = {"automations": {"tags": {"all_": [SCHEDULE_TAG]}}}
-
-
-@dataclass(frozen=True)
-class Shown:
-    """One of assetflow's automations, as Prefect has it.
-
-    Attributes:
-        deployment_id: the deployment that it runs; `None` if a user has removed the action.
-        enabled: the state of its switch.
-    """
-
-    id: UUID
-    updated: datetime | None
-    deployment_id: UUID | None
-    enabled: bool
-    content: Content
-
-    @property
-    def name(self) -> str:
-        return self.content.name
 
 
 def automation_for(
@@ -183,6 +159,7 @@ def to_shown(row: Json) -> Shown:
     updated = row.get("updated")
     return Shown(
         id=automation.id,
+        name=automation.name,
         updated=None if updated is None else datetime.fromisoformat(updated),
         deployment_id=runs[0] if runs else None,
         enabled=automation.enabled,
@@ -201,10 +178,15 @@ def in_step(shown: Shown, wanted: AutomationCore) -> bool:
 
 
 class Automations:
-    """assetflow's automations on a Prefect server."""
+    """assetflow's automations on a Prefect server.
 
-    def __init__(self, api: PrefectApi) -> None:
+    Parameters:
+        delivery: who decides: the evaluator, or Prefect by these automations.
+    """
+
+    def __init__(self, api: PrefectApi, delivery: Delivery = "evaluator") -> None:
         self._api = api
+        self._delivery: Delivery = delivery
         self._latest = ChangeFeed(api, "/automations", to_shown, _OURS)
 
     async def changes(self) -> Changes[Shown]:
@@ -229,10 +211,23 @@ class Automations:
         ours = [row for row in cast("list[Json]", rows or []) if SCHEDULE_TAG in (row.get("tags") or ())]
         return to_shown(ours[0]) if ours else None
 
-    async def create(self, wanted: AutomationCore, *, enabled: bool) -> UUID:
-        """Create an automation and return its id."""
+    def wanted(self, deployed: Deployed) -> AutomationCore:
+        """Return the automation that a deployment should have, without `enabled`.
+
+        Raises:
+            UnsupportedDelivery: Prefect should decide, and would decide wrongly.
+        """
+        return automation_for(deployed.id, deployed.name, deployed.options, delivery=self._delivery)
+
+    def is_in_step(self, shown: Shown, wanted: AutomationCore) -> bool:
+        """Return True if an automation is as wanted. Other tags and the switch belong to the user."""
+        return in_step(shown, wanted)
+
+    async def create(self, deployment_id: UUID, wanted: AutomationCore, *, enabled: bool) -> Shown:
+        """Create the automation of a deployment."""
         body = {**wanted.model_dump(mode="json"), "enabled": enabled}
-        return UUID(cast("dict[str, Any]", await self._api.post("/automations/", body))["id"])
+        number = UUID(cast("dict[str, Any]", await self._api.post("/automations/", body))["id"])
+        return Shown(number, wanted.name, None, deployment_id, enabled, wanted)
 
     async def update(self, shown: Shown, wanted: AutomationCore) -> None:
         """Update an automation. The request leaves out the switch, so that it does not change on the server."""

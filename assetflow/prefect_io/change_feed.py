@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar, cast
 from uuid import UUID
 
+from assetflow.core.deployed import Changes
 from assetflow.prefect_io.rest import Json, PrefectApi
 
 FIRST_PAGE = 20
@@ -25,17 +25,6 @@ class Changeable(Protocol):
 
 
 T = TypeVar("T", bound=Changeable)
-
-
-@dataclass(frozen=True)
-class Changes(Generic[T]):
-    """The changes that one call found: new and changed objects, oldest change first, and the ids of deleted ones."""
-
-    changed: Sequence[T] = ()
-    gone: Sequence[UUID] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.changed or self.gone)
 
 
 class ChangeFeed(Generic[T]):

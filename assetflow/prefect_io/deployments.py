@@ -12,12 +12,12 @@ from uuid import UUID
 from prefect.client.schemas.responses import DeploymentResponse
 
 from assetflow.core.codec import FlowDeclaration, declaration_from_text, declaration_to_text
-from assetflow.core.deployed import Deployed
+from assetflow.core.deployed import Changes, Deployed
 from assetflow.core.events import canonical_json
 from assetflow.core.schedule_checks import refuse_endless_waiting
 from assetflow.core.schedules import ConsumerOptions
 from assetflow.errors import AssetflowError, InvalidSchedule
-from assetflow.prefect_io.change_feed import PAGE, ChangeFeed, Changes
+from assetflow.prefect_io.change_feed import PAGE, ChangeFeed
 from assetflow.prefect_io.names import EVENTS_PARAMETER, OFF_TAG, SCHEMA_EXTENSION
 from assetflow.prefect_io.rest import Json, PrefectApi
 

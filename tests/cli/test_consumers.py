@@ -13,7 +13,7 @@ from prefect.client.orchestration import get_client
 import assetflow
 from assetflow.core.refused_deployments import CURSOR, RefusedDeployment
 from assetflow.errors import InvalidSchedule
-from assetflow.evaluator.consumers.registry import Registry
+from assetflow.evaluator.process.composition import open_registry
 from assetflow.evaluator.process.ledger_thread import LedgerThread
 from assetflow.ledger import Ledger
 from assetflow.prefect_io.rest import prefect_api
@@ -106,7 +106,7 @@ def deployed(flow: object, name: str) -> UUID:
 
 async def bring_in_step(ledger: Ledger) -> None:
     async with LedgerThread(ledger.place) as thread, prefect_api() as api:
-        await Registry(api, thread).sync()
+        await open_registry(api, thread).sync()
 
 
 async def deleted(deployment: UUID) -> None:

@@ -23,7 +23,7 @@ from assetflow.core.schedule_values import to_schedule
 from assetflow.core.schedules import ConsumerOptions
 from assetflow.errors import InvalidSchedule, NameTaken, PrefectUnreachable, UnsupportedDelivery
 from assetflow.evaluator.consumers.consumer_ledger import MemoryConsumers
-from assetflow.evaluator.consumers.registry import Registry
+from assetflow.evaluator.process.composition import open_registry
 from assetflow.prefect_io.names import ASSET_UPDATED, EVENTS_PARAMETER, OFF_TAG, SCHEDULE_SATISFIED, SCHEMA_EXTENSION
 from assetflow.prefect_io.rest import PrefectApi, prefect_api
 from tests.environment.prefect_server import PrefectServer
@@ -63,7 +63,7 @@ class World:
     def __init__(self, api: PrefectApi) -> None:
         self.api = Patient(api.connect_url, api._client)
         self.ledger = MemoryConsumers()
-        self.registry = Registry(api, self.ledger)
+        self.registry = open_registry(api, self.ledger)
         self.made: list[UUID] = []
 
     async def deploy(self, name: str, schedule: object, **given: object) -> UUID:
@@ -236,7 +236,7 @@ async def test_a_new_ledger_adopts_the_automations_and_their_switches(world: Wor
     before = await world.automation(deployment)
 
     world.ledger = MemoryConsumers()
-    world.registry = Registry(world.api, world.ledger)
+    world.registry = open_registry(world.api, world.ledger)
     assert "deployed" in await world.sync()
 
     assert (await world.consumer(deployment)).paused
@@ -245,7 +245,7 @@ async def test_a_new_ledger_adopts_the_automations_and_their_switches(world: Wor
 
 async def test_of_two_automations_one_stays_and_keeps_the_pause(world: World) -> None:
     deployment = await world.deploy(unique("twice"), ORDERS)
-    await Registry(world.api, MemoryConsumers()).sync()
+    await open_registry(world.api, MemoryConsumers()).sync()
     first = await world.automation(deployment)
     copy = {key: first[key] for key in ("name", "description", "tags", "trigger", "actions")}
     await world.api.post("/automations/", copy | {"enabled": False})
@@ -358,7 +358,7 @@ async def test_triggers_of_a_users_own_are_left_alone(world: World) -> None:
 
 @pytest.mark.parametrize("condition", [ORDERS & CUSTOMERS, ORDERS | (CUSTOMERS & Asset("c")), AssetAlias("x")])
 async def test_prefect_is_not_asked_to_deliver_what_it_decides_wrongly(world: World, condition: Condition) -> None:
-    world.registry = Registry(world.api, world.ledger, delivery="prefect")
+    world.registry = open_registry(world.api, world.ledger, delivery="prefect")
     name = unique("refused")
     deployment = await world.deploy(name, condition)
     await world.sync()
@@ -370,7 +370,7 @@ async def test_prefect_is_not_asked_to_deliver_what_it_decides_wrongly(world: Wo
 async def test_prefect_delivers_single_assets_and_flat_ors(world: World) -> None:
     mark = uuid4().hex
     a, b = Asset(f"![{mark}]*?"), Asset(f"s3://{mark}/b")
-    world.registry = Registry(world.api, world.ledger, delivery="prefect")
+    world.registry = open_registry(world.api, world.ledger, delivery="prefect")
     single, either = await world.deploy(unique("single"), a), await world.deploy(unique("either"), a | b)
     await world.sync()
 
@@ -400,7 +400,7 @@ async def test_a_shown_condition_starts_nothing(world: World) -> None:
 
 
 async def test_a_running_registry_follows_within_seconds(world: World) -> None:
-    world.registry = Registry(world.api, world.ledger, seconds=60)
+    world.registry = open_registry(world.api, world.ledger, seconds=60)
     running = asyncio.create_task(world.registry.run())
     try:
         await asyncio.sleep(0)

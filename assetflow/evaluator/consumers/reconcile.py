@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 from uuid import UUID
 
-from assetflow.core.deployed import Deployed
+from assetflow.core.deployed import Deployed, Shown
 from assetflow.errors import AssetflowError
 from assetflow.evaluator.consumers.consumer_ledger import ConsumerLedger, KnownConsumer
 from assetflow.evaluator.consumers.cycles import Cycle
-from assetflow.prefect_io.automations import Automations, Content, Delivery, Shown, automation_for, in_step
+from assetflow.evaluator.ports import AutomationBoard
 
 logger = logging.getLogger("assetflow.evaluator")
 
@@ -61,7 +61,6 @@ class Reconciler:
         shown: assetflow's automations in Prefect, by id; the reconciler adds those that it makes and removes those that
             it deletes.
         report: receives each step.
-        delivery: who decides: the evaluator, or Prefect by its automations.
 
     Attributes:
         postponed: the deployments whose automations have to be updated by a later look.
@@ -70,16 +69,14 @@ class Reconciler:
     def __init__(
         self,
         ledger: ConsumerLedger,
-        automations: Automations,
+        automations: AutomationBoard,
         shown: dict[UUID, Shown],
         report: SyncReport,
-        delivery: Delivery,
     ) -> None:
         self._ledger = ledger
         self._automations = automations
         self._shown = shown
         self._report = report
-        self._delivery: Delivery = delivery
         self._left = RESHOWN_AT_ONCE
         self.postponed: set[UUID] = set()
 
@@ -110,7 +107,7 @@ class Reconciler:
         """
         wanted = None
         if deployed.is_scheduled:
-            wanted = automation_for(deployed.id, deployed.name, deployed.options, delivery=self._delivery)
+            wanted = self._automations.wanted(deployed)
         kept = await self._keep(known, shown)
         # The automation's switch is the pause. A deleted automation is made again as the ledger remembers it.
         paused = not kept.enabled if kept is not None else known is not None and known.consumer.paused
@@ -157,15 +154,15 @@ class Reconciler:
             self._note("held" if deployed.held else "released", deployed.name)
 
     async def _show(
-        self, deployed: Deployed, wanted: Content, kept: Shown | None, *, enabled: bool, unchanged: bool
+        self, deployed: Deployed, wanted: object, kept: Shown | None, *, enabled: bool, unchanged: bool
     ) -> UUID:
         """Create or update the automation of a deployment, and return its id. That of an unchanged one may wait."""
         if kept is None:
-            automation_id = await self._automations.create(wanted, enabled=enabled)
+            created = await self._automations.create(deployed.id, wanted, enabled=enabled)
             self._note("shown", deployed.name)
-            self._shown[automation_id] = Shown(automation_id, None, deployed.id, enabled, wanted)
-            return automation_id
-        if not in_step(kept, wanted):
+            self._shown[created.id] = created
+            return created.id
+        if not self._automations.is_in_step(kept, wanted):
             if unchanged and self._left == 0:
                 self.postponed.add(deployed.id)
             else:

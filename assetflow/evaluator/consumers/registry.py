@@ -14,7 +14,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from assetflow.core.deployed import Deployed
+from assetflow.core.deployed import Deployed, Shown
 from assetflow.core.watchers.declaration import AssetWatcher
 from assetflow.errors import (
     AssetflowError,
@@ -30,15 +30,11 @@ from assetflow.evaluator.consumers.reconcile import Reconciler, SyncReport
 from assetflow.evaluator.consumers.refusals import Refusals
 from assetflow.evaluator.consumers.seldom_run import seldom_run
 from assetflow.evaluator.health import heard
-from assetflow.prefect_io.automations import Automations, Delivery, Shown
-from assetflow.prefect_io.deployments import Deployments
-from assetflow.prefect_io.rest import PrefectApi
-from assetflow.prefect_io.websocket import subscribe
+from assetflow.evaluator.ports import PrefectDeployments
 
 logger = logging.getLogger("assetflow.evaluator")
 
 SECONDS_BETWEEN_LOOKS = 5.0
-CHANGES = ("prefect.deployment.", "prefect.automation.")
 UNREACHABLE_IN_A_ROW = 3
 # The rules by which a flow is refused because of others. Contract 8.1, 8.10, 8.11.
 BESIDE_OTHERS = frozenset({"8.1", "8.10", "8.11"})
@@ -50,7 +46,6 @@ class Registry:
     """The consumers of one Prefect server.
 
     Parameters:
-        delivery: who decides: the evaluator, or Prefect by its automations (`ASSETFLOW_DELIVERY`).
         seconds: the most seconds between two looks at Prefect.
 
     Attributes:
@@ -59,17 +54,16 @@ class Registry:
 
     def __init__(
         self,
-        api: PrefectApi,
+        prefect: PrefectDeployments,
         ledger: ConsumerLedger,
         *,
-        delivery: Delivery = "evaluator",
         seconds: float = SECONDS_BETWEEN_LOOKS,
     ) -> None:
-        self._url = api.connect_url
+        self._changes = prefect.changes
         self._ledger = ledger
         self._seconds = seconds
-        self._deployments = Deployments(api)
-        self._automations = Automations(api)
+        self._deployments = prefect.deployments
+        self._automations = prefect.automations
         self._deployed: dict[UUID, Deployed] = {}
         self._shown: dict[UUID, Shown] = {}
         # The deployments to reconcile, in the order in which their changes were seen.
@@ -87,7 +81,7 @@ class Registry:
         self._looking = asyncio.Lock()
         self.report = SyncReport()
         self._refusals = Refusals(ledger)
-        self._reconciler = Reconciler(ledger, self._automations, self._shown, self.report, delivery)
+        self._reconciler = Reconciler(ledger, self._automations, self._shown, self.report)
 
     def nudge(self) -> None:
         """Look at Prefect now, because something has changed there."""
@@ -231,7 +225,7 @@ class Registry:
         """Nudge when Prefect sends a change. While it cannot, the look every few seconds finds the changes."""
         while True:
             with suppress(PrefectUnreachable):
-                async with subscribe(self._url, prefixes=CHANGES) as events:
+                async with self._changes() as events:
                     async for _ in events:
                         self.nudge()
             await asyncio.sleep(self._seconds)

@@ -13,12 +13,14 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID
 
+from assetflow.core.deployed import Delivery
 from assetflow.core.run_changes import RunChange
 from assetflow.errors import InvalidCall, InvalidSettings, PrefectUnreachable
-from assetflow.evaluator.consumers.registry import Registry
+from assetflow.evaluator.consumers.consumer_ledger import ConsumerLedger
+from assetflow.evaluator.consumers.registry import SECONDS_BETWEEN_LOOKS, Registry
 from assetflow.evaluator.health import keep_going, logger
 from assetflow.evaluator.incoming.catch_up import UPDATES
-from assetflow.evaluator.ports import Json, Launch, Prefect
+from assetflow.evaluator.ports import Json, Launch, Prefect, PrefectDeployments
 from assetflow.evaluator.process.evaluator import Evaluator, Options, utc_now
 from assetflow.evaluator.process.handing_over import Binding
 from assetflow.evaluator.process.ledger_thread import LedgerThread
@@ -27,8 +29,10 @@ from assetflow.evaluator.process.prune import CURSOR as PRUNED
 from assetflow.evaluator.process.rebuild import Rebuild
 from assetflow.listeners import load_listeners
 from assetflow.prefect_io.artifact_log import ArtifactLog
+from assetflow.prefect_io.automations import Automations
 from assetflow.prefect_io.deadline_events import deadline_missed
 from assetflow.prefect_io.decision_events import decision_made
+from assetflow.prefect_io.deployments import Deployments
 from assetflow.prefect_io.event_log import EventLog
 from assetflow.prefect_io.flow_runs import FlowRuns
 from assetflow.prefect_io.freshness_events import freshness_changed
@@ -39,6 +43,8 @@ from assetflow.prefect_io.run_notes import RunNotes
 from assetflow.prefect_io.time_runs import TimeRuns
 from assetflow.prefect_io.websocket import subscribe
 from assetflow.settings import get_settings
+
+_CHANGES = ("prefect.deployment.", "prefect.automation.")
 
 
 @asynccontextmanager
@@ -64,7 +70,7 @@ async def open_evaluator(
         floor = await _floor(ledger, options.since, rebuild)
         with ListenerThread(ledger.ledger, listeners) as listener_thread:
             yield Evaluator(
-                ledger.ledger.id, ledger, prefect, Registry(api, ledger), listener_thread, rebuild, floor, options
+                ledger.ledger.id, ledger, prefect, open_registry(api, ledger), listener_thread, rebuild, floor, options
             )
 
 
@@ -87,6 +93,25 @@ def _prefect(api: PrefectApi, binding: Binding, options: Options) -> Prefect:
         check_binding=binding.check,
         patiently=patiently,
     )
+
+
+def open_registry(
+    api: PrefectApi,
+    ledger: ConsumerLedger,
+    *,
+    delivery: Delivery = "evaluator",
+    seconds: float = SECONDS_BETWEEN_LOOKS,
+) -> Registry:
+    """Return the registry of the deployments of one Prefect.
+
+    Parameters:
+        delivery: who decides: the evaluator, or Prefect by its automations (`ASSETFLOW_DELIVERY`).
+        seconds: the most seconds between two looks at Prefect.
+    """
+    prefect = PrefectDeployments(
+        Deployments(api), Automations(api, delivery), lambda: subscribe(api.connect_url, prefixes=_CHANGES)
+    )
+    return Registry(prefect, ledger, seconds=seconds)
 
 
 @asynccontextmanager

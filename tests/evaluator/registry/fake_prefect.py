@@ -12,6 +12,7 @@ from assetflow.core.schedule_values import to_schedule
 from assetflow.core.schedules import ConsumerOptions
 from assetflow.evaluator.consumers.consumer_ledger import ConsumerLedger
 from assetflow.evaluator.consumers.registry import Registry
+from assetflow.evaluator.process.composition import open_registry
 from assetflow.prefect_io.names import EVENTS_PARAMETER, SCHEMA_EXTENSION
 
 A, B, C = (Asset(f"s3://lake/{letter}") for letter in "abc")
@@ -93,7 +94,7 @@ class FakePrefect:
 
 
 def registry_of(prefect: FakePrefect, ledger: ConsumerLedger) -> Registry:
-    return Registry(prefect, ledger)  # type: ignore[arg-type]
+    return open_registry(prefect, ledger)  # type: ignore[arg-type]
 
 
 async def known(ledger: ConsumerLedger) -> dict[str, object]:

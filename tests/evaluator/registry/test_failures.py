@@ -11,9 +11,9 @@ import pytest
 from assetflow.core.assets import Asset
 from assetflow.core.deployed import Deployed
 from assetflow.errors import LedgerLocked, PrefectRefused, PrefectUnreachable, StatementRefused
-from assetflow.evaluator.consumers import registry as registry_module
 from assetflow.evaluator.consumers.consumer_ledger import MemoryConsumers
 from assetflow.evaluator.consumers.registry import Registry
+from assetflow.evaluator.process import composition
 from tests.evaluator.registry.fake_prefect import A, B, FakePrefect, known
 
 
@@ -38,7 +38,7 @@ async def test_each_successful_look_is_reported(
     prefect: FakePrefect, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The report ends a failure, in the log and in the status, as soon as a look succeeds."""
-    monkeypatch.setattr(registry_module, "subscribe", unreachable)
+    monkeypatch.setattr(composition, "subscribe", unreachable)
     prefect.deploy(1, A)
     prefect.fails = [("POST /deployments/filter", PrefectUnreachable("gone"))]
     looks = asyncio.Event()
