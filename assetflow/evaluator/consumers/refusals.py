@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
+from assetflow.core.deployed import Deployed
 from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.errors import AssetflowError, LedgerError, PrefectUnreachable
 from assetflow.evaluator.consumers.consumer_ledger import ConsumerLedger
-from assetflow.core.deployed import Deployed
 
 
 class Refusals:
