@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from playwright.sync_api import expect
 
 from assetflow.core.assets import Asset
+from assetflow.core.explanation import NotStarted
 from assetflow.core.freshness.policy import FreshnessPolicy
+from assetflow.ledger.records import ConsumerRecord
+from assetflow.web import consumer
+from assetflow.web.late_runs import LateRun, LateRuns
 from tests.browser.clicks import Clicks
 from tests.browser.shown import Shown, violations
 from tests.browser.site import START, update
@@ -78,6 +83,84 @@ def test_what_a_resume_would_start_is_one_click(shown: Shown) -> None:
     clicks.on("halted/one")
     expect(clicks.page.locator("#if-resumed")).to_contain_text("with 1 update")
     assert clicks.count == 1
+
+
+def test_an_event_with_a_key_is_three_clicks(shown: Shown) -> None:
+    update(shown.ledger, ORDERS, timedelta())
+    clicks = Clicks(shown.drawn("/"))
+    clicks.on("orders")
+    clicks.on("Create event", "button")
+    dialog = clicks.page.get_by_role("dialog")
+    dialog.get_by_label("Partition key").fill("2026-01-01")
+    # Whether a consumer takes updates with a key is told before it is sent.
+    expect(dialog).to_contain_text("takes no updates with a partition key")
+    dialog.get_by_role("button", name="Create event").click()
+    clicks.count += 1
+    expect(clicks.page.get_by_role("heading", name="What consumers did with it")).to_be_visible()
+    expect(clicks.page.locator("main")).to_contain_text("2026-01-01")
+    assert clicks.count == 3
+
+
+def test_a_queued_event_is_removed_in_three_clicks_and_a_reason(shown: Shown) -> None:
+    deploy(shown.ledger, "early/one", ORDERS & Asset("s3://lake/gone", name="gone"))
+    consumer = shown.ledger.reader.consumers.named("early/one")
+    assert consumer is not None
+    for each in shown.ledger.reader.consumers.all():
+        if each.consumer.id != consumer.consumer.id:
+            shown.ledger.writer.queues.remove(each.consumer.id, by="a test", why="one queue is enough", now=START)
+    update(shown.ledger, ORDERS, timedelta())
+    clicks = Clicks(shown.drawn("/"))
+    clicks.on("early/one")
+    clicks.on("Remove the update of orders from the queue")
+    dialog = clicks.page.get_by_role("dialog")
+    expect(dialog.get_by_label("Why")).to_be_focused()
+    clicks.page.keyboard.type("sent twice")
+    dialog.get_by_role("button", name="Remove", exact=True).click()
+    clicks.count += 1
+    main = clicks.page.locator("main")
+    expect(main).to_contain_text("1 event was removed from the queue.")
+    expect(main).to_contain_text("Nothing is queued.")
+    expect(main).not_to_contain_text("no update came")
+    assert clicks.count == 3
+
+
+def test_a_consumer_is_paused_and_resumed_in_three_clicks(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    deploy(shown.ledger, "handy/one", ORDERS & Asset("s3://lake/never", name="never"))
+
+    async def switch(_: object, record: ConsumerRecord, *, paused: bool) -> None:
+        shown.ledger.writer.consumers.switch(record.consumer.id, paused=paused, now=datetime.now(UTC))
+
+    monkeypatch.setattr(consumer, "switch", switch)
+    clicks = Clicks(shown.drawn("/consumers?search=handy"))
+    clicks.on("handy/one")
+    clicks.on("Pause", "button")
+    expect(clicks.page.get_by_role("button", name="Resume")).to_be_visible()
+    expect(clicks.page.locator("main")).to_contain_text("is paused")
+    clicks.on("Resume", "button")
+    expect(clicks.page.get_by_role("button", name="Pause")).to_be_visible()
+    assert clicks.count == 3
+
+
+def test_late_runs_stay_in_the_overview_when_something_happens(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    deploy(shown.ledger, "pooled/one", ORDERS)
+    update(shown.ledger, ORDERS, timedelta())
+    (made, *_) = [each for each in shown.ledger.reader.decisions.find() if each.consumer_name == "pooled/one"]
+    asked: list[LateRun] = []
+
+    async def look(_: LateRuns) -> Sequence[LateRun]:
+        asked[:] = [(made, NotStarted(START, pool="laptop"))]
+        return asked
+
+    monkeypatch.setattr(LateRuns, "look", look)
+    monkeypatch.setattr(LateRuns, "shown", lambda _: tuple(asked))
+    page = shown.drawn("/")
+    late = page.locator("#late-runs")
+    expect(late).to_contain_text("pooled/one")
+    for number in range(2):
+        asset = Asset(f"s3://lake/news-{number}", name=f"news-{number}")
+        update(shown.ledger, asset, timedelta())
+        expect(page.get_by_role("region", name="Just happened")).to_contain_text(asset.name or "")
+        expect(late).to_contain_text("pooled/one")
 
 
 def test_the_palette_needs_no_click(shown: Shown) -> None:
