@@ -10,7 +10,7 @@ from rich.text import Text
 
 from assetflow.cli.output import print_json, rows, show, table, text
 from assetflow.errors import PrefectUnreachable
-from assetflow.evaluator.consumers.consumer_ledger import MemoryConsumers
+from assetflow.evaluator.consumers.memory_consumers import MemoryConsumers
 from assetflow.evaluator.consumers.reconcile import SyncReport
 from assetflow.evaluator.health import Backoff
 from assetflow.evaluator.process.composition import open_registry

@@ -22,7 +22,7 @@ from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.schedule_values import to_schedule
 from assetflow.core.schedules import ConsumerOptions
 from assetflow.errors import InvalidSchedule, NameTaken, PrefectUnreachable, UnsupportedDelivery
-from assetflow.evaluator.consumers.consumer_ledger import MemoryConsumers
+from assetflow.evaluator.consumers.memory_consumers import MemoryConsumers
 from assetflow.evaluator.process.composition import open_registry
 from assetflow.prefect_io.names import ASSET_UPDATED, EVENTS_PARAMETER, OFF_TAG, SCHEDULE_SATISFIED, SCHEMA_EXTENSION
 from assetflow.prefect_io.rest import PrefectApi, prefect_api

@@ -14,9 +14,8 @@ from uuid import UUID
 
 from assetflow.core.deployed import Deployed, Shown
 from assetflow.errors import AssetflowError
-from assetflow.evaluator.consumers.consumer_ledger import ConsumerLedger, KnownConsumer
 from assetflow.evaluator.consumers.cycles import Cycle
-from assetflow.evaluator.ports import AutomationBoard
+from assetflow.evaluator.ports import AutomationBoard, ConsumerLedger, KnownConsumer
 
 logger = logging.getLogger("assetflow.evaluator")
 

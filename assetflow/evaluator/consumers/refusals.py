@@ -8,7 +8,7 @@ from uuid import UUID
 from assetflow.core.deployed import Deployed
 from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.errors import AssetflowError, LedgerError, PrefectUnreachable
-from assetflow.evaluator.consumers.consumer_ledger import ConsumerLedger
+from assetflow.evaluator.ports import ConsumerLedger
 
 
 class Refusals:

@@ -24,13 +24,12 @@ from assetflow.errors import (
     PrefectUnreachable,
     StatementRefused,
 )
-from assetflow.evaluator.consumers.consumer_ledger import ConsumerLedger, KnownConsumer
 from assetflow.evaluator.consumers.cycles import find_cycles
 from assetflow.evaluator.consumers.reconcile import Reconciler, SyncReport
 from assetflow.evaluator.consumers.refusals import Refusals
 from assetflow.evaluator.consumers.seldom_run import seldom_run
 from assetflow.evaluator.health import heard
-from assetflow.evaluator.ports import PrefectDeployments
+from assetflow.evaluator.ports import ConsumerLedger, KnownConsumer, PrefectDeployments
 
 logger = logging.getLogger("assetflow.evaluator")
 

@@ -16,11 +16,10 @@ from uuid import UUID
 from assetflow.core.deployed import Delivery
 from assetflow.core.run_changes import RunChange
 from assetflow.errors import InvalidCall, InvalidSettings, PrefectUnreachable
-from assetflow.evaluator.consumers.consumer_ledger import ConsumerLedger
 from assetflow.evaluator.consumers.registry import SECONDS_BETWEEN_LOOKS, Registry
 from assetflow.evaluator.health import keep_going, logger
 from assetflow.evaluator.incoming.catch_up import UPDATES
-from assetflow.evaluator.ports import Json, Launch, Prefect, PrefectDeployments
+from assetflow.evaluator.ports import ConsumerLedger, Json, Launch, Prefect, PrefectDeployments
 from assetflow.evaluator.process.evaluator import Evaluator, Options, utc_now
 from assetflow.evaluator.process.handing_over import Binding
 from assetflow.evaluator.process.ledger_thread import LedgerThread

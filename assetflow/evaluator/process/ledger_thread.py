@@ -27,8 +27,16 @@ from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.core.rules.adoption import Decided
 from assetflow.core.run_changes import RunEnd, RunGoingOn
 from assetflow.errors import UnknownEvent
-from assetflow.evaluator.consumers.consumer_ledger import KnownConsumer
-from assetflow.evaluator.ports import Json, Launch, Refused, RunWithoutNote, TimedConsumer, TimePassed, Written
+from assetflow.evaluator.ports import (
+    Json,
+    KnownConsumer,
+    Launch,
+    Refused,
+    RunWithoutNote,
+    TimedConsumer,
+    TimePassed,
+    Written,
+)
 from assetflow.evaluator.process.held_up import CURSOR as HELD_UP
 from assetflow.evaluator.process.leadership import Leadership
 from assetflow.ledger import Holder, Ledger

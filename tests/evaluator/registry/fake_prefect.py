@@ -10,8 +10,8 @@ from assetflow.core.assets import Asset
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.schedule_values import to_schedule
 from assetflow.core.schedules import ConsumerOptions
-from assetflow.evaluator.consumers.consumer_ledger import ConsumerLedger
 from assetflow.evaluator.consumers.registry import Registry
+from assetflow.evaluator.ports import ConsumerLedger
 from assetflow.evaluator.process.composition import open_registry
 from assetflow.prefect_io.names import EVENTS_PARAMETER, SCHEMA_EXTENSION
 

@@ -9,7 +9,7 @@ import pytest
 
 from assetflow import Asset
 from assetflow.core.eager_schedules import Eager
-from assetflow.evaluator.consumers.consumer_ledger import MemoryConsumers
+from assetflow.evaluator.consumers.memory_consumers import MemoryConsumers
 from assetflow.evaluator.consumers.registry import Registry
 from assetflow.evaluator.process.ledger_thread import LedgerThread
 from assetflow.ledger import Reader

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from assetflow.errors import PrefectUnreachable
-from assetflow.evaluator.consumers.consumer_ledger import MemoryConsumers
+from assetflow.evaluator.consumers.memory_consumers import MemoryConsumers
 from assetflow.evaluator.consumers.reconcile import RESHOWN_AT_ONCE
 from assetflow.evaluator.consumers.registry import Registry
 from tests.evaluator.registry.fake_prefect import A, B, C, FakePrefect, known

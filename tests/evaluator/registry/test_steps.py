@@ -10,7 +10,7 @@ import pytest
 
 from assetflow.core.assets import Asset
 from assetflow.core.events import AssetEvent, Origin, Recording
-from assetflow.evaluator.consumers.consumer_ledger import MemoryConsumers
+from assetflow.evaluator.consumers.memory_consumers import MemoryConsumers
 from assetflow.evaluator.consumers.registry import Registry
 from assetflow.evaluator.process.ledger_thread import LedgerThread
 from assetflow.ledger import Ledger

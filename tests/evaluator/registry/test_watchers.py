@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assetflow import Asset, AssetWatcher
-from assetflow.evaluator.consumers.consumer_ledger import MemoryConsumers
+from assetflow.evaluator.consumers.memory_consumers import MemoryConsumers
 from assetflow.evaluator.consumers.registry import Registry
 from assetflow.watchers import FileTrigger
 from tests.evaluator.registry.fake_prefect import FakePrefect

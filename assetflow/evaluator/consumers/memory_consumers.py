@@ -1,12 +1,11 @@
-"""The ledger's consumers as the registry calls them, and an implementation in memory."""
+"""Consumers in memory, for a registry without a ledger."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import count
-from typing import Protocol
 from uuid import UUID
 
 from assetflow.core.consumers import Consumer
@@ -16,65 +15,7 @@ from assetflow.core.freshness.telling import AssetFreshness
 from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.core.rules import registry
 from assetflow.core.rules.state import State
-
-
-@dataclass(frozen=True)
-class KnownConsumer:
-    """A consumer of the ledger, with the text of its declaration and the id of the automation that shows it."""
-
-    consumer: Consumer
-    text: str
-    automation_id: UUID | None = None
-
-
-class ConsumerLedger(Protocol):
-    """The ledger, as the registry calls it. `consumer` is the id of a consumer in the ledger."""
-
-    async def consumers(self) -> Sequence[KnownConsumer]: ...
-    async def deploy(self, deployed: Deployed, *, paused: bool) -> Consumer:
-        """Add a consumer for a deployment.
-
-        Raises:
-            NameTaken
-        """
-        ...
-
-    async def change(self, consumer: int, deployed: Deployed) -> None:
-        """Give a consumer the schedule of its deployment.
-
-        Raises:
-            NameTaken
-        """
-        ...
-
-    async def switch(self, consumer: int, *, paused: bool | None = None, held: bool | None = None) -> None: ...
-    async def remove(self, consumer: int) -> None: ...
-    async def set_automation(self, consumer: int, automation_id: UUID | None) -> None: ...
-    async def set_edges(self, deployed: Deployed) -> None:
-        """Store the assets that a deployment without a schedule produces and reads, for lineage and the data graph.
-
-        Raises:
-            InvalidSchedule: the flow cannot work beside those that are deployed (8.10).
-        """
-        ...
-
-    async def drop_edges(self, deployment_id: UUID) -> None: ...
-    async def without_schedule(self) -> Mapping[UUID, tuple[str, str]]:
-        """Return the deployments that `set_edges` has stored in the data graph: their names and their declarations."""
-        ...
-
-    async def freshness(self) -> Sequence[AssetFreshness]:
-        """Return how fresh the assets with a policy are, and what has to run for them."""
-        ...
-
-    async def automations_seen(self) -> datetime | None:
-        """Return the timestamp up to which all changes of automations are in the ledger; `None` for a new ledger."""
-        ...
-
-    async def set_automations_seen(self, stamp: datetime) -> None: ...
-    async def set_refused(self, refused: Sequence[RefusedDeployment]) -> None:
-        """Store which deployments are refused, instead of those that were before."""
-        ...
+from assetflow.evaluator.ports import KnownConsumer
 
 
 class MemoryConsumers:

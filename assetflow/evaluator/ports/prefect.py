@@ -1,0 +1,166 @@
+"""Prefect, as the evaluator's loops call it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+from uuid import UUID
+
+from assetflow.core.codec import RunContext
+from assetflow.core.consumers import Automation, Consumer, Decision, MissedDeadline
+from assetflow.core.deployed import Changes, Deployed, Shown
+from assetflow.core.explanation import DecisionExplanation
+from assetflow.core.freshness.telling import StateChange
+from assetflow.core.rules.adoption import Decided
+from assetflow.core.run_changes import RunChange, RunEnd, RunGoingOn
+from assetflow.core.time.timetables import Tick
+from assetflow.evaluator.ports.values import Json, Launch
+
+
+class ConsumerRegistry(Protocol):
+    """Keeps the ledger's consumers in step with the deployments."""
+
+    async def begin(self) -> None: ...
+    async def sync(self) -> None: ...
+    async def run(self, looked: Callable[[], None]) -> None: ...
+    def inherited(self, deployment_id: UUID) -> str:
+        """Return a fingerprint of the values that runs copy from a deployment; empty if they are not known yet."""
+        ...
+
+
+class DeploymentFeed(Protocol):
+    """Prefect's deployments."""
+
+    async def changes(self) -> Changes[Deployed]:
+        """Return the changes since the last call; the first call returns everything."""
+        ...
+
+    async def is_gone(self, deployment_id: UUID) -> bool: ...
+
+
+class AutomationBoard(Protocol):
+    """assetflow's automations in Prefect. What an automation should be is an object that only this port reads."""
+
+    async def changes(self) -> Changes[Shown]:
+        """Return the changes since the last call; the first call returns everything."""
+        ...
+
+    async def changed_since(self, moment: datetime) -> Sequence[Shown]: ...
+    async def find(self, automation: UUID) -> Shown | None: ...
+    def wanted(self, deployed: Deployed) -> Any:
+        """Return the automation that a deployment should have.
+
+        Raises:
+            UnsupportedDelivery: Prefect should decide, and would decide wrongly.
+        """
+        ...
+
+    def is_in_step(self, shown: Shown, wanted: Any) -> bool: ...
+    async def create(self, deployment_id: UUID, wanted: Any, *, enabled: bool) -> Shown: ...
+    async def update(self, shown: Shown, wanted: Any) -> None: ...
+    async def delete(self, automation: UUID) -> None: ...
+
+
+@dataclass(frozen=True)
+class PrefectDeployments:
+    """Prefect, as the registry uses it.
+
+    Attributes:
+        changes: subscribes to deployments and automations: yields an event for each change from then on.
+    """
+
+    deployments: DeploymentFeed
+    automations: AutomationBoard
+    changes: Callable[[], AbstractAsyncContextManager[AsyncIterator[Json]]]
+
+
+class UpdateLog(Protocol):
+    """Prefect's stored events."""
+
+    def between(self, since: datetime, until: datetime, names: Sequence[str]) -> AsyncIterator[Json]: ...
+    async def number(self, since: datetime, until: datetime, names: Sequence[str]) -> int: ...
+    async def counted(
+        self, since: datetime, until: datetime, names: Sequence[str], minutes: int
+    ) -> Mapping[datetime, int]: ...
+    async def publish(self, events: Sequence[Json]) -> None: ...
+    async def stored(self, ids: Sequence[UUID], since: datetime, until: datetime) -> Collection[UUID]: ...
+
+
+class RecordingLog(Protocol):
+    """Prefect's artifacts that hold recordings, or the events of runs that are too large for a context."""
+
+    def updates_since(self, moment: datetime) -> AsyncIterator[Json]: ...
+    async def keep_events(self, decision: Decision, consumer: str) -> str: ...
+
+
+class NoteBoard(Protocol):
+    """The notes on the pages of Prefect's flow runs."""
+
+    async def present(self, runs: Mapping[UUID, str]) -> set[UUID]:
+        """Return the runs that have their note; `runs` names each run's consumer."""
+        ...
+
+    async def write(self, explanation: DecisionExplanation) -> None: ...
+
+
+class RunMaker(Protocol):
+    """Prefect's flow runs of decisions."""
+
+    async def create(self, decision: Decision, context: RunContext, automation: Automation | None) -> UUID: ...
+    async def ended(self, runs: Sequence[UUID]) -> dict[UUID, RunEnd]:
+        """Return the runs that have ended, and how."""
+        ...
+
+
+class RunsGoingOn(Protocol):
+    """Prefect's flow runs that go on, of all deployments."""
+
+    async def find(self, run: UUID) -> RunGoingOn | None: ...
+    async def began(self, run: UUID) -> datetime | None: ...
+    def all(self) -> AsyncIterator[RunGoingOn]: ...
+
+
+class TimeRunMaker(Protocol):
+    """Prefect's flow runs of timetables."""
+
+    async def create(self, consumer: Consumer, tick: Tick, automation: Automation | None) -> UUID: ...
+    async def withdraw(self, deployment_id: UUID, now: datetime) -> int:
+        """Delete the upcoming runs of a deployment, and return their number."""
+        ...
+
+
+@dataclass(frozen=True)
+class Prefect:
+    """Prefect, as the evaluator uses it.
+
+    Attributes:
+        url: the address of its API, for people.
+        new_updates: subscribes to updates of assets: yields the events that Prefect sends from then on.
+        run_changes: subscribes to flow runs: yields what Prefect sends of their beginnings and ends.
+        decision_event: returns the event that announces a decision and its run.
+        deadline_event: returns the event that announces a missed deadline, from it and its consumer's name, deployment
+            and automation.
+        freshness_event: returns the event that tells of a changed state of an asset.
+        past_decisions: yields the decisions whose runs were created since a time, newest first.
+        check_binding: raises LedgerForeign if Prefect belongs to another ledger now.
+        patiently: calls a function again while Prefect is too busy to answer.
+    """
+
+    url: str
+    events: UpdateLog
+    artifacts: RecordingLog
+    runs: RunMaker
+    open_runs: RunsGoingOn
+    time_runs: TimeRunMaker
+    notes: NoteBoard
+    new_updates: Callable[[], AbstractAsyncContextManager[AsyncIterator[Json]]]
+    run_changes: Callable[[], AbstractAsyncContextManager[AsyncIterator[RunChange]]]
+    decision_event: Callable[[Launch, UUID], Json]
+    deadline_event: Callable[[MissedDeadline, str, UUID, UUID | None], Json]
+    freshness_event: Callable[[StateChange], Json]
+    past_decisions: Callable[[datetime], AsyncIterator[Decided]]
+    check_binding: Callable[[], Awaitable[None]]
+    patiently: Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]
