@@ -97,6 +97,7 @@ class DataGraph:
         self._deployments: dict[UUID, int] = {}
         self._policies: dict[str, dict[int, None]] = {}
         self._by_name: dict[str, dict[int, None]] = {}
+        self._keepers: dict[int, None] = {}
         self._derived = _Derived()
         self.fill(flows)
 
@@ -109,6 +110,7 @@ class DataGraph:
         copied._readers = _copied(self._readers)
         copied._policies = _copied(self._policies)
         copied._by_name = _copied(self._by_name)
+        copied._keepers = self._keepers.copy()
         copied._derived = self._derived
         return copied
 
@@ -125,6 +127,8 @@ class DataGraph:
             return None
         self._nodes[consumer.id] = node
         self._deployments[consumer.deployment_id] = consumer.id
+        if node.keeping is not None:
+            self._keepers[node.id] = None
         for index, values in self._indexes(node):
             for value in values:
                 index.setdefault(value, {})[node.id] = None
@@ -134,6 +138,7 @@ class DataGraph:
         """Take a flow out of the graph."""
         self._derived = _Derived()
         node = self._nodes.pop(number, None)
+        self._keepers.pop(number, None)
         if node is not None:
             self._deployments.pop(node.consumer.deployment_id, None)
             for index, values in self._indexes(node):
@@ -169,7 +174,7 @@ class DataGraph:
     @property
     def has_keepers(self) -> bool:
         """Whether a flow keeps its outputs up to date."""
-        return any(node.keeping is not None for node in self._nodes.values())
+        return bool(self._keepers)
 
     @property
     def has_policies(self) -> bool:
@@ -189,8 +194,9 @@ class DataGraph:
 
     def _find_compared(self) -> frozenset[str]:
         found = {uri for uri, declaring in self._policies.items() if declaring}
-        waiting = [node for node in self._nodes.values() if node.keeping or not found.isdisjoint(node.outputs)]
-        entered = {node.id for node in waiting}
+        first = [*self._keepers, *(number for uri in found for number in self._makers.get(uri, ()))]
+        entered = set(first)
+        waiting = [self._nodes[number] for number in entered]
         while waiting:
             node = waiting.pop()
             found.update(node.outputs, node.inputs)
@@ -254,11 +260,17 @@ class DataGraph:
 
     def parents_first(self, numbers: Iterable[int]) -> list[FlowNode]:
         """Return flows in the order in which a pass looks at them: by name, each after the makers of its inputs."""
+        known = [number for number in numbers if number in self._nodes]
+        if len(known) > 1:
+            known.sort(key=self._order().__getitem__)
+        return [self._nodes[number] for number in known]
+
+    def _order(self) -> Mapping[int, int]:
+        """Return the place of each flow among all in order. Finding it takes the longer the more flows there are."""
         derived = self._derived
         if derived.order is None:
             derived.order = {number: place for place, number in enumerate(self._all_in_order())}
-        order = derived.order
-        return [self._nodes[number] for number in sorted((n for n in numbers if n in order), key=order.__getitem__)]
+        return derived.order
 
     def way_back(self, node: FlowNode) -> list[FlowNode] | None:
         """Return a way from a flow through what it makes back to itself, on which there is an Eager or Lazy flow.
