@@ -64,7 +64,7 @@ def deploy_maker(
 
 
 def without_freshness(connection: Connection) -> None:
-    """Take away what versions 0014 to 0019 have added to the tables."""
+    """Take away what versions 0014 to 0021 have added to the tables."""
     for table in (
         "hidden_asset",
         "backfill_edge",

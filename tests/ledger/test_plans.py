@@ -12,17 +12,22 @@ import pytest
 from sqlalchemy import event as sqlalchemy_event
 
 from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.codec import FlowDeclaration
 from assetflow.core.events import Recording
+from assetflow.core.freshness.keeping import Keeping
+from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.lineage import Node
-from assetflow.core.partitions import IdentityMapper
+from assetflow.core.partitions import IdentityMapper, StartOfDayMapper
+from assetflow.core.run_changes import RunEnd, RunGoingOn
 from assetflow.core.schedule_values import PartitionedAssetTimetable
-from assetflow.core.schedules import Partitioning, Schedule
+from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule
 from assetflow.core.short_ids import IdStart
 from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.timing import Deadline, Intake, Opening
 from assetflow.ledger import Ledger
 from assetflow.ledger.records import EventFilter
 from tests.ledger.making import NOW, A, B, C, declared, deploy, event, update
+from tests.ledger.test_kept import Place, kept
 
 LARGE = ("event", "receipt", "consumer_token", "pending", "decision", "event_alias")
 
@@ -177,6 +182,56 @@ def test_letting_time_pass_scans_nothing(
     found = scans(ledger, sent, (*LARGE, *clocks))
     # This index holds only the missed deadlines of which Prefect does not know yet.
     assert [step for step in found if "missed_deadline_to_announce" not in step] == []
+
+
+COMPARED = ("item_version", "item", "reading", "target_key", "target", "kept_run", "policy", "policy_touch")
+
+
+@pytest.mark.parametrize("remembers", [True, False])
+def test_passes_over_eager_and_lazy_flows_and_policies_scan_nothing(
+    sqlite_ledger: Ledger, remembers: bool, request: pytest.FixtureRequest
+) -> None:
+    ledger, hour = sqlite_ledger, timedelta(hours=1)
+    fact, day, week = (Asset(f"s3://lake/{name}") for name in ("fact", "day", "week"))
+    board = Asset("s3://lake/board", freshness=FreshnessPolicy(hour, warn_after=hour / 2))
+    place = Place(ledger, NOW)
+    place.deploy("fact", kept([A, B], [fact], code="1", retries=1))
+    place.deploy("day", kept([C, A], [day], mapper=StartOfDayMapper()))
+    lazy = ConsumerOptions(Schedule(keeping=Keeping("lazy", retries=1)))
+    place.deploy("board", FlowDeclaration(lazy, (board,), (fact,)))
+    place.deploy("week", kept([fact, day], [week], retries=1))
+    if not remembers:
+        ledger.close()
+        place.ledger = ledger = Ledger.open(ledger.place)
+        request.addfinalizer(ledger.close)
+    keys = [f"2026-01-0{number}T01:00:00" for number in range(1, 9)]
+    with statements(ledger) as sent:
+        made = [decision for asset in (A, B) for decision in place.update(asset)]
+        by_key = [decision for key in keys for decision in place.update(C, key)]
+        run = uuid4()
+        ledger.writer.decisions.launched(made[0].id, run, place.later())
+        ledger.writer.runs.began(run, place.later(), place.now)
+        place.make("fact", made[0], fact, run=run, code="1")
+        asked = place.end(made[0])
+        for decision in by_key[:3]:
+            place.run("day", decision, day)
+        place.end(by_key[3], "failed")
+        ledger.writer.runs.goes_on(by_hand := _by_hand(place, "week"), place.later())
+        ledger.writer.runs.ended(by_hand.run, RunEnd("Failed", "failed", began=place.later()), place.later())
+        place.deploy("fact", kept([A, B], [fact], code="2", retries=1))
+        consumer = place.consumers["day"].id
+        for paused in (True, False):
+            ledger.writer.consumers.switch(consumer, paused=paused, now=place.later())
+        passed = ledger.writer.clock.run(NOW + 3 * hour, NOW + 3 * hour)
+        ledger.writer.freshness.to_tell(10)
+    assert by_key
+    assert "board" in place.names(asked)
+    assert passed.told
+    assert scans(ledger, sent, (*LARGE, *COMPARED)) == []
+
+
+def _by_hand(place: Place, name: str) -> RunGoingOn:
+    return RunGoingOn(uuid4(), place.consumers[name].deployment_id, None, None, place.later(), by_time=False)
 
 
 def test_a_scan_would_be_found(filled: Ledger) -> None:

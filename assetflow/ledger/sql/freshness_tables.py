@@ -78,7 +78,7 @@ class TargetRow(Base, table=True):
 
     __table_args__ = (
         Index(None, "consumer", "verdict"),
-        partial_index("target_waits", "consumer", where="verdict = 'waits'"),
+        partial_index("target_waits", "verdict", "consumer", where="verdict = 'waits'"),
         partial_index("target_look", "look", where="look IS NOT NULL"),
         CLUSTERED,
     )
