@@ -36,6 +36,19 @@ def deliver(recording: Recording) -> None:
         _announce(api, stored)
 
 
+def deliver_observation(recording: Recording) -> None:
+    """Record what an observation saw, durably if it is another version than the one that was recorded last.
+
+    Raises:
+        RecordingFailed: as `deliver`.
+    """
+    try:
+        with TaskApi.connect(patience=get_settings().recording_timeout) as api:
+            sending.keep_observation(api, recording)
+    except AssetflowError as error:
+        raise _failed(recording, error) from error
+
+
 class Logger(Protocol):
     """The methods that are used of a logger."""
 

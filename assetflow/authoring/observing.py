@@ -12,7 +12,7 @@ from typing import Any, Unpack, cast
 import prefect
 from prefect.context import TaskRunContext
 
-from assetflow.authoring.delivery import deliver
+from assetflow.authoring.delivery import deliver_observation
 from assetflow.authoring.flows import AssetFlow, flow
 from assetflow.authoring.metadata import to_outlet
 from assetflow.authoring.origin import current_origin
@@ -45,8 +45,8 @@ def observe(
     ...     return str(Path("/data/raw.csv").stat().st_mtime_ns)
 
     The flow is deployed and served like any other. An exception in the function, or a value that is not a version,
-    fails the flow run and changes nothing. With ASSETFLOW_API_URL the observation goes to assetflow's API, otherwise it
-    is an artifact in Prefect.
+    fails the flow run and changes nothing. With ASSETFLOW_API_URL the observation goes to assetflow's API. Otherwise, a
+    new version is an artifact in Prefect, and one that was seen before replaces the last such artifact of the source.
 
     Contract 8.2.
 
@@ -101,7 +101,8 @@ def _record(asset: Asset, versions: Versions) -> None:
     assert context is not None, "Prefect calls it as a task"
     if versions and not _told_to_api(asset, versions):
         origin = current_origin("task")
-        deliver(observation(asset, versions, id=context.task_run.id, occurred=datetime.now(UTC), origin=origin))
+        seen = observation(asset, versions, id=context.task_run.id, occurred=datetime.now(UTC), origin=origin)
+        deliver_observation(seen)
 
 
 def _told_to_api(asset: Asset, versions: Versions) -> bool:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
 from assetflow.core.events import Recording
-from assetflow.prefect_io.recordings import created, recording_to_artifact, recording_to_prefect_events
+from assetflow.errors import AssetflowError
+from assetflow.prefect_io.recordings import (
+    created,
+    recording_from_artifact,
+    recording_to_artifact,
+    recording_to_prefect_events,
+)
 from assetflow.prefect_io.task_api import TaskApi
 
 # The artifact has everything: if the server is too busy for the events, the evaluator only learns of the update later.
 SECONDS_FOR_EVENTS = 5.0
 _EVENTS_A_POST = 100
+# Two observations at the same time leave two of them, which the next one replaces.
+_MOST_SEEN = 20
+_SEEN = "seen-"
+
+Versions = Mapping[str | None, str | None]
 
 
 def keep(api: TaskApi, recording: Recording) -> Recording:
@@ -23,6 +34,46 @@ def keep(api: TaskApi, recording: Recording) -> Recording:
     """
     stored = cast("Mapping[str, object]", api.post("/artifacts/", recording_to_artifact(recording)) or {})
     return replace(recording, durable=created(stored)) if "created" in stored else recording
+
+
+def keep_observation(api: TaskApi, recording: Recording) -> None:
+    """Write what an observation saw of a source.
+
+    If Prefect has another version, or none, that becomes an artifact of its own, which stays: the ledger may make an
+    update of it. Otherwise one artifact for each source, which the next one replaces, says when the version was seen
+    last. Contract 8.2.
+
+    Raises:
+        PrefectUnreachable, PrefectRefused
+    """
+    body = recording_to_artifact(recording)
+    (newest, *_) = [*_artifacts(api, body["key"], 1), None]
+    if newest is None or _versions_in(newest) != _versions_of(recording):
+        api.post("/artifacts/", body)
+        return
+    key = f"{_SEEN}{body['key']}"
+    before = _artifacts(api, key, _MOST_SEEN)
+    api.post("/artifacts/", {**body, "key": key})
+    for each in before:
+        api.delete(f"/artifacts/{each['id']}")
+
+
+def _artifacts(api: TaskApi, key: object, limit: int) -> Sequence[Mapping[str, object]]:
+    """Return the newest artifacts with a key."""
+    body = {"artifacts": {"key": {"any_": [key]}}, "sort": "CREATED_DESC", "limit": limit}
+    return cast("Sequence[Mapping[str, object]]", api.post("/artifacts/filter", body))
+
+
+def _versions_in(artifact: Mapping[str, object]) -> Versions | None:
+    """Return the versions that an artifact tells of, by key; `None` if it cannot be read."""
+    try:
+        return _versions_of(recording_from_artifact(artifact))
+    except AssetflowError:
+        return None
+
+
+def _versions_of(recording: Recording) -> Versions:
+    return {event.partition_key: event.data_version for event in recording.told}
 
 
 def announce(api: TaskApi, recording: Recording) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
@@ -11,7 +12,7 @@ from typing import Any, Self
 import httpx
 
 from assetflow.core.redaction import without_passwords
-from assetflow.errors import PrefectUnauthorized, PrefectUnreachable
+from assetflow.errors import PrefectNotFound, PrefectUnauthorized, PrefectUnreachable
 from assetflow.patience import AskAgain, Attempts
 from assetflow.prefect_io import csrf
 from assetflow.prefect_io.answers import no_answer, read_answer
@@ -89,6 +90,15 @@ class TaskApi:
             PrefectRefused: the server answered with an error that a retry does not change.
         """
         return self._call("POST", path, body, self.patience if patience is None else patience)
+
+    def delete(self, path: str) -> None:
+        """Delete a resource, unless it is gone already.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused: as `post`.
+        """
+        with suppress(PrefectNotFound):
+            self._call("DELETE", path, None, self.patience)
 
     def close(self) -> None:
         """Close the connections."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 
 from assetflow import (
     Asset,
@@ -26,6 +27,7 @@ from assetflow import (
 )
 from assetflow.errors import InvalidEvent
 from assetflow.partitions import StartOfDayMapper
+from assetflow.prefect_io.names import artifact_key
 from assetflow.testing import Harness, harness
 from tests.environment.prefect_server import PrefectServer
 
@@ -216,6 +218,14 @@ def stored(h: Harness, asset: Asset) -> list[tuple[str, int]]:
         return ledger.execute(query, (asset.uri,)).fetchall()
 
 
+def artifacts(asset: Asset) -> int:
+    """Return how many artifacts tell of an asset; one of them that the same version was seen again."""
+    key = artifact_key(asset.name, asset.uri)
+    with get_client(sync_client=True) as client:
+        keys = ArtifactFilterKey(any_=[key, f"seen-{key}"])
+        return len(client.read_artifacts(artifact_filter=ArtifactFilter(key=keys)))
+
+
 def test_rule_8_2_an_observation_runs_what_reads_the_source_and_a_skip_confirms(h: Harness) -> None:
     h.deploy(maybe)
     for version in ("v1", "v1", "v2", "v2"):
@@ -224,6 +234,7 @@ def test_rule_8_2_an_observation_runs_what_reads_the_source_and_a_skip_confirms(
         h.settle()
     assert states(h, maybe) == [(None, "Completed")] * 2
     assert stored(h, SOURCE) == [("v1", 0), ("v2", 0)]
+    assert artifacts(SOURCE) == 2 + 1
     ((version, _), confirmed) = stored(h, MAYBE)
     assert confirmed == (version, 1)
 
