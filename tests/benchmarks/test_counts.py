@@ -1,17 +1,25 @@
-"""What a recording costs, counted: it depends on the consumers that want it, not on how many there are."""
+"""What a recording costs, counted: it depends on the consumers that want it, not on how many there are.
+
+Counts are the same on a machine that is slow or busy. `benchmarks.second_writer` measures CPU time instead.
+"""
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import event
 
+from assetflow.core.events import Recording
 from assetflow.core.rules import evaluation, fold
 from assetflow.ledger import Ledger
-from benchmarks import ring
+from benchmarks import instructions, ring
 from tests.ledger.making import NOW
 from tests.ledger.test_plans import statements
 
@@ -94,3 +102,43 @@ def test_statements_for_a_batch_do_not_grow_with_it(tmp_path: Path) -> None:
             with statements(ledger) as sent:
                 ledger.writer.events.record(made[first:last], NOW)
             assert len(sent) <= PER_BATCH
+
+
+def calls(writers: Sequence[Ledger], recordings: Sequence[Recording]) -> int:
+    """Return how many functions are called to record these, each by the next writer in turn."""
+    count = 0
+
+    def note(_frame: object, kind: str, _argument: object) -> None:
+        nonlocal count
+        count += kind in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        for ledger, recording in zip(cycle(writers), recordings, strict=False):
+            ledger.writer.events.record([recording], NOW)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def test_an_update_beside_a_second_writer_costs_at_most_twice_as_much(tmp_path: Path) -> None:
+    """The evaluator reads what another process, such as `assetflow emit`, has written, and forgets nothing else."""
+    place, assets = tmp_path / "ledger.db", ring.assets(60)
+    with Ledger.open(place) as evaluator, Ledger.open(place) as other:
+        ring.deploy(evaluator, assets)
+        for number, ledger in enumerate((other, evaluator)):
+            ledger.writer.events.record(ring.recordings(assets, 60, seed=number), NOW)
+        alone = calls([evaluator], ring.recordings(assets, 60, seed=2))
+        with statements(evaluator) as sent:
+            in_turn = calls([other, evaluator], ring.recordings(assets, 120, seed=3)) / 2
+    assert in_turn <= 2 * alone
+    assert len(sent) <= 60 * PER_BATCH
+
+
+def test_the_counted_instructions_are_within_their_limits() -> None:
+    """Whoever counts anew and exceeds a limit finds out here; counting takes ten minutes."""
+    counted = json.loads((Path(instructions.__file__).parent / "results" / "instructions.json").read_text())
+    found = {each["consumers"]: each["instructions"] for each in counted["sizes"]}
+    assert found.keys() == instructions.LIMITS.keys()
+    assert all(found[consumers] <= limit for consumers, limit in instructions.LIMITS.items())
