@@ -21,6 +21,7 @@ from pathlib import Path
 from assetflow.worker.alone import why_not_fork, why_not_serve
 from assetflow.worker.child import Job, become, read_job
 from assetflow.worker.client import BEGIN, FORKED
+from assetflow.worker.renewal import Renewal
 from assetflow.worker.settings_sources import read_sources, set_up
 from assetflow.worker.start_environment import differs
 
@@ -212,8 +213,6 @@ def listen(place: Path) -> socket.socket:
 
 def main(place: Path, modules: Sequence[str]) -> None:
     """Import what runs need, serve, and in each child do the job."""
-    from assetflow.worker.renewal import Renewal
-
     renewal = Renewal()
     _import(place, modules)
     # Like the folder of most flow runs, this one has no settings of Prefect.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -14,6 +15,8 @@ import pytest
 
 from assetflow.worker.abandoned_runs import SECONDS_TO_BEGIN
 from tests.environment.prefect_server import PrefectServer
+from tests.environment.waiting import until
+from tests.worker.conftest import is_running
 from tests.worker.pool import ENDED, Pool
 
 pytestmark = [pytest.mark.faults, pytest.mark.prefect, pytest.mark.timeout(900)]
@@ -56,6 +59,12 @@ def kill(pool: Pool, victim: str, run: str, dice: random.Random) -> None:
     _kill(victims(pool)[:1])
 
 
+def stop(pid: int) -> None:
+    """Stop a process, and return when it has stopped."""
+    os.kill(pid, signal.SIGSTOP)
+    until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+
+
 def _kill(pids: Iterable[int]) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):
@@ -87,13 +96,20 @@ def test_each_run_ends_and_began_at_most_once(pool: Pool, victim: str) -> None:
     assert judge(pool, last) == ["COMPLETED"]
 
 
-@pytest.mark.parametrize("power", [False, True], ids=["worker", "power"])
-def test_the_runs_of_a_killed_worker_end_when_there_is_another_one(pool: Pool, power: bool) -> None:
+@pytest.mark.parametrize(
+    ("power", "command"),
+    [(False, None), (True, None), (False, f"{sys.executable} -m prefect.engine")],
+    ids=["worker", "power", "worker of runs with a command"],
+)
+def test_the_runs_of_a_killed_worker_end_when_there_is_another_one(
+    pool: Pool, power: bool, command: str | None
+) -> None:
     dice = random.Random(power)
     runs: dict[str, str] = {}
+    deployment = pool.deploy("flows.py:report", command=command)
     for number in range(RUNS // 2):
         for each in "ab":
-            runs[f"run{number}{each}"] = pool.order(name=f"run{number}{each}")
+            runs[f"run{number}{each}"] = pool.order(deployment, name=f"run{number}{each}")
         pool.until(lambda name=f"run{number}a": pool.state(runs[name]) != "SCHEDULED")
         time.sleep(dice.uniform(0, 2))
         _kill([*(pool.clients() if power else ()), pool.workers[-1].pid])
@@ -112,3 +128,86 @@ def test_two_workers_start_each_run_once_while_their_processes_are_killed(pool: 
         if number % 2:
             kill(pool, dice.choice([*VICTIMS]), run, dice)
     assert "COMPLETED" in judge(pool, runs)
+
+
+# How a run ends whose process is killed while its client waits for the template.
+KILLED_BEFORE_IT_BEGINS = {
+    "template": "COMPLETED",
+    "client": "CRASHED",
+    "worker": "COMPLETED",
+}
+
+
+@pytest.mark.parametrize("victim", KILLED_BEFORE_IT_BEGINS)
+def test_what_is_killed_before_the_template_accepts(pool: Pool, victim: str) -> None:
+    (template,) = pool.templates()
+    stop(template)
+    runs = {"run": pool.order(name="run")}
+    pool.until(pool.clients)
+    client = pool.clients()[0]
+    pool.until(lambda: _waits_for_the_template(client))
+    _kill([{"template": template, "client": client, "worker": pool.process.pid}[victim]])
+    if victim == "worker":
+        pool.process.wait()
+        pool.start_worker()
+    if victim != "template":
+        os.kill(template, signal.SIGCONT)
+    assert judge(pool, runs) == [KILLED_BEFORE_IT_BEGINS[victim]]
+    last = {"last": pool.order(name="last")}
+    assert judge(pool, last) == ["COMPLETED"]
+
+
+@pytest.mark.parametrize("victim", [*KILLED_BEFORE_IT_BEGINS, "child"])
+def test_what_is_killed_between_the_fork_and_the_word_to_begin(pool: Pool, victim: str) -> None:
+    (template,) = pool.templates()
+    stop(template)
+    runs = {"run": pool.order(name="run")}
+    pool.until(pool.clients)
+    client = pool.clients()[0]
+    pool.until(lambda: _waits_for_the_template(client))
+    # It does not hear that the child exists, so the child waits.
+    stop(client)
+    os.kill(template, signal.SIGCONT)
+    pool.until(pool.children)
+    child = pool.children()[0]
+    _kill([{"template": template, "client": client, "worker": pool.process.pid, "child": child}[victim]])
+    if victim == "worker":
+        pool.process.wait()
+        pool.start_worker()
+    until(lambda: victim not in ("template", "child") or not is_running(child))
+    if victim != "client":
+        os.kill(client, signal.SIGCONT)
+    assert judge(pool, runs) == [(KILLED_BEFORE_IT_BEGINS | {"child": "CRASHED"})[victim]]
+    last = {"last": pool.order(name="last")}
+    assert judge(pool, last) == ["COMPLETED"]
+
+
+def _waits_for_the_template(client: int) -> bool:
+    """Return True if a client has connected and waits in the kernel."""
+    with suppress(OSError):
+        sockets = [each for each in Path(f"/proc/{client}/fd").iterdir() if str(each.readlink()).startswith("socket:")]
+        return bool(sockets) and Path(f"/proc/{client}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+    return False
+
+
+SLOW = """
+import time
+from pathlib import Path
+
+Path("imports").touch()
+while not Path("gate").exists():
+    time.sleep(0.05)
+"""
+
+
+def test_a_template_that_is_killed_while_it_imports_is_replaced(pool: Pool) -> None:
+    (pool.home / "slow.py").write_text(SLOW)
+    deployment = pool.deploy("flows.py:report", preload=["slow"])
+    runs = {"first": pool.order(deployment, name="first")}
+    pool.until((pool.home / "imports").exists)
+    (importing,) = set(pool.templates()) - {pool.template()}
+    _kill([importing])
+    (pool.home / "gate").touch()
+    runs["second"] = pool.order(deployment, name="second")
+    assert judge(pool, runs) == ["COMPLETED", "COMPLETED"]
+    pool.until(lambda: set(pool.templates()) - {pool.template(), importing})
