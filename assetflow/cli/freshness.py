@@ -10,7 +10,7 @@ from assetflow.cli.empty_lists import empty_message
 from assetflow.cli.output import print_json, rows, show, table, text, time_cell
 from assetflow.cli.status_output import FRESHNESS_STYLES
 from assetflow.cli.watch import watchable
-from assetflow.core.freshness.telling import AssetFreshness
+from assetflow.core.freshness.asset_freshness import AssetFreshness
 from assetflow.core.spans import span_in_words
 from assetflow.ledger.read.reader import Reader
 

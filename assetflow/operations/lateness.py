@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from assetflow.core.freshness.telling import AssetFreshness
+from assetflow.core.freshness.asset_freshness import AssetFreshness
 from assetflow.ledger.read.assets import AssetFilter
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.reader import Reader

@@ -10,7 +10,7 @@ from prefect.events.schemas.events import ResourceSpecification
 
 from assetflow.core.assets import Asset
 from assetflow.core.codec.freshness import causes_to_json
-from assetflow.core.freshness.telling import StateChange, data_time_text
+from assetflow.core.freshness.asset_freshness import StateChange, data_time_text
 from assetflow.core.json_data import fit_object
 from assetflow.core.uri import normalize
 from assetflow.errors import InvalidCall

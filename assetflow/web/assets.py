@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from assetflow.api.backend import Backend, TheBackend
 from assetflow.api.paging import LARGEST, Text
 from assetflow.core.explanation.status import Status
-from assetflow.core.freshness.telling import AssetFreshness
+from assetflow.core.freshness.asset_freshness import AssetFreshness
 from assetflow.ledger.read.assets import AssetFilter, Order
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.lateness import late_now, late_soon

@@ -10,9 +10,9 @@ from uuid import UUID
 
 import pytest
 
+from assetflow.core.freshness.asset_freshness import StateChange
 from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.freshness.state.policies import PolicyChange
-from assetflow.core.freshness.telling import StateChange
 from assetflow.errors import PrefectUnreachable
 from assetflow.evaluator.consumers.freshness import POSTED_AGAIN, FreshnessTeller
 from assetflow.evaluator.health import Health

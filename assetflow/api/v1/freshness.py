@@ -11,7 +11,7 @@ from assetflow.api.paging import Text, ThePage
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.freshness import FreshnessChangesPage, FreshnessPage
-from assetflow.core.freshness.telling import StateChange
+from assetflow.core.freshness.asset_freshness import StateChange
 from assetflow.operations.lookup import find_uri
 
 router = APIRouter(tags=["assets"], route_class=EtagRoute)

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, Literal
 
+from assetflow.core.freshness.asset_freshness import AssetFreshness
 from assetflow.core.freshness.causes import Cause, CauseKind
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.moments import CURRENT
@@ -17,7 +18,6 @@ from assetflow.core.freshness.records import Item, ItemState, Target, Update
 from assetflow.core.freshness.state import Book
 from assetflow.core.freshness.status import base_of, causes_of, target_key_of
 from assetflow.core.freshness.statuses import Counts, Statuses
-from assetflow.core.freshness.telling import AssetFreshness
 from assetflow.core.words import ago, iso
 
 MOST_CAUSES = 100

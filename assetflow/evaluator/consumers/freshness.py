@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
-from assetflow.core.freshness.telling import StateChange
+from assetflow.core.freshness.asset_freshness import StateChange
 from assetflow.crash_points import reach
 from assetflow.evaluator.health import Health, heard, logger
 from assetflow.evaluator.ports import FreshnessLedger, Json, UpdateLog

@@ -11,7 +11,7 @@ from uuid import UUID
 from assetflow.core.consumers import Consumer
 from assetflow.core.deployed import Deployed
 from assetflow.core.freshness import deploying as freshness
-from assetflow.core.freshness.telling import AssetFreshness
+from assetflow.core.freshness.asset_freshness import AssetFreshness
 from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.core.rules import registry
 from assetflow.core.rules.state import State

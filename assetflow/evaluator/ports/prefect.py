@@ -13,7 +13,7 @@ from assetflow.core.codec import RunContext
 from assetflow.core.consumers import Automation, Consumer, Decision, MissedDeadline
 from assetflow.core.deployed import Changes, Deployed, Shown
 from assetflow.core.explanation import DecisionExplanation
-from assetflow.core.freshness.telling import StateChange
+from assetflow.core.freshness.asset_freshness import StateChange
 from assetflow.core.rules.adoption import Decided
 from assetflow.core.run_changes import RunChange, RunEnd, RunGoingOn
 from assetflow.core.time.timetables import Tick

@@ -21,7 +21,7 @@ from assetflow.core.consumers import Automation, Consumer
 from assetflow.core.deployed import Deployed
 from assetflow.core.events import Recording
 from assetflow.core.explanation import DecisionExplanation
-from assetflow.core.freshness.telling import AssetFreshness, StateChange
+from assetflow.core.freshness.asset_freshness import AssetFreshness, StateChange
 from assetflow.core.refused_deployments import CURSOR as REFUSED_DEPLOYMENTS
 from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.core.rules.adoption import Decided

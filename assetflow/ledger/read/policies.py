@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from assetflow.core.freshness.telling import AssetFreshness, StateChange
+from assetflow.core.freshness.asset_freshness import AssetFreshness, StateChange
 from assetflow.ledger.fold.policy_rows import (
     CHANGE_COLUMNS,
     POLICY_KEY,
