@@ -75,7 +75,7 @@ def _needs(reader: Reader, status: Status, now: datetime) -> Iterator[Needs]:
     )
     yield Needs(shown, status.undeliverable, "/activity?show=undeliverable")
 
-    failing = [each for each in reader.watchers.all() if each.error and not each.paused]
+    failing = reader.watchers.failing()
     shown = tuple(
         Need("bad", "failing", each.name, address(each.assets[0].uri) if each.assets else "", each.error, each.since)
         for each in failing[:NEEDS]

@@ -74,3 +74,11 @@ def test_an_evaluator_and_one_process_with_watchers_work_on_a_ledger_together(le
     with pytest.raises(EvaluatorRunning, match="another process runs the watchers"):
         ledger.writer.lease.acquire(others[1], is_alive=lambda _: True)
     assert ledger.reader.lease() is not None
+
+
+def test_the_watchers_that_fail(ledger: Ledger) -> None:
+    declare(ledger, ONE, *(AssetWatcher(name, FILES) for name in ("fails", "paused", "watches")))
+    ledger.writer.watchers.set_state(["fails", "paused"], "failing", "there is no folder /in", NOW)
+    ledger.writer.watchers.switch("paused", paused=True, now=NOW)
+    (found,) = ledger.reader.watchers.failing()
+    assert (found.name, [asset.uri for asset in found.assets]) == ("fails", ["s3://lake/a"])

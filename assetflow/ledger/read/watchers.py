@@ -34,6 +34,15 @@ class WatcherReader:
         with self._connect() as connection:
             return _records(connection, select(WATCHER), _ASSETS)
 
+    def failing(self) -> list[WatcherRecord]:
+        """Return the watchers whose last look failed and that are not paused, by name."""
+        fails = (WATCHER.c.error != "", WATCHER.c.paused.is_(False))
+        names = select(WATCHER.c.name).where(*fails)
+        with self._connect() as connection:
+            return _records(
+                connection, select(WATCHER).where(*fails), _ASSETS.where(WATCHED_ASSET.c.watcher.in_(names))
+            )
+
     def of_asset(self, uri: str) -> list[WatcherRecord]:
         """Return the watchers of an asset, by name, each with this asset alone."""
         names = select(WATCHED_ASSET.c.watcher).where(WATCHED_ASSET.c.uri == uri)
