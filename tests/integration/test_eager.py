@@ -25,7 +25,7 @@ from assetflow import (
     outlet_events,
     task,
 )
-from assetflow.errors import InvalidEvent
+from assetflow.errors import InvalidCall, InvalidEvent
 from assetflow.partitions import StartOfDayMapper
 from assetflow.prefect_io.names import artifact_key
 from assetflow.testing import Harness, harness
@@ -133,8 +133,21 @@ def test_a_test_can_ask_for_status_and_plan(h: Harness) -> None:
     h.settle()
     assert [h.status(LEFT).state, h.plan(left).words] == ["fresh", "Everything is up to date."]
     assert h.plan(fails).targets[0].verdict == "tried"
+    assert [each.consumer for each in h.plan()] == ["fails/test", "left/test"]
+    assert LEFT.uri in [each.uri for each in h.status()]
     h.emit(RAW)
     assert [cause.kind for cause in h.status(LEFT).causes] == ["data"]
+
+
+def test_8_7_a_test_can_let_a_flow_try_again(h: Harness) -> None:
+    h.deploy(fails)
+    h.emit(RAW)
+    assert states(h.settle(), fails) == [(None, "Failed")]
+    assert states(h.retry(fails).settle(), fails) == [(None, "Failed")] * 2
+    with pytest.raises(InvalidCall, match="is not partitioned"):
+        h.retry(fails, "a")
+    with pytest.raises(InvalidCall, match="needs an asset"):
+        h.status(None, "a")  # type: ignore[call-overload]
 
 
 def test_each_key_is_built_for_its_own_updates(h: Harness) -> None:
