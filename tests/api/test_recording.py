@@ -8,6 +8,7 @@ import pytest
 import respx
 from httpx import Client
 
+from assetflow.core.assets import Asset
 from assetflow.ledger import Ledger
 from assetflow.prefect_io.task_api import TaskApi
 from tests.api.conftest import MakeApi
@@ -39,6 +40,14 @@ def test_an_event_is_durable_when_answered(api: Client, ledger: Ledger) -> None:
         "api",
         "night shift",
     )
+
+
+def test_a_new_asset_that_may_be_a_typo_gets_a_warning(api: Client, ledger: Ledger) -> None:
+    deploy(ledger, "report/plain", Asset("plain"))
+    _, told = post(api, {"uri": "bad uri"}, {"uri": "plain"}, {"uri": "s3://lake/new"})
+    (warning,) = told["warnings"]
+    assert warning.startswith("'bad uri' is a new asset, is no usual URI, and no flow names it")
+    assert post(api, {"uri": "bad uri"})[1]["warnings"] == []
 
 
 def test_thousands_are_one_recording_with_one_pass(api: Client, ledger: Ledger) -> None:
