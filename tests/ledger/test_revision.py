@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Table, select
 from sqlalchemy import update as update_table
 
 from assetflow import Asset, AssetWatcher, Eager
+from assetflow.core.codec import declaration_to_text
 from assetflow.core.freshness.records import Target
 from assetflow.core.freshness.state.backfills import Backfill, Step
 from assetflow.core.rules.state import Changes, State
@@ -32,6 +33,7 @@ from assetflow.ledger.write.backfills import BackfillWriter
 from assetflow.ledger.write.writer import Writer
 from assetflow.watchers import FileTrigger
 from tests.ledger.making import NOW, A, B, C, declared, deploy, deploy_maker, update
+from tests.ledger.test_kept import kept
 
 MADE = Asset("s3://lake/made")
 WATCHED = Asset("s3://lake/watched", watchers=[AssetWatcher("w", FileTrigger("/in/*"))])
@@ -45,6 +47,12 @@ def begun_backfill(writer: Writer) -> BackfillWriter:
     step = Step(0, Target(CONSUMER_ID))
     writer.backfills.begin(Backfill(0, NOW), Planned([step], [], {CONSUMER_ID: "flow/one"}), NOW)
     return writer.backfills
+
+
+def eager_flow(writer: Writer) -> int:
+    """Deploy an Eager flow and return its id."""
+    text = declaration_to_text(kept([A], [C]))
+    return writer.consumers.deploy("f/kept", uuid4(), None, text, False, False, NOW)[0].id
 
 
 # Each operation of the writer, with arguments with which it changes something.
@@ -83,12 +91,14 @@ OPERATIONS: dict[str, Callable[[Writer, UUID, UUID], Any]] = {
     "decisions.ended": lambda writer, waiting, _: writer.decisions.ended("Completed", NOW, decision_id=waiting),
     "decisions.backfill": lambda writer, *_: writer.decisions.backfill(CONSUMER_ID, {}, at_once=1, now=NOW),
     "runs.goes_on": lambda writer, *_: writer.runs.goes_on(BY_HAND, NOW),
+    "runs.began": lambda writer, *_: writer.runs.began(BY_HAND.run, NOW, NOW),
     "runs.ended": lambda writer, *_: writer.runs.ended(BY_HAND.run, RunEnd("Completed", "completed"), NOW),
     "backfills.begin": lambda writer, *_: writer.backfills.begin(Backfill(0, NOW), Planned([], [], {}), NOW),
     "backfills.stop": lambda writer, *_: begun_backfill(writer).stop(1, NOW),
     "backfills.resume": lambda writer, *_: begun_backfill(writer).resume(1, NOW),
     "clock.run": lambda writer, *_: writer.clock.run(LATER, LATER),
     "freshness.to_tell": lambda writer, *_: writer.freshness.to_tell(10),
+    "freshness.retry": lambda writer, *_: writer.freshness.retry(eager_flow(writer), None, NOW),
     "freshness.posted": lambda writer, *_: writer.freshness.posted([1], NOW),
     "freshness.stored": lambda writer, *_: writer.freshness.stored([1], NOW),
     "clock.to_announce": lambda writer, *_: writer.clock.to_announce(10),
