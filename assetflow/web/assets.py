@@ -115,8 +115,7 @@ def _shown(backend: Backend, show: Show, policies: Sequence[AssetFreshness]) -> 
     if show == "soon":
         return [each.uri for _, each in late_soon(policies, now)]
     if show == "watcher":
-        failing = [each for each in reader.watchers.all() if each.error and not each.paused]
-        return [asset.uri for each in failing for asset in each.assets]
+        return [asset.uri for each in reader.watchers.failing() for asset in each.assets]
     if show in _OF_STATUS:
         return [each.uri for each in reader.freshness.statuses(None, now) if _OF_STATUS[show](each)]
     return None
@@ -124,5 +123,5 @@ def _shown(backend: Backend, show: Show, policies: Sequence[AssetFreshness]) -> 
 
 def _shows(reader: Reader, *, has_policies: bool, compares: bool) -> list[tuple[Show, str]]:
     """Return the filters that can find something, each with its label."""
-    has = {"policy": has_policies, "status": compares, "watcher": bool(reader.watchers.all()), "": True}
+    has = {"policy": has_policies, "status": compares, "watcher": reader.watchers.any(), "": True}
     return [(show, label) for show, label, needs in _SHOWS if has[needs]]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from socket import gethostname
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, Select, exists, func, select
 
 from assetflow.core.assets import Asset
 from assetflow.core.codec.nodes import node_from_json
@@ -33,6 +33,11 @@ class WatcherReader:
         """Return all watchers that deployments declare, by name."""
         with self._connect() as connection:
             return _records(connection, select(WATCHER), _ASSETS)
+
+    def any(self) -> bool:
+        """Return True if a deployment declares a watcher."""
+        with self._connect() as connection:
+            return bool(connection.scalar(select(exists(select(WATCHER.c.name)))))
 
     def failing(self) -> list[WatcherRecord]:
         """Return the watchers whose last look failed and that are not paused, by name."""
