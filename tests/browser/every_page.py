@@ -9,6 +9,7 @@ from assetflow import FreshnessPolicy
 from assetflow.core.assets import Asset
 from assetflow.core.partitions import StartOfDayMapper
 from assetflow.ledger import Ledger
+from assetflow.ledger.lease.lease import Holder
 from assetflow.operations import asset_backfills
 from assetflow.operations.asset_backfills import BackfillWanted
 from assetflow.operations.installation import Installation
@@ -67,6 +68,7 @@ def fill_more(ledger: Ledger) -> None:
         ledger.writer.decisions.launched(decision.id, uuid4(), START)
     ledger.writer.decisions.undeliverable(waiting[-1][0].id, "Prefect answers 409: no such work pool", START)
     ledger.writer.clock.run(START, START)
+    ledger.writer.lease.acquire(Holder.this_process(uuid4()), seconds=3600)
 
 
 def every_page(ledger: Ledger) -> dict[str, str]:

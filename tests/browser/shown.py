@@ -15,6 +15,7 @@ AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 # axe leaves it out unless it is asked for; WCAG 2.2 AA has it (2.5.8).
 RULES = "{'target-size': {enabled: true}}"
 Theme = Literal["light", "dark"]
+THEMES: tuple[Theme, ...] = ("light", "dark")
 
 
 @dataclass

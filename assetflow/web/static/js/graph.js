@@ -20,9 +20,12 @@
   const AGES = 20;
   words.textContent = "Loading the graph";
 
+  // A large graph is drawn without the finer pixels of a good screen, so that it moves smoothly.
+  const inside = document.getElementById("graph-data");
+  const isLarge = Boolean(inside) && inside.textContent.length > 40_000;
   const graph = cytoscape({
     container: place, style: style(), minZoom: 0.03, maxZoom: 2.5, boxSelectionEnabled: false, autounselectify: true,
-    textureOnViewport: true, hideEdgesOnViewport: true, pixelRatio: 1, layout: { name: "preset" },
+    textureOnViewport: true, hideEdgesOnViewport: true, pixelRatio: isLarge ? 1 : "auto", layout: { name: "preset" },
   });
 
   // The address of the graph page with what is shown now. On the graph page, it is that of the page itself.
@@ -174,7 +177,7 @@
   const begin = async () => {
     try {
       // The graph page has the answer in itself.
-      const answer = answerIn(document.getElementById("graph-data") ? document : await pageAt(address));
+      const answer = answerIn(inside ? document : await pageAt(address));
       if (answer.nodes.length) {
         const view = viewOf(answer.nodes, answer.nodes.find((node) => node.id === answer.focus));
         words.textContent = "";
