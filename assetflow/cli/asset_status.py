@@ -10,12 +10,14 @@ from rich.text import Text
 from assetflow.cli.empty_lists import NOTHING_KEPT, empty_message
 from assetflow.cli.output import print_json, rows, show, table, text
 from assetflow.cli.status_output import freshness_cell, state_cell, status_parts
+from assetflow.cli.watch import watchable
 from assetflow.core.explanation.status import Status
 from assetflow.errors import InvalidCall
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.lookup import find_uri
 
 
+@watchable
 def status(asset: str | None = None, /, *, key: str | None = None, stale: bool = False, json: bool = False) -> int:
     """Show whether assets are up to date, and what has changed since they were made.
 

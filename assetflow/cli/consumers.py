@@ -31,9 +31,10 @@ def ls(
     paused: Annotated[bool | None, Parameter(negative="--no-paused")] = None,
     held: Annotated[bool | None, Parameter(negative="--no-held")] = None,
     active: Annotated[bool | None, Parameter(negative="--no-active")] = None,
+    wide: bool = False,
     json: bool = False,
 ) -> None:
-    """List the consumers: what each runs on, how many of its assets are updated, and its last decision.
+    """List the consumers: what each runs on, how far its condition is, and its last decision.
 
     Parameters
     ----------
@@ -43,6 +44,8 @@ def ls(
         List only consumers whose deployment is paused; with --no-held, only the others.
     active
         List only consumers that are neither paused nor held; with --no-active, only the others.
+    wide
+        Show all columns, and conditions in full, however wide the terminal is.
     json
         Print one JSON document.
     """
@@ -66,8 +69,9 @@ def ls(
         )
         for each in listed
     )
-    made = table("consumer", "runs on", "updated", "paused", "last decision")
-    show(rows(made, cells, empty=empty), *map(_refusal, refusals))
+    made = table("consumer", "runs on", "condition", "paused", "last decision")
+    spare = ("last decision", "runs on")
+    show(rows(made, cells, empty=empty, spare=spare, wide=wide), *map(_refusal, refusals), wide=wide)
 
 
 @app.command

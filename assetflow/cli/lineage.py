@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from assetflow.cli.output import print_json, show, text
+from assetflow.cli.watch import watchable
 from assetflow.core.graph.parts import Way
 from assetflow.core.words import ago, count
 from assetflow.ledger.read.reader import Reader
@@ -13,6 +14,7 @@ from assetflow.operations.graph import Graph, Placed, Wanted, graph_of
 from assetflow.operations.lookup import find_node
 
 
+@watchable
 def lineage(what: str, /, *, up: int = 1, down: int = 3, json: bool = False) -> None:
     """Show what leads to an asset or a flow, and what follows from it.
 

@@ -14,6 +14,7 @@ from assetflow.cli.empty_lists import empty_message
 from assetflow.cli.output import print_json, rows, show, table, text, time_cell
 from assetflow.cli.ranges import From, To, read_range
 from assetflow.cli.values import AtLeastOne
+from assetflow.cli.watch import watchable
 from assetflow.core.explanation.pending_keys import LeafKeys, leaf_keys
 from assetflow.core.partitions.ranges import KeySeries
 from assetflow.core.rules.backfill import series_to_look_at
@@ -36,6 +37,7 @@ _RULERS = {
 
 
 @app.command
+@watchable
 def ls(consumer: str, /, *, limit: AtLeastOne = 50, json: bool = False) -> None:
     """List the partitions of a consumer: pending ones with their received and missing keys, done and failed ones.
 

@@ -10,11 +10,13 @@ from rich.text import Text
 from assetflow.cli.empty_lists import NOTHING_KEPT, empty_message
 from assetflow.cli.output import print_json, rows, show, table, text
 from assetflow.cli.times import in_utc
+from assetflow.cli.watch import watchable
 from assetflow.core.explanation.plan import PlannedConsumer
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.planning import planned
 
 
+@watchable
 def plan(
     consumer: str | None = None, /, *, key: str | None = None, at: datetime | None = None, json: bool = False
 ) -> None:

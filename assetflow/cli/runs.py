@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
+from uuid import UUID
 
 import cyclopts
 from rich.text import Text
@@ -12,15 +15,19 @@ from assetflow.cli.empty_lists import empty_message
 from assetflow.cli.output import id_cell, print_json, rows, show, table, text, time_cell
 from assetflow.cli.values import AtLeastOne
 from assetflow.cli.watch import watchable
+from assetflow.core.run_changes import FAILED
 from assetflow.core.spans import rounded_in_words
 from assetflow.core.words import some
+from assetflow.errors import AssetflowError
 from assetflow.ledger.read.decisions import ConsumedAsset
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord
+from assetflow.operations.installation import open_prefect
 from assetflow.operations.lookup import find_consumer
 
 app = cyclopts.App(name="runs", help="Flow runs that assetflow started.")
 
+SECONDS_TO_ANSWER = 3.0
 _SPARE = ("run id", "decision", "key", "because of", "took")
 
 
@@ -55,6 +62,7 @@ def ls(
         found = reader.decisions.find(consumer=number, status=status, has_run=True, limit=limit)
         consumed = reader.decisions.consumed_assets([each.number for each in found])
         empty = empty_message(reader, "No runs." if running or consumer else "No runs yet.")
+    states: Mapping[UUID, str] = {} if json else _states([each for each in found if each.ended is None])
     named = [(each, consumed.get(each.number, ())) for each in found]
     if json:
         print_json([each.as_json() | {"flow_run_name": each.run_name(assets)} for each, assets in named])
@@ -62,19 +70,37 @@ def ls(
     now = datetime.now(UTC)
     columns = ("run", "consumer", "key", "because of", "state", "started", "took", "run id", "decision")
     made = table(*columns, right=("took",), whole=("run id", "decision"))
-    cells = (_cells(each, assets, now, wide) for each, assets in named)
+    cells = (_cells(each, assets, states, now, wide) for each, assets in named)
     show(rows(made, cells, empty=empty, spare=_SPARE, wide=wide), wide=wide)
 
 
-def _cells(each: DecisionRecord, assets: Sequence[ConsumedAsset], now: datetime, wide: bool) -> list[Text]:
-    state = each.run_state or "Running"
+def _states(going_on: Sequence[DecisionRecord]) -> Mapping[UUID, str]:
+    """Return the states that Prefect has for runs that have not ended; without an answer from Prefect, none."""
+    runs = [each.flow_run_id for each in going_on if each.flow_run_id is not None]
+    return asyncio.run(_ask(runs)) if runs else {}
+
+
+async def _ask(runs: Sequence[UUID]) -> Mapping[UUID, str]:
+    from assetflow.prefect_io.run_states import MOST, run_states
+
+    with suppress(AssetflowError, TimeoutError):
+        async with asyncio.timeout(SECONDS_TO_ANSWER), open_prefect() as api:
+            return await run_states(api, runs[:MOST])
+    return {}
+
+
+def _cells(
+    each: DecisionRecord, assets: Sequence[ConsumedAsset], states: Mapping[UUID, str], now: datetime, wide: bool
+) -> list[Text]:
+    present = "" if each.flow_run_id is None else states.get(each.flow_run_id, "")
+    state = each.run_state or present or each.status.capitalize()
     took = None if each.launched is None or each.ended is None else each.ended - each.launched
     return [
         text(each.run_name(assets)),
         text(each.consumer_name),
         text(each.target_key or ""),
         text(some([asset.name for asset in assets])),
-        text(state, {"Completed": "", "Running": "cyan"}.get(state, "red")),
+        text(state, "red" if state in FAILED else "" if each.ended else "cyan"),
         time_cell(each.launched, now),
         Text("" if took is None else rounded_in_words(took)),
         id_cell(each.flow_run_id, wide=wide),

@@ -11,6 +11,8 @@ from prefect import Flow
 from prefect.client.orchestration import get_client
 
 import assetflow
+from assetflow.cli import run
+from assetflow.core.assets import Asset
 from assetflow.core.refused_deployments import CURSOR, RefusedDeployment
 from assetflow.errors import InvalidSchedule
 from assetflow.evaluator.process.composition import open_registry
@@ -18,6 +20,7 @@ from assetflow.evaluator.process.ledger_thread import LedgerThread
 from assetflow.ledger import Ledger
 from assetflow.prefect_io.rest import prefect_api
 from tests.cli.conftest import Call
+from tests.cli.screen import screen_of
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, update
 from tests.environment.prefect_server import PrefectServer
 
@@ -46,6 +49,20 @@ def test_consumers_are_listed_with_what_they_wait_for(ledger: Ledger, call: Call
     assert "1 of 2" in text
     assert "paused" in text
     assert "1 key pending" in text
+
+
+def test_a_narrow_terminal_shows_all_columns_if_asked(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    conditions = [Asset(f"s3://lake/{number}", name=f"asset-with-a-long-name-{number}") for number in range(3)]
+    deploy(ledger, "report/daily", conditions[0] & conditions[1] & conditions[2])
+    whole = " AND ".join(each.name or "" for each in conditions)
+    narrow = screen_of(60, monkeypatch)
+    assert run(["consumers", "ls"]) == 0
+    assert whole not in narrow.getvalue()
+    wide = screen_of(60, monkeypatch)
+    assert run(["consumers", "ls", "--wide"]) == 0
+    (row,) = [line for line in wide.getvalue().splitlines() if "report/daily" in line]
+    assert whole in row
+    assert "waiting for 3 assets" in row
 
 
 def test_an_empty_ledger_says_what_to_do_first(ledger: Ledger, call: Call) -> None:

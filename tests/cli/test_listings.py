@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from socket import gethostname
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
+from assetflow.cli import runs
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.events import AssetEvent, Origin, Recording
@@ -258,6 +262,31 @@ def test_runs_are_listed_with_the_names_that_prefect_shows(ledger: Ledger, call:
     ]  # fmt: skip
 
 
+def test_a_run_that_goes_on_has_the_state_that_prefect_has(
+    ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deploy(ledger, "report/shop", ORDERS)
+    (first,) = update(ledger, ORDERS, 1)
+    ledger.writer.decisions.launched(first.id, event_id(7), NOON)
+    assert "Launched" in call("runs", "ls").out, "Prefect does not answer"
+    asked: list[Any] = []
+
+    class Told:
+        async def post(self, path: str, body: Any) -> Any:
+            asked.append((path, body["flow_runs"]["id"]["any_"]))
+            return [{"id": str(event_id(7)), "state_name": "Late"}]
+
+    @asynccontextmanager
+    async def prefect() -> AsyncGenerator[Told]:
+        yield Told()
+
+    monkeypatch.setattr(runs, "open_prefect", prefect)
+    assert call("runs", "ls").out.splitlines()[1].split()[3] == "Late"
+    ledger.writer.decisions.ended("Failed", NOON + timedelta(seconds=42), flow_run_id=event_id(7))
+    assert call("runs", "ls").out.splitlines()[1].split()[3] == "Failed"
+    assert asked == [("/flow_runs/filter", [str(event_id(7))])]
+
+
 def test_one_asset_with_its_flows_and_latest_updates(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "ingest/shop", None, produces=(ORDERS,))
     deploy(ledger, "report/shop", ORDERS)
@@ -270,7 +299,7 @@ def test_one_asset_with_its_flows_and_latest_updates(ledger: Ledger, call: Call)
     shown = call("assets", "show", ORDERS.uri).out
     assert shown.startswith(f"orders  {ORDERS.uri}\nupdated")
     assert "\nmade by  ingest/shop\nruns     report/shop\n" in shown
-    assert "Did you mean orders" in call("assets", "show", "order").err
+    assert "Similar names: orders" in call("assets", "show", "order").err
 
 
 def test_every_command_accepts_the_first_eight_characters_of_an_id(ledger: Ledger, call: Call) -> None:

@@ -38,8 +38,9 @@ def test_what_goes_to_a_program_is_not_watched(call: Call) -> None:
 
 
 def test_the_option_is_in_the_help(call: Call) -> None:
-    for command in (["status"], ["consumers", "ls"], ["runs", "ls"], ["queue", "ls"], ["decisions", "ls"]):
-        out = call(*command, "--help").out
+    lists = ("status", "consumers ls", "runs ls", "queue ls", "decisions ls", "partitions ls")
+    for command in (*lists, "assets status", "plan", "lineage"):
+        out = call(*command.split(), "--help").out
         assert "--watch" in out
         assert "Show it anew every two seconds" in out
         assert "--json" in out
