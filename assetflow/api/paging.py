@@ -121,7 +121,7 @@ def asked_page(
     """Return the page that a request asks for.
 
     Raises:
-        InvalidCall: the token is none, or that of another list or of other parameters.
+        InvalidCall: the token is invalid, or belongs to another list or other parameters.
     """
     given = sorted(each for each in request.query_params.multi_items() if each[0] not in _IN_A_TOKEN)
     digest = blake2b(json.dumps([request.url.path, given]).encode(), digest_size=6).hexdigest()

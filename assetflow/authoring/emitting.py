@@ -46,7 +46,7 @@ def emit(
         partition_key: the key of the partition that was updated, a text of at most 250 characters.
         aliases: the aliases through which the asset is updated, or their names.
         data_version: the version of the data, a text of 1 to 250 characters, such as an ETag. An update with the
-            version of the one before is no new data for Eager flows (contract 8.2); without one, each update is new.
+            version of the one before is not new data for Eager flows (contract 8.2); without one, each update is new.
         id: the event's id, a UUID. Two calls with one id record one event (contract 2.2); without it, each call records
             a new event.
         to: the address of assetflow's API in another environment, such as `https://flows.example.org`, to record the

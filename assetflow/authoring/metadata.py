@@ -30,7 +30,7 @@ class Metadata:
         asset: an outlet of the task; with `alias`, any asset.
         extra: the facts, a JSON object (contract 2.7).
         alias: the alias outlet, or its name, through which the asset is updated.
-        data_version: the version of the data, a text of 1 to 250 characters. The same version again is no new data for
+        data_version: the version of the data, a text of 1 to 250 characters. The same version again is not new data for
             Eager flows (contract 8.2).
     """
 
@@ -94,7 +94,7 @@ def to_outlet(value: object) -> Outlet:
     """Return the asset, reference or alias that a value stands for, such as the one outlet of an `@asset`.
 
     Raises:
-        InvalidFlow: the value stands for none of them.
+        InvalidFlow: the value is not an asset, a reference, an alias or an `@asset`.
     """
     found = value.as_condition() if isinstance(value, ConditionLike) and not isinstance(value, type) else value
     if isinstance(found, Asset | AssetRef | AssetAlias):

@@ -68,7 +68,11 @@ def observe(
     if not isinstance(asset, Asset):
         raise InvalidFlow(f"{source!r} cannot be observed", rule="8.2", fix='Write Asset("s3://bucket/orders")')
     if not isinstance(cast("object", every), timedelta | str | Timetable):
-        raise InvalidSchedule(f"every={every!r}", rule="8.2", fix="Write timedelta(minutes=5), or a cron text")
+        raise InvalidSchedule(
+            f"`every` must be a timedelta, a cron text or a timetable, not {every!r}",
+            rule="8.2",
+            fix="Write timedelta(minutes=5)",
+        )
 
     def decorate(function: Callable[..., Any]) -> AssetFlow[..., Any]:
         return flow(schedule=every, **options)(_body(function, asset, partitions))

@@ -22,7 +22,9 @@ def check_code_version(version: object) -> str:
     """
     if _is_version(version):
         return version
-    raise InvalidSchedule(f"the code version is {_shown(version)}", rule=RULE, fix=FIX)
+    raise InvalidSchedule(
+        f"the code version must be a text of 1 to 250 characters, not {_shown(version)}", rule=RULE, fix=FIX
+    )
 
 
 def check_data_version(version: object, path: str = "data_version", *, where: str = "") -> str:

@@ -104,7 +104,7 @@ def find_uri(reader: Reader, text: str) -> str:
     if uri in reader.assets.numbers([uri]):
         return uri
     close = near_assets(reader, text)
-    fix = f"Did you mean {_listed(close)}?" if close else "`assetflow assets ls` lists the assets"
+    fix = f"Similar names: {_listed(close)}" if close else "`assetflow assets ls` lists the assets"
     raise UnknownAsset(f"no asset is called {text!r}", fix=fix)
 
 
@@ -199,7 +199,7 @@ def _suggestion(name: str, names: Sequence[str]) -> str:
     close = get_close_matches(name, names, n=3, cutoff=0.5)
     close += [flows[flow] for flow in get_close_matches(name, list(flows), n=3, cutoff=0.5) if flows[flow] not in close]
     if close:
-        return f"Did you mean {_listed(close[:3])}?"
+        return f"Similar names: {_listed(close[:3])}"
     return (
         f"The consumers are: {_listed(names)}"
         if names

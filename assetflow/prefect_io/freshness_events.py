@@ -67,7 +67,7 @@ def freshness_trigger(
         InvalidAsset: the URI breaks contract 1.4.
     """
     if state not in FRESHNESS_EVENTS:
-        raise InvalidCall(f"the state is {state!r}", fix='Write "fail", "warn" or "pass"', rule="8.13")
+        raise InvalidCall(f"the state must be fail, warn or pass, not {state!r}", fix='Write state="fail"', rule="8.13")
     uri = asset.uri if isinstance(asset, Asset) else None if asset is None else normalize(asset)
     return EventTrigger(
         expect={FRESHNESS_EVENTS[state]},

@@ -74,7 +74,7 @@ def _tree(story: Story) -> Tree:
 
 
 def _consumers(summary: Json) -> Table:
-    table = Table(title="Did every consumer run as often as the contract says?", title_justify="left", box=SIMPLE_HEAD)
+    table = Table(title="Expected and actual runs", title_justify="left", box=SIMPLE_HEAD)
     for column in ("consumer", "runs when updated", "expected", "decisions", "runs", ""):
         table.add_column(column, justify="right" if column in ("expected", "decisions", "runs") else "left")
     for entry in _entries(summary["consumers"]):

@@ -40,7 +40,7 @@ def test_what_is_no_asset_cannot_be_observed(source: Any) -> None:
 
 def test_a_condition_is_no_time() -> None:
     every: Any = RAW
-    with pytest.raises(InvalidSchedule, match="every="):
+    with pytest.raises(InvalidSchedule, match="`every` must be"):
         observe(RAW, every=every)
 
 

@@ -87,7 +87,7 @@ def test_filters_of_the_activity(shown: Shown) -> None:
     page.get_by_label("What is shown").select_option("Updates")
     expect(page.locator(".happened > li")).to_have_count(1)
     page.get_by_label("Asset, by name or URI").fill("customrs")
-    expect(page.get_by_text("Did you mean customers")).to_be_visible()
+    expect(page.get_by_text("Similar names: customers")).to_be_visible()
 
 
 def test_what_happens_appears_by_itself(shown: Shown) -> None:

@@ -152,7 +152,7 @@ def test_8_11_a_redeploy_without_a_change_keeps_the_time(place: Place) -> None:
 
 def test_8_11_inputs_that_are_none_are_refused(place: Place) -> None:
     other = Asset(CORE.uri, freshness=FreshnessPolicy(HOUR, inputs=[Asset("s3://lake/other")]))
-    with pytest.raises(InvalidSchedule, match="s3://lake/other is no input of s3://lake/core") as refused:
+    with pytest.raises(InvalidSchedule, match="s3://lake/other is not an input of s3://lake/core") as refused:
         place.deploy("core", kept([RAW], [other]))
     assert refused.value.rule == "8.11"
 

@@ -150,8 +150,8 @@ def test_open_pages_look_again_until_runs_have_ended(site: Site, ledger: Ledger)
 
 def test_a_filter_for_something_unknown_says_what_comes_near(site: Site, ledger: Ledger) -> None:
     ran(ledger)
-    assert "Did you mean" in site.page("/activity?asset=ordrs").text
-    assert "Did you mean report/nightly?" in site.page("/activity?consumer=report/nightli").text
+    assert "Similar names" in site.page("/activity?asset=ordrs").text
+    assert "Similar names: report/nightly" in site.page("/activity?consumer=report/nightli").text
     assert site.get("/activity?asset=%20x%20:%20").status_code == 200
 
 

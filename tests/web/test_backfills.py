@@ -74,7 +74,7 @@ def test_what_is_wrong_stands_at_its_field(site: Site, query: str, words: str) -
 def test_an_asset_that_nothing_makes_or_that_is_unknown(site: Site) -> None:
     assert "Nothing makes s3://lake/raw." in site.page("/backfills/new?asset=s3://lake/raw").text
     page = site.page("/backfills/new?asset=s3://lake/cor&start=2026-11&why=bugfix")
-    assert page.text.count("No asset is called 's3://lake/cor'. Did you mean s3://lake/core,") == 2
+    assert page.text.count("No asset is called 's3://lake/cor'. Similar names: s3://lake/core,") == 2
     fields = {given["name"]: given for given in page.named("input") if "name" in given}
     assert [name for name, given in fields.items() if "autofocus" in given] == ["asset"]
     assert (fields["asset"]["value"], fields["start"]["value"]) == ("s3://lake/cor", "2026-11")

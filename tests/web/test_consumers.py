@@ -173,7 +173,7 @@ def test_an_unknown_consumer_says_which_may_be_meant(site: Site, ledger: Ledger)
     deploy(ledger, "report/nightly", ORDERS)
     answer = site.get("/consumers/report/nightli")
     assert answer.status_code == 404
-    assert "Did you mean report/nightly?" in read(answer.text).text
+    assert "Similar names: report/nightly" in read(answer.text).text
 
 
 def test_queued_events_are_removed_with_a_reason_one_or_all(site: Site, ledger: Ledger) -> None:

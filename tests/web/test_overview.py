@@ -128,7 +128,7 @@ def test_late_runs_stay_when_the_page_is_refreshed(make_site: MakeSite, ledger: 
     site = make_site(prefect=prefect, now=lambda: NOON + timedelta(minutes=5))
     assert site.get("/overview/late-runs").headers["location"] == "/"
     page = site.page("/")
-    assert "Nothing failed, nothing is late, and nothing is paused or held." in page.text
+    assert "No failures, no late runs, and no paused consumer with queued updates." in page.text
     (asks,) = [each["hx-get"] for each in page.named("div") if each.get("id") == "late-runs"]
     part = read(site.get(asks, headers={"hx-request": "true"}).text)
     assert (
@@ -145,7 +145,7 @@ def test_late_runs_stay_when_the_page_is_refreshed(make_site: MakeSite, ledger: 
 def test_a_part_without_late_runs_says_that_nothing_needs_a_person(site: Site, ledger: Ledger) -> None:
     deploy(ledger, "report/shop", ORDERS)
     part = site.get("/overview/late-runs?alone=true", headers={"hx-request": "true"})
-    assert "Nothing failed" in part.text
+    assert "No failures" in part.text
     assert site.get("/overview/late-runs", headers={"hx-request": "true"}).text.strip() == ""
 
 

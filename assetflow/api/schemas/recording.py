@@ -39,7 +39,7 @@ class EventIn(BaseModel):
     by: Annotated[Text, Field(max_length=250)] = Field(default="", description="Who reports the update.")
     data_version: Annotated[Text, Field(max_length=250)] | None = Field(
         default=None,
-        description="The version of the data: an update with the same version as the one before is no new data.",
+        description="The version of the data: an update with the same version as the one before is not new data.",
     )
 
 

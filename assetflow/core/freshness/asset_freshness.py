@@ -141,7 +141,7 @@ class AssetFreshness:
 
 
 def infeasible(chain: Chain, policy: FreshnessPolicy) -> str:
-    """Return in words that what has to run for an asset takes too long (8.15)."""
+    """Return the warning that an asset's runs take too long for its policy."""
     parts = " + ".join(f"{name} {span_in_words(_seconds(span))}" for name, span in chain if span)
     longest = span_in_words(_seconds(policy.longest_chain))
     return f"it cannot be held: {parts}, and the policy leaves {longest} for them"

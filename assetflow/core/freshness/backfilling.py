@@ -200,7 +200,7 @@ def _numbers_below(book: Book, maker: FlowNode) -> Collection[int]:
 
 
 def _targets_below(book: Book, node: FlowNode, found: Above) -> Above:
-    """Return the targets of a flow that read targets of a backfill, each with those."""
+    """Map each target of a flow to the backfill targets that it reads."""
     above: dict[Target, dict[Target, None]] = {}
     for target in found:
         maker = book.graph.find(target.consumer)

@@ -44,7 +44,7 @@ class Coming:
                 yield from (target for target in coming if not self._has_ended(target, since))
 
     def _reads(self, node: FlowNode, key: str | None, uri: str, made: str | None) -> bool:
-        """Return True if a target would read a key of an input, and not only because every target does."""
+        """Return True if a target reads this key through its mapper, not because every target reads it."""
         if node.is_partitioned:
             return key in (mapped_keys(node, uri, made) or ())
         return reads_key(self._book, node, None, uri, made)

@@ -150,7 +150,7 @@ def _declare_policies(book: Book, nodes: Iterable[FlowNode | None], since: datet
 
 
 def _touch_neighbours(book: Book, nodes: Iterable[FlowNode | None]) -> None:
-    """Put the flows on the agenda that read what some flows make: whom they wait for may have changed."""
+    """Put the readers of these flows' outputs on the agenda: the makers that they wait for may have changed."""
     for node in nodes:
         for uri in node.outputs if node is not None else ():
             for reader in book.graph.readers(uri):

@@ -69,7 +69,7 @@ class FlowNode:
 
     @property
     def rests(self) -> bool:
-        """Whether it is paused, or held back by the deployment's own pause (3.4)."""
+        """True if it is paused, or held back by the deployment's own pause (3.4)."""
         return self.consumer.paused or self.consumer.held
 
     def is_read_by_key(self, uri: str) -> bool:
@@ -173,12 +173,12 @@ class DataGraph:
 
     @property
     def has_keepers(self) -> bool:
-        """Whether a flow keeps its outputs up to date."""
+        """True if a flow keeps its outputs up to date."""
         return bool(self._keepers)
 
     @property
     def has_policies(self) -> bool:
-        """Whether a flow declares a freshness policy."""
+        """True if a flow declares a freshness policy."""
         return any(self._policies.values())
 
     def declares_any(self, uris: Iterable[str]) -> bool:

@@ -45,7 +45,7 @@ class Judging:
         self._coming.expect(nodes)
 
     def judge(self, node: FlowNode, key: str | None) -> Verdict | None:
-        """Return what is said of a target; None if it is up to date and nobody asks for it."""
+        """Return the verdict on a target, or `None` if it is up to date and not demanded."""
         target = Target(node.id, key)
         if self._book.runs.is_busy(target):
             verdict: Verdict | None = Verdict(target, "in_progress")
@@ -162,7 +162,7 @@ def is_out_of_date(book: Book, node: FlowNode, key: str | None) -> bool:
 
 
 def oldest_unread(book: Book, node: FlowNode, key: str | None, causes: list[Cause]) -> Moment:
-    """Return since when the causes that count are there: the oldest unread update, or a deploy (8.6)."""
+    """Return when the oldest cause that counts arose."""
     return min(moment for cause in causes for moment in _since(book, node, key, cause))
 
 
@@ -181,7 +181,7 @@ def _since(book: Book, node: FlowNode, key: str | None, cause: Cause) -> Iterato
 
 
 def _unread_since(book: Book, node: FlowNode, output: Item, item: Item) -> Iterator[Moment]:
-    """Yield when the first version of an item was recorded that an output was not made from."""
+    """Yield, per item, when the first version that the output has not read was recorded."""
     base = base_of(book, node, output)
     if base is None or item.uri not in base.reads:
         return

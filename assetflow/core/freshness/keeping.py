@@ -100,11 +100,17 @@ def _check_whole(name: str, value: object, *, least: int, rule: str) -> None:
     if value is None and name == "lookback":
         return
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise InvalidSchedule(f"{name} is {value!r}", rule=rule, fix=f"Give a whole number of at least {least}")
+        raise InvalidSchedule(
+            f"`{name}` must be a whole number of at least {least}, not {value!r}",
+            rule=rule,
+            fix=f"Write {name}={least}",
+        )
 
 
 def _check_span(name: str, value: object, *, rule: str) -> None:
     if value is None and name == "expected_duration":
         return
     if not isinstance(value, timedelta) or value < timedelta():
-        raise InvalidSchedule(f"{name} is {value!r}", rule=rule, fix="Give a timedelta, such as timedelta(minutes=5)")
+        raise InvalidSchedule(
+            f"`{name}` must be a timedelta of zero or more, not {value!r}", rule=rule, fix="Write timedelta(minutes=5)"
+        )

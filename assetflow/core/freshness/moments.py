@@ -21,7 +21,7 @@ DataTime = datetime | Literal[Current.CURRENT]
 
 
 def least(moments: Iterable[DataTime]) -> DataTime:
-    """Return the least data time; `CURRENT` is later than any moment, and that of nothing."""
+    """Return the earliest data time; `CURRENT` if none is earlier."""
     return min((moment for moment in moments if isinstance(moment, datetime)), default=CURRENT)
 
 

@@ -117,7 +117,7 @@ class FreshnessPolicy:
 
     @property
     def longest_chain(self) -> timedelta:
-        """How long what has to run for the asset may take, so that the policy can be held (contract 8.15)."""
+        """The longest total run time with which the policy can be met."""
         return self.maximum_lag / 2 if self.deadline is None else self.maximum_lag * 0.9
 
     def describe(self) -> str:
@@ -137,7 +137,7 @@ def _check_inputs(inputs: object) -> tuple[Asset | AssetRef, ...]:
     found = [each.as_condition() if isinstance(each, ConditionLike) else each for each in given]
     if not found or any(not isinstance(each, Leaf) or each.token.kind == "alias" for each in found):
         raise InvalidSchedule(
-            f"inputs is {inputs!r}",
+            f"`inputs` must be assets or references, not {inputs!r}",
             rule="8.11",
             fix="Give assets or references that the asset is made from, or leave inputs out for all of them",
         )

@@ -60,7 +60,7 @@ def _check_policies(book: Book, node: FlowNode) -> None:
         for each in policy.inputs or ():
             if book.resolve(each.token) not in known:
                 raise InvalidSchedule(
-                    f"{each.describe()} is no input of {uri}",
+                    f"{each.describe()} is not an input of {uri}",
                     rule="8.11",
                     fix="Name inputs of the task that makes the asset",
                 )

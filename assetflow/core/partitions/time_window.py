@@ -139,7 +139,7 @@ class TimeWindowMapper(PartitionMapper):
                 periods.read(self.first)
             except (MappingError, TypeError) as cause:
                 raise InvalidPartition(
-                    f"first is {self.first!r}, which is no key of this mapper",
+                    f"first is {self.first!r}, which is not a key of this mapper",
                     fix="Give the first upstream key that there is.",
                     rule=_RULE,
                 ) from cause

@@ -140,7 +140,7 @@ def run(state: State, queues: Iterable[QueueKey], until: datetime, most: int = 1
 
 
 def settle(state: State, consumer: Consumer, now: datetime) -> None:
-    """Decide what is due before now, as the consumer was up to now: it is about to change. Contract 9.6."""
+    """Decide what was due before now by the consumer's old options, before they change."""
     if consumer.is_timed:
         queues = [(consumer.id, key) for key in (None, *state.queues.target_keys(consumer.id))]
         while run(state, queues, now - _INSTANT)[1]:

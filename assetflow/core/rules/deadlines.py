@@ -56,7 +56,7 @@ def miss_oldest(state: State, queue: TimedQueue) -> bool:
 
 
 def fill(state: State, consumer: Consumer, key: str | None) -> None:
-    """Let the clock know that an event comes into a queue. A missed deadline ends when a queue was empty (9.8)."""
+    """Note that an event enters a queue; if the queue was empty, a missed deadline ends."""
     if not state.queues.pending(consumer.id, key):
         set_overdue(state, consumer, key, overdue=False)
 

@@ -74,12 +74,12 @@ class Reach:
 
     @property
     def holds(self) -> bool:
-        """Whether the condition holds over all events."""
+        """True if the condition holds over all events."""
         return self._latest[-1] != _NEVER
 
     @property
     def is_settled(self) -> bool:
-        """Whether each time gate holds: what one held over once, it holds over for ever."""
+        """For each time gate, True if it holds; later events never undo that."""
         return _NEVER not in [self._latest[place] for place in self.condition.time_gate_places]
 
     @property
@@ -123,7 +123,7 @@ class Reach:
             self.completing = event
 
     def _read_leaf(self, place: int, number: int, event: AssetEvent) -> int:
-        """Return the number of the latest event from which on enough events match a leaf (9.2)."""
+        """Return the latest event from which enough events match a leaf."""
         count = self.condition.counted.get(place, 1)
         if self._rolled_up_key is not None:
             if place not in self._rolled_up:

@@ -66,24 +66,24 @@ class TimedQueue:
 
     @property
     def is_open(self) -> bool:
-        """Whether the schedule is open for this queue (9.7)."""
+        """True if the schedule is open for this queue (9.7)."""
         hours = self._state.clocks.consumer(self.consumer.id)
         return hours is None or (hours.is_open and self._clock.closed != hours.opened)
 
     @property
     def is_busy(self) -> bool:
-        """Whether a run goes on, so that the next decision waits for its end (4.5)."""
+        """True if a run goes on, so that the next decision waits for its end (4.7)."""
         return self.consumer.coalesces and self._state.decisions.is_busy(self.consumer.id, self.target_key)
 
     @property
     def is_cooling(self) -> bool:
-        """Whether the cooldown after the last decision is not over yet (9.11)."""
+        """True if the cooldown after the last decision is not over yet (9.11)."""
         cools = self.cool_at
         return cools is not None and not self._is_over(cools)
 
     @cached_property
     def lacks_updates(self) -> bool:
-        """Whether the condition cannot hold, whenever the queued updates came, and nothing runs without it."""
+        """True if the queued events cannot satisfy the condition, and nothing runs without it."""
         schedule, key = self.consumer.schedule, self.target_key
         pending = self._state.queues.pending(self.consumer.id, key)
         few = len(pending) < self.consumer.fewest

@@ -28,7 +28,7 @@ def find_zone(name: str, error: type[AssetflowError] = InvalidTimetable, *, rule
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError, TypeError) as cause:
         close = get_close_matches(str(name), available_timezones(), n=3, cutoff=0.5)
-        fix = f"Did you mean {', '.join(close)}?" if close else 'Give a name such as "UTC" or "Europe/Berlin".'
+        fix = f"Similar names: {', '.join(close)}" if close else 'Give a name such as "UTC" or "Europe/Berlin"'
         raise error(f"There is no time zone {name!r}", fix=fix, rule=rule) from cause
 
 

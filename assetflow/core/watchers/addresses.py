@@ -71,7 +71,9 @@ def check_address(url: object, schemes: Collection[str], *, known: str) -> Addre
         return url
     if not isinstance(url, str) or not url.strip():
         raise InvalidWatcher(
-            f"the address is {url!r}", fix='Write a URL, "${VARIABLE}" or block("secret/name")', rule=RULE
+            f"the address must be a text, not {url!r}",
+            fix='Write a URL, "${VARIABLE}" or block("secret/name")',
+            rule=RULE,
         )
     refuse_password(url)
     if _VARIABLE.fullmatch(url):

@@ -58,7 +58,9 @@ def check_every(every: object) -> None:
         InvalidWatcher
     """
     if not isinstance(every, timedelta) or not timedelta(seconds=1) <= every <= _WHOLE_DAY:
-        raise InvalidWatcher(f"every is {every!r}", fix="Write a timedelta from one second to a day")
+        raise InvalidWatcher(
+            f"`every` must be a timedelta from 1 s to 1 day, not {every!r}", fix="Write timedelta(minutes=5)"
+        )
 
 
 def check_start(start: object) -> None:

@@ -70,7 +70,7 @@ class IcebergTableTrigger:
     >>> orders = Asset("iceberg://lake/shop/orders", watchers=[AssetWatcher("orders-table", table)])
 
     Each snapshot that changes rows is an update, with `version` (its id), `operation` and the numbers of rows in its
-    extra; a compaction (`replace`) is none. Contract 10.6.
+    extra; a compaction (`replace`) is not an update. Contract 10.6.
 
     Parameters:
         catalog: the name of a catalog that pyiceberg knows from `.pyiceberg.yaml` or `PYICEBERG_CATALOG__…`, where the

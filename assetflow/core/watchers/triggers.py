@@ -232,4 +232,6 @@ def _check_expression(expression: object) -> None:
 
 def _check_number(name: str, value: object, most: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise InvalidWatcher(f"{name} is {value!r}", fix=f"Write a whole number from 1 to {most:,}")
+        raise InvalidWatcher(
+            f"`{name}` must be a whole number from 1 to {most:,}, not {value!r}", fix=f"Write {name}=1"
+        )

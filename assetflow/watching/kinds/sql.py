@@ -24,7 +24,7 @@ class SQLQuery:
     """The value of a query; see `Polled`.
 
     Raises:
-        WatchingFailed: the address is none, or its driver is missing.
+        WatchingFailed: the address is not a database address, or its driver is not installed.
     """
 
     def __init__(self, trigger: SQLTrigger, url: str) -> None:

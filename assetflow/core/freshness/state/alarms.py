@@ -20,7 +20,7 @@ class Alarms(Generic[K]):
         self._count = 0
 
     def set(self, key: K, moment: datetime | None) -> None:
-        """Set the moment of a key; None if it has not to be looked at any more."""
+        """Set when a key is due; `None` cancels its alarm."""
         if moment is None:
             self._moments.pop(key, None)
         elif self._moments.get(key) != moment:
@@ -38,7 +38,7 @@ class Alarms(Generic[K]):
         return None
 
     def take(self, until: datetime) -> list[K]:
-        """Return the keys whose moments have come, the earliest first; they have none any more."""
+        """Remove and return the keys that are due, earliest first."""
         found: list[K] = []
         while (moment := self.next()) is not None and moment <= until:
             _, _, key = heappop(self._heap)

@@ -103,7 +103,7 @@ class Backfills:
             del known[backfill.number]
 
     def find(self, number: int, target: Target) -> Step | None:
-        """Return a target in a backfill; None if it is none of it."""
+        """Return the target's step in a backfill, or `None` if it is not part of it."""
         if (number, target) not in self._places:
             step = self._source.step(number, target)
             if step is None:

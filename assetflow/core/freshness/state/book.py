@@ -80,7 +80,7 @@ class Book:
 
     @property
     def compares(self) -> bool:
-        """Whether anything is compared: in memory always, in a ledger if something has to be kept fresh."""
+        """True if anything is compared: in memory always, in a ledger if something has to be kept fresh."""
         return self._is_all or bool(self.graph.all())
 
     @property
@@ -156,11 +156,11 @@ class Book:
         return () if others is None else [key for key in self.readings.targets(number) if key not in others]
 
     def flow_record(self, number: int) -> FlowRecord | None:
-        """Return since when a flow is as it is; None for one that is not known."""
+        """Return the record of a flow, or `None` if the flow is unknown."""
         if number not in self._flows:
             self._flows[number] = self._source.flow_record(number)
         return self._flows[number]
 
     def save_flow(self, number: int, record: FlowRecord | None) -> None:
-        """Write since when a flow is as it is; None for one that is gone."""
+        """Save the record of a flow; `None` deletes it."""
         self._flows[number] = self.changes.flows[number] = record

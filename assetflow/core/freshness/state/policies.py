@@ -120,7 +120,7 @@ class Policies:
         self._changing.set(uri, record.next_change)
 
     def declare(self, uri: str, policy: FreshnessPolicy | None, since: datetime) -> None:
-        """Let a policy begin, change or end. One that stays as it is keeps its time.
+        """Start, change or end a policy; an unchanged one keeps its time.
 
         Parameters:
             since: when a new one begins.
