@@ -158,9 +158,7 @@ def page_of(box: Placed) -> str:
 
 
 def _ways(graph: Graph, most: int | None) -> Sequence[ListedWay]:
-    titles: dict[str, Way] = (
-        {"Downstream": "down", "Upstream": "up"} if graph.focus else {"All, from causes on": "down"}
-    )
+    titles: dict[str, Way] = {"Downstream": "down", "Upstream": "up"} if graph.focus else {"Everything": "down"}
     found = {title: list(graph.way(way)) for title, way in titles.items()}
     return [ListedWay(title, _words(rows), rows[:most], len(rows)) for title, rows in found.items()]
 

@@ -32,18 +32,26 @@ def fill_more(ledger: Ledger) -> None:
     """Add to `site.fill` what is fresh, stale, outdated and missing, late, failed, paused, waiting, and a backfill."""
     place = Place(ledger, START - timedelta(hours=3))
     mapper = StartOfDayMapper(input_format="%Y-%m-%d", output_format="%Y-%m-%d")
-    place.deploy("sessions/web", kept([CLICKS], [SESSIONS], mapper=mapper, catchup="none"))
-    place.deploy("funnel/web", kept([SESSIONS], [FUNNEL], mapper=mapper, catchup="none"))
+    place.deploy("sessions/web", kept([CLICKS], [SESSIONS], mapper=mapper, catchup="none", retries=0))
+    place.deploy("funnel/web", kept([SESSIONS], [FUNNEL], mapper=mapper, catchup="none", retries=0))
     keys = [f"{START - timedelta(days=number):%Y-%m-%d}" for number in range(DAYS, 0, -1)]
     for number, key in enumerate(keys):
-        made = place.update(CLICKS, key)
-        if made and number % 7 != 5:
-            below = place.run("sessions/web", made[0], SESSIONS)
-            if below and number % 5:
-                place.run("funnel/web", below[0], FUNNEL)
-    whole = BackfillWanted(SESSIONS.uri, keys=tuple(keys[-12:]), down=True)
-    planned = asset_backfills.plan(ledger.reader, whole)
-    asset_backfills.begin(Installation(ledger), whole, planned, by="anna", why="a bug in the parser")
+        (made,) = place.update(CLICKS, key)
+        if number % 9 == 5:
+            place.end(made, "failed")
+        elif number % 9 != 7:
+            for below in place.run("sessions/web", made, SESSIONS):
+                place.run("funnel/web", below, FUNNEL)
+    for key in keys[16:19]:
+        for made in place.update(CLICKS, key):
+            place.end(made, "cancelled")
+    last = BackfillWanted(SESSIONS.uri, keys=tuple(keys[-12:]), down=True)
+    planned = asset_backfills.plan(ledger.reader, last)
+    asset_backfills.begin(Installation(ledger), last, planned, by="anna", why="a bug in the parser")
+    for _ in range(5):
+        done = next(each for each, _ in ledger.reader.decisions.waiting(limit=100) if each.kind == "backfill")
+        ledger.writer.decisions.launched(done.id, uuid4(), place.later())
+        ledger.writer.decisions.ended("Completed", place.later(), decision_id=done.id)
 
     place.deploy("margins/prices", kept([PRICES], [MARGINS], code="1"))
     place.deploy("offers/prices", kept([MARGINS], [OFFERS]))

@@ -151,6 +151,8 @@ def test_boxes_open_one_after_the_other_and_fold_again(site: Site) -> None:
     assert "flow:report/shop" in " ".join(listed(text))
     assert 'href="/graph?fold=true&amp;opened=group%3Ashop" aria-label="Fold marts again"' in text
     assert "group:s3://lake" in " ".join(listed(text))
+    assert '<option value="false" selected>open</option>' in site.get("/graph").text, "eight nodes are not folded"
+    assert '<option value="false">open</option>' in text
 
 
 @pytest.mark.usefixtures("chain")
