@@ -19,12 +19,14 @@ class Trouble:
     Attributes:
         live: the text beside the "Live" sign.
         last_sign: the evaluator's last sign of life, if it is what does not work.
+        concerned: the list of what suffers from it, as its address and its name; empty for none.
     """
 
     title: str
     detail: str
     live: str
     last_sign: datetime | None = None
+    concerned: tuple[str, str] | tuple[()] = ()
 
 
 def is_prefect_away(backend: Backend) -> bool:
@@ -39,7 +41,8 @@ def troubles_of(backend: Backend) -> list[Trouble]:
     down = downtime(evaluators)
     if down is not None:
         last_sign = None if evaluators.lease is None else evaluators.lease.renewed
-        found.append(Trouble(down.reason, _sentence(down.effect), "no evaluator", last_sign))
+        waiting = ("/consumers?show=waiting", "Consumers with updates")
+        found.append(Trouble(down.reason, _sentence(down.effect), "no evaluator", last_sign, waiting))
     found += _of_watchers(backend.ledger.reader.watchers.status())
     current = backend.troubles()
     of_prefect = list(dict.fromkeys(reason for name, reason in current.items() if name.startswith(_OF_PREFECT)))
@@ -55,7 +58,8 @@ def _of_watchers(watching: WatchingStatus) -> list[Trouble]:
     if (away := not_watching(watching)) is not None:
         return [Trouble(away.reason, _sentence(away.effect), "no watchers", watching.last_sign)]
     words = failing_words(watching)
-    return [Trouble("Trouble with watchers", _sentence(words), "trouble")] if words else []
+    failing = ("/assets?show=watcher", "Their assets")
+    return [Trouble("Trouble with watchers", _sentence(words), "trouble", concerned=failing)] if words else []
 
 
 def _sentence(text: str) -> str:

@@ -148,6 +148,27 @@ def test_a_page_says_that_prefect_cannot_be_reached(make_site: MakeSite, ledger:
     assert "Trouble with times. something else" in page.text
 
 
+@pytest.mark.parametrize("path", ["/consumers/report/nightly", "/asset?asset=orders", "/consumers"])
+def test_what_needs_prefect_is_not_offered_while_it_is_away(make_site: MakeSite, ledger: Ledger, path: str) -> None:
+    deploy(ledger, "report/nightly", ORDERS, produces=(ORDERS,))
+    update(ledger, ORDERS, 1)
+    away: dict[str, str] = {"launching": "Prefect does not answer"}
+    site = make_site(troubles=lambda: away)
+    forms = ("/consumers/report/nightly/switch", "/consumers/switch?paused=yes", "run-now", "materialize")
+
+    def offered() -> set[str]:
+        page = site.page(path)
+        opened = {given.get("data-opens", "") for given in page.named("a")} | set(page.hidden) | set(page.links)
+        return opened & set(forms)
+
+    assert offered() == set()
+    dead = [given for given in site.page(path).named("button") if "disabled" in given]
+    assert all(given["aria-describedby"] == "troubles" for given in dead)
+    assert len(dead) == {"/consumers/report/nightly": 2, "/asset?asset=orders": 1, "/consumers": 0}[path]
+    away.clear()
+    assert offered()
+
+
 def test_a_command_in_a_banner_is_code(make_site: MakeSite) -> None:
     told = {"times": "run `assetflow sync`, or ask <b>", "starting": "an odd ` and `<i>`"}
     site = make_site(troubles=lambda: told)
@@ -188,7 +209,10 @@ def test_a_page_names_a_watcher_that_fails(site: Site, ledger: Ledger) -> None:
     watched(ledger)
     ledger.writer.lease.acquire(Holder.this_process(uuid4(), Role.WATCHERS))
     ledger.writer.watchers.set_state(["landing"], "failing", "no such folder", datetime.now(UTC))
-    assert "The watcher landing fails: no such folder." in read(site.get("/troubles").text).text
+    page = read(site.get("/troubles").text)
+    assert "The watcher landing fails: no such folder." in page.text
+    assert page.links == ["/consumers?show=waiting", "/assets?show=watcher"]
+    assert [row.split()[0] for row in site.page("/assets?show=watcher").rows[1:]] == [ORDERS.uri]
     ledger.writer.watchers.set_state(["other"], "failing", "not either", datetime.now(UTC))
     assert "no such folder; 1 other watcher too, see assetflow watchers ls." in read(site.get("/troubles").text).text
     for name in ("landing", "other"):

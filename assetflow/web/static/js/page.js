@@ -99,8 +99,19 @@
       if (text && text !== time.textContent) time.textContent = text;
     });
   };
+  // The exact time is also for those who do not hover: a press shows it, and so does the focus (parts.css).
+  const reach = () => {
+    document.querySelectorAll(".facts time[data-ago]:not(a *)").forEach((time) => {
+      time.tabIndex = 0;
+    });
+  };
+  document.addEventListener("click", (event) => {
+    const time = event.target.closest("time[data-ago]");
+    if (time && !time.closest("a")) time.classList.toggle("exact");
+  });
   setInterval(grow, 10000);
   grow();
+  reach();
   document.getElementById("zone").addEventListener("click", () => {
     try {
       localStorage.setItem(ZONE, isUtc() ? "local" : "UTC");
@@ -113,7 +124,7 @@
   // A row is pressed as its first link is, unless something in it was selected or has an action of its own.
   document.addEventListener("click", (event) => {
     const row = event.target.closest("table.rows tbody tr, .happened > li");
-    if (!row || event.target.closest("a, button, input, select, label, summary") || String(getSelection())) return;
+    if (!row || event.target.closest("a, button, input, select, label, summary, time") || String(getSelection())) return;
     const link = row.querySelector('a[href]:not([role="button"])');
     if (link) link.click();
   });
@@ -197,6 +208,7 @@
   body.addEventListener("htmx:timeout", () => fail("The server takes too long to answer."));
   body.addEventListener("htmx:afterSettle", () => {
     grow();
+    reach();
     if (source && source.readyState === EventSource.OPEN) sayLive();
   });
   // What is being typed stays when the part of the page around it changes.
