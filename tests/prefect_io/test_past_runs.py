@@ -37,8 +37,7 @@ def named(decision: UUID | None) -> dict[str, str]:
 
 def run(ours: RunContext, **changed: Any) -> dict[str, Any]:
     given = {"id": str(uuid4()), "deployment_id": str(DEPLOYMENT), "created": NOON.isoformat()}
-    given["labels"] = named(ours.decision)
-    return given | {"context": run_context_to_json(ours)} | changed
+    return {**given, "labels": named(ours.decision), "context": run_context_to_json(ours), **changed}
 
 
 @respx.mock
