@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import pyarrow.parquet as pq
 
-from flows import lake, partitions
+from flows import feed, freshness, lake, partitions
 
 Row = dict[str, str]
 Report = dict[str, dict[str, float]]
@@ -101,7 +101,31 @@ def dataset(name: str) -> list[dict[str, object]]:
 
 def checks() -> list[dict[str, object]]:
     """One entry for each number that has to agree."""
-    return [*lake_checks(), *partition_checks()]
+    return [*lake_checks(), *partition_checks(), *freshness_checks()]
+
+
+def freshness_checks() -> list[dict[str, object]]:
+    """The tables that are kept up to date: by hour and by day of the feed as it is, the summary of its first days."""
+    hours: dict[str, Count] = defaultdict(Count)
+    days: dict[str, Count] = defaultdict(Count)
+    for flight in feed.flights():
+        if flight["dep_delay"] != "NA":
+            delay = max(0.0, float(flight["dep_delay"]))
+            hours[flight["hour"]].delays.append(delay)
+            days[flight["day"]].delays.append(delay)
+    return [
+        check("mean delay of each hour, after the bugfix", _means(hours), _rounded(freshness.load(freshness.by_hour))),
+        check("mean delay of each day, after the bugfix", _means(days), _rounded(freshness.load(freshness.by_day))),
+        check("days of the summary, as old as it may be", feed.FIRST_DAYS, freshness.load(freshness.summary)["days"]),
+    ]
+
+
+def _means(groups: dict[str, Count]) -> dict[str, object]:
+    return {key: near(group.mean_dep_delay) for key, group in groups.items()}
+
+
+def _rounded(means: dict[str, float]) -> dict[str, object]:
+    return {key: near(mean) for key, mean in means.items()}
 
 
 def partition_checks() -> list[dict[str, object]]:

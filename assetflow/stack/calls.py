@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import cast
 from uuid import UUID
 
@@ -93,15 +93,16 @@ class PrefectCalls:
         }
 
     def flow_runs(self) -> list[FlowRun]:
-        """Return all flow runs, oldest first."""
-        return sorted(map(_flow_run, self._pages("/flow_runs/filter", {})), key=lambda run: run.created)
+        """Return all flow runs but those that are scheduled for later, oldest first."""
+        found = (each for each in self._pages("/flow_runs/filter", {}) if not _is_later(each))
+        return sorted(map(_flow_run, found), key=lambda run: run.created)
 
     def recordings(self) -> set[UUID]:
-        """Return the ids of all recordings that are kept as artifacts."""
+        """Return the ids of all recordings of updates that are kept as artifacts. Observations need not be updates."""
         from assetflow.prefect_io.recordings import recording_from_artifact
 
         found = self._pages("/artifacts/filter", {"artifacts": {"type": {"any_": ["assetflow-update"]}}})
-        return {recording_from_artifact(artifact).id for artifact in found}
+        return {recording.id for artifact in found if (recording := recording_from_artifact(artifact)).events}
 
     def wait_for_run(self, run: UUID, seconds: float) -> None:
         """Wait until a flow run has completed.
@@ -146,6 +147,11 @@ def _flow_run(data: Json) -> FlowRun:
         started=_moment(data.get("start_time")),
         ended=_moment(data.get("end_time")),
     )
+
+
+def _is_later(data: Json) -> bool:
+    due = _moment(data.get("expected_start_time"))
+    return data.get("state_type") == "SCHEDULED" and due is not None and due > datetime.now(UTC)
 
 
 def _moment(value: object) -> datetime | None:

@@ -15,6 +15,7 @@ from assetflow.errors import StackFailed, TimedOut
 from assetflow.ledger.read.reader import Reader
 from assetflow.stack.calls import POLL_SECONDS, FlowRun, PrefectCalls
 from assetflow.stack.environment import StackEnvironment
+from assetflow.stack.folding import Deployed, deployed_now
 from assetflow.stack.stack import Stack, Tell
 from assetflow.stack.summary import Story
 
@@ -66,8 +67,13 @@ class Demo:
         stack = Stack(self.environment, self._tell, fresh=True)
         with stack:
             with stack.watched(), PrefectCalls(self.environment.api_url) as calls:
+                deployed = self._deployed()
+                # The feed is looked at while the lake is filled.
+                calls.start("watch-feed/lake")
                 self._produce(calls)
-                story = self._settle(calls)
+                self._follow_feed(calls)
+                self._push_bugfix(calls, stack)
+                story = self._settle(calls, [*deployed, *self._deployed(deployed)])
                 look(calls)
             results = self._check_results()
         summary = story.as_json() | {"results": results, "seconds": round(time.monotonic() - started, 1)}
@@ -93,22 +99,47 @@ class Demo:
         self._tell(f"Starting weather-hourly for {LATE_HOUR}, the late hour that completes its day")
         calls.wait_for_run(calls.start("weather-hourly/lake", partition_key=LATE_HOUR), RUN_SECONDS)
 
-    def _wait_for_consumer(self, calls: PrefectCalls, name: str) -> None:
-        """Wait until a run of the consumer has ended."""
+    def _follow_feed(self, calls: PrefectCalls) -> None:
+        """Let a day arrive: the tables follow, the summary has a day's time."""
+        self._wait_for_consumer(calls, "delay-summary/lake")
+        self._tell("Delivering a day of flights to the feed: no table has a schedule, a look at it will do")
+        self._run_module("flows.feed", "next-day")
+        calls.wait_for_run(calls.start("watch-feed/lake"), RUN_SECONDS)
+        self._wait_for_tables(calls, runs=2)
+
+    def _push_bugfix(self, calls: PrefectCalls, stack: Stack) -> None:
+        """Deploy another code version: what depends on it is built again, although no data has come."""
+        self._tell("Deploying a bugfix: delays has another code version")
+        self._run_module("flows.feed", "bugfix")
+        stack.deploy()
+        self._wait_for_tables(calls, runs=3)
+
+    def _wait_for_tables(self, calls: PrefectCalls, runs: int) -> None:
+        for name in ("delays-by-hour/lake", "delays-by-day/lake"):
+            self._wait_for_consumer(calls, name, runs)
+
+    def _deployed(self, before: Sequence[Deployed] = ()) -> list[Deployed]:
+        """Return what was deployed since."""
+        with self._reader() as reader:
+            return deployed_now(reader, before)
+
+    def _wait_for_consumer(self, calls: PrefectCalls, name: str, count: int = 1) -> None:
+        """Wait until so many runs of the consumer have ended."""
         end = time.monotonic() + RUN_SECONDS
         while True:
             with self._reader() as reader:
                 consumer = reader.consumers.named(name)
                 decisions = reader.decisions.find(consumer=consumer.consumer.id) if consumer else []
             runs = [decision.flow_run_id for decision in decisions if decision.flow_run_id]
-            if runs:
+            if len(runs) >= count:
                 calls.wait_for_run(runs[0], RUN_SECONDS)
                 return
             if time.monotonic() > end:
-                raise TimedOut(f"{name} was not run in {RUN_SECONDS:.0f} s", fix=f"Read {self.environment.logs}")
+                told = f"{name} had {len(runs)} of {count} runs after {RUN_SECONDS:.0f} s"
+                raise TimedOut(told, fix=f"Read {self.environment.logs}")
             time.sleep(POLL_SECONDS)
 
-    def _settle(self, calls: PrefectCalls) -> Story:
+    def _settle(self, calls: PrefectCalls, deployed: Sequence[Deployed]) -> Story:
         """Wait until everything is done: runs have ended, recordings are in the ledger, decisions have their runs."""
         self._tell("Waiting until all runs that follow have ended")
         end = time.monotonic() + SETTLE_SECONDS
@@ -117,7 +148,7 @@ class Demo:
             with self._reader() as reader:
                 missing = _missing(runs, calls, reader)
                 if not missing and len(calls.flow_runs()) == len(runs):
-                    return Story.read(reader, runs)
+                    return Story.read(reader, runs, deployed)
             if time.monotonic() > end:
                 left = missing or "new runs still came"
                 raise TimedOut(f"after {SETTLE_SECONDS:.0f} s {left}", fix=f"Read {self.environment.logs}")
@@ -126,18 +157,29 @@ class Demo:
     def _check_results(self) -> Json:
         """Count the source files again without Spark, and compare (`flows/check.py`)."""
         self._tell("Counting the source files again")
+        printed = self._run_module("flows.check", may_fail=True)
+        try:
+            return cast(Json, json.loads(printed))
+        except ValueError as error:
+            raise StackFailed(f"flows.check printed no result: {printed[-500:]}") from error
+
+    def _run_module(self, *module: str, may_fail: bool = False) -> str:
+        """Run a module of the project, and return what it prints.
+
+        Raises:
+            StackFailed: it failed, unless it may.
+        """
         done = subprocess.run(
-            [sys.executable, "-m", "flows.check"],
+            [sys.executable, "-m", *module],
             env=self.environment.processes_env,
             cwd=self.environment.project,
             capture_output=True,
             text=True,
             check=False,
         )
-        try:
-            return cast(Json, json.loads(done.stdout))
-        except ValueError as error:
-            raise StackFailed(f"flows.check printed no result: {done.stderr[-500:]}") from error
+        if done.returncode and not (may_fail and done.stdout):
+            raise StackFailed(f"{' '.join(module)} failed: {done.stderr[-500:]}")
+        return done.stdout
 
     def _reader(self) -> Reader:
         return Reader.open(self.environment.home / "ledger.db")
@@ -151,4 +193,7 @@ def _missing(runs: Sequence[FlowRun], calls: PrefectCalls, reader: Reader) -> st
         return f"the recordings of {unrecorded} tasks were not in the ledger; check that the evaluator is running"
     if undelivered := len(reader.decisions.waiting()):
         return f"{undelivered} decisions had no run"
+    kept = (each for each in reader.decisions.find(limit=1_000_000) if each.kind in ("eager", "lazy"))
+    if unheard := sum(each.ended is None for each in kept):
+        return f"the ledger had not heard the end of {unheard} runs"
     return ""

@@ -94,8 +94,7 @@ class Stack:
             self._start_process(worker)
         self._deploy(project)
         self._tell("Waiting until the evaluator knows the deployments")
-        wait = _assetflow("consumers", "wait", "--timeout", KNOWN_SECONDS)
-        self._run(wait, "consumers wait", "assetflow consumers wait")
+        self._wait_until_known()
         self._start_process(self.watchers)
 
     def _start_server(self) -> None:
@@ -140,6 +139,10 @@ class Stack:
         name = "worker" if number == 1 else f"worker {number}"
         return self._process(name, _prefect("worker", "start", f"--pool={pool}"))
 
+    def _wait_until_known(self) -> None:
+        wait = _assetflow("consumers", "wait", "--timeout", KNOWN_SECONDS)
+        self._run(wait, "consumers wait", "assetflow consumers wait")
+
     def _deploy(self, project: Project) -> None:
         """Deploy the project's flows. On a slow machine this takes minutes; it fails only if nothing moves any more.
 
@@ -159,6 +162,11 @@ class Stack:
                 raise
             found = json.loads(problem.read_text())
             raise InvalidProject(found["error"], where=found["where"], fix=found["fix"]) from None
+
+    def deploy(self) -> None:
+        """Deploy the project's flows as they are now, and wait until the evaluator knows them."""
+        self._deploy(read_project(self.environment.project))
+        self._wait_until_known()
 
     def stop(self) -> None:
         """Stop all processes of the stack, and its shared Spark server. Signals do not interrupt this."""

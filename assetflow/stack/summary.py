@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from assetflow.core.codec import declaration_from_text
 from assetflow.core.consumers import Consumer, Decision
 from assetflow.core.events import AssetEvent
-from assetflow.core.rules.fold import record_and_pass
-from assetflow.core.rules.registry import deploy
-from assetflow.core.rules.state import State
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord
 from assetflow.stack.calls import FlowRun, runs_of
+from assetflow.stack.folding import Deployed, fold_again
 
 Json = dict[str, object]
 
@@ -37,18 +35,19 @@ class Story:
     runs: list[FlowRun]
 
     @classmethod
-    def read(cls, reader: Reader, runs: list[FlowRun]) -> Story:
-        """Read the story from a ledger that knew all its consumers before its first event."""
-        consumers = {
-            record.consumer.id: _as_declared(record.declaration, record.consumer) for record in reader.consumers.all()
-        }
+    def read(cls, reader: Reader, runs: list[FlowRun], deployed: Sequence[Deployed]) -> Story:
+        """Read the story from a ledger.
+
+        Parameters:
+            deployed: what was deployed, in order.
+        """
         records = sorted(reader.decisions.find(limit=1_000_000), key=lambda record: record.number)
         consumed = reader.decisions.events_of(records)
         return cls(
-            consumers=consumers,
+            consumers={each.consumer.id: each.consumer for each in deployed},
             events=reader.events.find(),
             decisions=[(record, consumed[record.id]) for record in records],
-            expected=fold_again(reader, consumers),
+            expected=fold_again(reader, deployed, runs),
             runs=runs,
         )
 
@@ -91,23 +90,6 @@ class Story:
             "events": [event.sequence for event in events],
             "flow_run": _run(runs[0]) if runs else None,
         }
-
-
-def fold_again(reader: Reader, consumers: dict[int, Consumer]) -> list[Decision]:
-    """Return the decisions that the rules make from the recordings, in ledger order."""
-    state = State()
-    for number in sorted(consumers):
-        deploy(state, consumers[number])
-    decisions: list[Decision] = []
-    for recording in reader.events.recordings():
-        now = recording.events[0].recorded or recording.events[0].occurred
-        decisions += record_and_pass(state, recording, now)[1]
-    return decisions
-
-
-def _as_declared(declaration: str, consumer: Consumer) -> Consumer:
-    options = declaration_from_text(declaration, where=consumer.name).options
-    return Consumer(consumer.id, consumer.name, consumer.deployment_id, options)
 
 
 def _event(event: AssetEvent) -> Json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import httpx
@@ -68,3 +69,18 @@ def test_a_run_that_fails_is_not_waited_for_any_longer(respx_mock: respx.MockRou
     respx_mock.get(path__startswith="/flow_runs/").respond(json=answer)
     with PrefectCalls(API) as calls, pytest.raises(StackFailed, match=r"calm-fox ended as Failed: .*JavaNotFound"):
         calls.wait_for_run(uuid4(), 60)
+
+
+@respx.mock(base_url=API)
+def test_runs_that_are_scheduled_for_later_are_left_out(respx_mock: respx.MockRouter) -> None:
+    now = datetime.now(UTC)
+
+    def row(state: str, due: timedelta) -> dict[str, object]:
+        times = {"created": now.isoformat(), "expected_start_time": (now + due).isoformat()}
+        return {"id": str(uuid4()), "name": f"{state} {due}", "state_type": state, "state_name": state, **times}
+
+    later, late = row("SCHEDULED", timedelta(hours=1)), row("SCHEDULED", -timedelta(seconds=1))
+    ended = row("COMPLETED", timedelta(hours=1))
+    respx_mock.post("/flow_runs/filter").respond(json=[later, late, ended])
+    with PrefectCalls(API) as calls:
+        assert {str(run.id) for run in calls.flow_runs()} == {late["id"], ended["id"]}

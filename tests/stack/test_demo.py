@@ -24,6 +24,10 @@ EXPECTED = {
     "board/lake": 2,
     "daily-delays/lake": 3,
     "monthly-report/lake": 1,
+    "delays/lake": 3,
+    "delays-by-hour/lake": 3,
+    "delays-by-day/lake": 3,
+    "delay-summary/lake": 1,
 }
 FLIGHTS = 336_776
 

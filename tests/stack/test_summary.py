@@ -13,6 +13,7 @@ import pytest
 
 from assetflow.ledger import Ledger, Reader
 from assetflow.stack.calls import FlowRun
+from assetflow.stack.folding import deployed_now
 from assetflow.stack.summary import Story
 from tests.ledger.making import NOW, A, B, deploy, update
 
@@ -28,7 +29,7 @@ def story(tmp_path: Path) -> Iterator[Story]:
             ledger.writer.events.record([recording], NOW)
     with Reader.open(place) as reader:
         runs = [run_of(record.id) for record in reader.decisions.find()]
-        yield Story.read(reader, runs)
+        yield Story.read(reader, runs, deployed_now(reader))
 
 
 def run_of(decision: Any, state: str = "COMPLETED") -> FlowRun:
