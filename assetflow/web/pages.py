@@ -181,10 +181,12 @@ def url(path: str, *parts: object, **query: object) -> str:
     so that a user's text stays one part.
     """
     whole = "/".join((path.rstrip("/"), *(quote(str(part).encode("utf-8", "replace"), safe="") for part in parts)))
-    pairs = [
-        (name, each) for name, value in query.items() for each in (value if isinstance(value, tuple) else (value,))
+    given = [
+        (name, str(each).encode("utf-8", "replace"))
+        for name, value in query.items()
+        for each in (cast(tuple[object, ...], value) if isinstance(value, tuple) else (value,))
+        if each not in (None, "")
     ]
-    given = [(name, str(value).encode("utf-8", "replace")) for name, value in pairs if value not in (None, "")]
     return f"{whole}?{urlencode(given)}" if given else whole
 
 
