@@ -14,7 +14,9 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from assetflow.core.condition_tree import Token
 from assetflow.core.events import AssetEvent
+from assetflow.ledger.records import DecisionRecord
 from assetflow.stack.calls import FlowRun, runs_of
 from assetflow.stack.summary import Json, Story
 
@@ -98,14 +100,26 @@ def _results(summary: Json) -> Table:
 
 
 def _completed_by(story: Story) -> dict[UUID, list[tuple[str, tuple[AssetEvent, ...], FlowRun | None]]]:
-    """Return, for the last event that each decision consumed, those decisions with their runs."""
+    """Return, for the last event that each decision consumed or follows, those decisions with their runs."""
     found: dict[UUID, list[tuple[str, tuple[AssetEvent, ...], FlowRun | None]]] = {}
     for record, events in story.decisions:
+        events = events or _followed(story, record)
         if not events:
             continue
         runs = runs_of(story.runs, record.id)
         found.setdefault(events[-1].id, []).append((record.consumer_name, events, runs[0] if runs else None))
     return found
+
+
+def _followed(story: Story, record: DecisionRecord) -> tuple[AssetEvent, ...]:
+    """Return the newest update that an Eager or Lazy flow reads, before its decision; nothing if new code led to it."""
+    consumer = story.consumers.get(record.consumer)
+    if consumer is None or all(cause.kind == "code" for cause in record.because):
+        return ()
+    tokens = consumer.options.input_tokens
+    before = (each for each in story.events if each.recorded is not None and each.recorded <= record.made)
+    read = [each for each in before if tokens & {Token("uri", each.uri), Token("name", each.asset.name)}]
+    return tuple(read[-1:])
 
 
 def _groups(events: Sequence[AssetEvent], by_last: Mapping[UUID, object]) -> list[list[AssetEvent]]:

@@ -18,6 +18,7 @@ from assetflow.ledger import Reader
 from assetflow.ledger.records import EventFilter
 from assetflow.stack.calls import PrefectCalls, runs_of
 from assetflow.stack.environment import StackEnvironment, choose_port
+from assetflow.stack.folding import deployed_now
 from assetflow.stack.summary import Story
 from tests.environment.waiting import SECONDS, until
 
@@ -161,5 +162,5 @@ def settled(dev: StackEnvironment, calls: PrefectCalls) -> Story | None:
     recordings = calls.recordings()
     with Reader.open(dev.home / "ledger.db") as reader:
         if recordings <= {each.id for each in reader.events.recordings()} and not reader.decisions.waiting():
-            return Story.read(reader, calls.flow_runs())
+            return Story.read(reader, calls.flow_runs(), deployed_now(reader))
     return None

@@ -13,6 +13,7 @@ from assetflow.core.events import Origin, SourceFlowRun
 from assetflow.core.partitions import FixedKeyMapper, RollupMapper, SegmentWindow
 from assetflow.core.schedule_values import PartitionedAssetTimetable
 from assetflow.ledger import Ledger, Reader
+from assetflow.stack.folding import deployed_now
 from assetflow.stack.show import show
 from assetflow.stack.summary import Story
 from tests.ledger.making import NOW, A, B, deploy, event, recording
@@ -30,7 +31,7 @@ def test_partitions_of_a_run_share_a_line(tmp_path: Path) -> None:
             updates = (event(A, partition_key=key, origin=run) for key in keys)
             ledger.writer.events.record([recording(*updates)], NOW)
     with Reader.open(tmp_path / "ledger.db") as reader:
-        story = Story.read(reader, [])
+        story = Story.read(reader, [], deployed_now(reader))
     console = Console(file=StringIO(), width=100)
     summary: dict[str, Any] = story.as_json() | {"results": {"checks": []}}
 
