@@ -21,7 +21,7 @@ from assetflow.spark.orphans import session_id, take_over_session
 from tests.environment.prefect_server import PrefectServer
 from tests.environment.waiting import until
 
-pytestmark = [pytest.mark.heavy, pytest.mark.spark, pytest.mark.prefect, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.prefect, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).parents[2]
 SECONDS_TO_STOP = 20.0
