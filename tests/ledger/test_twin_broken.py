@@ -107,7 +107,6 @@ PROCESSES: dict[Break, list[tuple[Any, ...]]] = {
         (update(RAW), 0, None),
         (update(CORE), 0, None),
     ],
-    what_was_rolled_back_is_remembered: [(update(RAW), 0, BREAKS[2]), (update(RAW), 1, BREAKS[2])],
     clocks_are_kept: [
         (("deploy", "f/three", 6), 0, None),
         (update(RAW), 0, None),
