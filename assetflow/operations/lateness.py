@@ -31,9 +31,20 @@ def late_now(policies: Sequence[AssetFreshness]) -> list[AssetFreshness]:
     return sorted((each for each in policies if each.is_late), key=lambda each: each.record.state)
 
 
-def late_soon(policies: Sequence[AssetFreshness], now: datetime) -> list[tuple[datetime, AssetFreshness]]:
-    """Return the assets that will be late at their next deadline if nothing changes, the next deadline first."""
-    found = [(deadline, each) for each in policies if (deadline := each.late_at(now)) is not None]
+def late_soon(
+    reader: Reader, policies: Sequence[AssetFreshness], now: datetime
+) -> list[tuple[datetime, AssetFreshness]]:
+    """Return the assets that will be late at their next deadline if nothing changes, the next deadline first.
+
+    A Lazy flow makes its asset before, when it is due.
+    """
+    candidates = [(deadline, each) for each in policies if (deadline := each.late_at(now)) is not None]
+    lazy = reader.consumers.lazy() if candidates else set[str]()
+    found = [
+        (deadline, each)
+        for deadline, each in candidates
+        if each.maker not in lazy or each.record.due is None or each.record.due >= deadline
+    ]
     return sorted(found, key=lambda item: (item[0], item[1].uri))
 
 

@@ -14,6 +14,7 @@ from assetflow.errors import UnknownAsset
 from assetflow.ledger.read.assets import AssetUsers, ListedAsset
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import EventFilter
+from assetflow.operations.lateness import late_soon
 from assetflow.operations.lookup import find_uri
 from assetflow.web.forms import Form
 from assetflow.web.pages import Pages, address, url
@@ -71,6 +72,7 @@ def asset_page(
         refused: why nothing was changed.
     """
     reader = backend.ledger.reader
+    policy = reader.policies.of_asset(found.uri)
     query = EventFilter(
         uri=found.uri, partition_key=key or None, to_sequence=None if before is None else max(0, before - 1)
     )
@@ -86,7 +88,10 @@ def asset_page(
         record=found.listed.record,
         name=found.listed.name,
         users=found.users,
-        freshness=reader.policies.of_asset(found.uri),
+        freshness=policy,
+        data_path=[] if policy is None else reader.freshness.data_path(found.uri),
+        deadline=None if policy is None else policy.record.policy.next_deadline(backend.now()),
+        is_late_soon=policy is not None and bool(late_soon(reader, [policy], backend.now())),
         watchers=reader.watchers.of_asset(found.uri),
         now=backend.now(),
         events=shown,

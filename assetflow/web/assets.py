@@ -113,7 +113,7 @@ def _shown(backend: Backend, show: Show, policies: Sequence[AssetFreshness]) -> 
     if show == "late":
         return [each.uri for each in late_now(policies)]
     if show == "soon":
-        return [each.uri for _, each in late_soon(policies, now)]
+        return [each.uri for _, each in late_soon(reader, policies, now)]
     if show == "watcher":
         return [asset.uri for each in reader.watchers.failing() for asset in each.assets]
     if show in _OF_STATUS:

@@ -91,7 +91,7 @@ def _needs(reader: Reader, status: Status, now: datetime) -> Iterator[Needs]:
 def _late_assets(reader: Reader, now: datetime) -> Iterator[Needs]:
     """Yield the assets that are late, and those that will be, each with what is being done about it."""
     policies = reader.policies.all()
-    late, soon = late_now(policies), late_soon(policies, now)
+    late, soon = late_now(policies), late_soon(reader, policies, now)
     deadlines = {each.uri: deadline for deadline, each in soon}
     told = with_doing(reader, [*late[:NEEDS], *(each for _, each in soon[:NEEDS])], now)
     yield Needs(tuple(_late(each, now) for each in told if each.freshness.is_late), len(late), "/assets?show=late")

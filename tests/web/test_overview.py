@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -11,11 +11,14 @@ from uuid import uuid4
 import pytest
 
 from assetflow.core.assets import Asset
+from assetflow.core.codec import FlowDeclaration
 from assetflow.core.events import AssetEvent, Origin, Recording, SourceTaskRun
 from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.ledger import Ledger
 from tests.api.test_scale import statements
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, update
+from tests.ledger.test_kept import Place, kept
+from tests.ledger.test_lazy import lazy
 from tests.web.conftest import MakeSite, Site
 from tests.web.html import read
 
@@ -90,6 +93,25 @@ def test_late_assets_are_one_click_away_and_say_what_is_being_done(make_site: Ma
     (decision,) = ledger.reader.decisions.find()
     ledger.writer.decisions.launched(decision.id, uuid4(), NOON)
     assert "make/late: a run goes on" in site.page("/").text
+
+
+@pytest.mark.parametrize("declared", [lazy, kept])
+def test_what_a_lazy_flow_will_make_in_time_is_not_late_soon(
+    make_site: MakeSite, ledger: Ledger, declared: Callable[..., FlowDeclaration]
+) -> None:
+    place = Place(ledger, NOON - timedelta(hours=2))
+    board = Asset("s3://lake/board", freshness=FreshnessPolicy(timedelta(hours=1), deadline="0 22 * * *"))
+    place.deploy("board/shop", declared([ORDERS], [board]))
+    for made in place.update(ORDERS):
+        place.run("board/shop", made, board)
+    # An Eager flow fails, and a Lazy one waits until it is due.
+    for made in place.update(ORDERS):
+        place.end(made, "failed")
+    (policy,) = ledger.reader.policies.all()
+    assert policy.late_at(place.now) is not None
+    assert policy.record.due is not None
+    shown = "late soon" in make_site(now=lambda: place.now).page("/").text
+    assert shown == (declared is kept)
 
 
 @pytest.mark.parametrize("while_paused", ["drop", "keep"])

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 
 from assetflow import Eager
+from assetflow.core.assets import Asset
+from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.partitions import IdentityMapper
 from assetflow.ledger import Ledger
 from tests.cli.shop import NOON
 from tests.ledger.making import A, B, C, deploy, deploy_maker, update
-from tests.ledger.test_kept import CORE, RAW, Place, kept
-from tests.web.conftest import Site
+from tests.ledger.test_kept import BOARD, CORE, LEFT, RAW, Place, kept
+from tests.web.conftest import MakeSite, Site
 
 
 @pytest.fixture
@@ -102,3 +106,51 @@ def test_the_map_of_partitions_has_what_is_stale(site: Site, ledger: Ledger) -> 
     assert [each["title"] for each in cells] == [
         "2025-12-02: updated, and something that it was made from has changed since"
     ]
+
+
+def test_an_assets_page_leads_to_the_source_that_its_data_time_follows_from(
+    make_site: MakeSite, ledger: Ledger
+) -> None:
+    place = Place(ledger, NOON - timedelta(hours=1))
+    policy = FreshnessPolicy(timedelta(hours=1), deadline="0 22 * * *")
+    board = Asset(BOARD.uri, name="board", freshness=policy)
+    place.deploy("core/shop", kept([RAW, LEFT], [CORE], on=()))
+    place.deploy("board/shop", kept([CORE], [board], on=()))
+    place.update(LEFT)
+    place.update(RAW)
+    read = {LEFT.uri: 1, RAW.uri: 2}
+    for asset, pins in ((CORE, read), (board, {CORE.uri: 3})):
+        event = AssetEvent(uuid4(), asset, place.later(), Origin("api"), inputs=pins)
+        ledger.writer.events.record([Recording(uuid4(), (event,))], place.now)
+    # The oldest change that was not read makes its data time.
+    for source in (LEFT, RAW):
+        place.later(600)
+        place.update(source)
+    ledger.writer.clock.run(NOON, NOON)
+    site = make_site(now=lambda: NOON)
+    page = site.page("/asset?asset=board")
+    (path,) = [given for given in page.named("ol") if given.get("class") == "path"]
+    assert path["aria-label"] == "What the data time follows from"
+    assert f"Data time 49 min ago {CORE.uri} 49 min ago {LEFT.uri} source, 49 min ago" in page.text
+    assert "Deadline 2026-01-01 22:00:00 UTC It will be late then if nothing changes." in page.text
+
+
+def test_a_consumers_page_says_what_its_last_run_tried(site: Site, ledger: Ledger) -> None:
+    place = Place(ledger, NOON - timedelta(hours=1))
+    place.deploy("core/shop", kept([RAW], [CORE], code="v7", retries=0))
+    (made,) = place.update(RAW)
+    assert "Its last run tried" not in site.page("/consumers/core/shop").text
+    place.end(made, "failed")
+    told = "Its last run tried what was there up to update 1, with the code v7, until 2026-01-01"
+    text = site.page("/consumers/core/shop").text
+    assert told in text
+    assert "; it failed 1 time in a row." in text
+
+
+def test_a_key_of_a_consumer_says_what_its_last_run_tried(site: Site, ledger: Ledger) -> None:
+    place = Place(ledger, NOON - timedelta(hours=1))
+    place.deploy("core/shop", kept([RAW], [CORE], mapper=IdentityMapper(), retries=0))
+    (made,) = place.update(RAW, "2026-01-01")
+    place.end(made, "failed")
+    (row,) = [row for row in site.page("/consumers/core/shop").rows if row.startswith("2026-01-01 The last run")]
+    assert "Its last run tried what was there up to update 1" in row

@@ -13,7 +13,7 @@ from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.records import Item, Run, Target
 from assetflow.core.freshness.state import Book
 from assetflow.core.freshness.verdicts import Verdict, VerdictName
-from assetflow.core.words import at, iso, joined, some
+from assetflow.core.words import at, count, iso, joined, some
 
 MOST_TARGETS = 50
 
@@ -63,6 +63,7 @@ class PlannedTarget:
         words: the same in words, with the causes.
         looked_at: when it is looked at next, in words.
         look: the same as an instant, UTC, if only the time has to pass.
+        tried: what its last run tried, and how often that failed, in words; "" before a run has ended.
     """
 
     partition_key: str | None
@@ -70,6 +71,7 @@ class PlannedTarget:
     words: str
     looked_at: str
     look: datetime | None = None
+    tried: str = ""
 
     def as_json(self) -> dict[str, object]:
         """Return the target as JSON, with times in ISO 8601."""
@@ -205,7 +207,17 @@ class _Words:
             parts.append(causes_in_words(named))
         look = self._due(node) if verdict.name == "not_needed" else verdict.at
         looked_at = self._look(verdict) if look is None else at(look)
-        return PlannedTarget(verdict.target.key, verdict.name, ": ".join(parts), looked_at, look)
+        tried = self._tried(verdict.target)
+        return PlannedTarget(verdict.target.key, verdict.name, ": ".join(parts), looked_at, look, tried)
+
+    def _tried(self, target: Target) -> str:
+        record = self._book.targets.find(target)
+        if record.tried is None or record.ended is None:
+            return ""
+        versions = sorted({version for version in record.tried.code_versions.values() if version is not None})
+        code = f", with the code {some(versions, 2)}" if versions else ""
+        failed = f"; it failed {count(record.failures, 'time')} in a row" if record.failures else ""
+        return f"what was there up to update {record.tried.sequence}{code}, until {at(record.ended.at)}{failed}"
 
     def _due(self, node: FlowNode) -> datetime | None:
         """Return when the first of the policies is due that may pull a Lazy consumer; `None` if nothing is due."""

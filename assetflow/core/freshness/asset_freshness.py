@@ -96,13 +96,10 @@ class AssetFreshness:
         return self.record.data_time if isinstance(self.record.data_time, datetime) else None
 
     def late_at(self, now: datetime) -> datetime | None:
-        """Return the next deadline if the asset will be late at it unless it is made; None if it will not, or is late.
-
-        A run that is planned for it, and is due before, makes it.
-        """
+        """Return the next deadline if the asset will be late at it unless it is made; None if not, or if it is late."""
         record = self.record
         deadline = record.policy.next_deadline(now)
-        if deadline is None or self.is_late or (record.due is not None and record.due < deadline):
+        if deadline is None or self.is_late:
             return None
         state = record.policy.judge(record.data_time, record.since, deadline)
         return deadline if state in ("warn", "fail") else None

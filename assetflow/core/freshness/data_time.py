@@ -38,15 +38,46 @@ class DataTimes:
             self._assets[uri] = self._of_asset(uri, None)
         return self._assets[uri]
 
-    def _of_asset(self, uri: str, inputs: Collection[str] | None) -> DataTime | None:
+    def way(self, uri: str, inputs: Collection[str] | None = None) -> list[tuple[Item, DataTime]]:
+        """Return the items that the data time of an asset follows from: its own newest one first, its source last.
+
+        Each has the data time that it had when it was read. Empty if the asset was never made.
+
+        Parameters:
+            inputs: only these of its inputs count; None for all (8.11).
+        """
+        data_time, update = self.of_asset(uri, inputs), self._newest(uri)
+        if data_time is None or update is None:
+            return []
+        found, seen = [(update.item, data_time)], {update.event}
+        while self._book.graph.maker(update.item.uri) is not None:
+            read = [(self._as_read(item, pin), item, pin) for item, pin in self._read(update, inputs)]
+            dated = [(moment, item, pin) for moment, item, pin in read if isinstance(moment, datetime)]
+            if not dated:
+                break
+            moment, item, pin = min(dated, key=lambda each: each[0])
+            found.append((item, moment))
+            as_read = self._updates.as_of(item, pin)
+            if as_read is None or as_read.event in seen:
+                break
+            seen.add(as_read.event)
+            update, inputs = self._updates.row(as_read).last, None
+        return found
+
+    def _newest(self, uri: str) -> Update | None:
+        """Return the update that an asset's data time follows from: of what a flow makes, that of the greatest key."""
         updates = self._updates
         if self._book.graph.maker(uri) is None:
-            newest = updates.newest_of(uri)
-            return None if newest is None else newest.recorded
+            return updates.newest_of(uri)
         greatest = updates.greatest_keys(uri, 1)
-        newest = updates.newest(Item(uri, greatest[0] if greatest else None))
+        return updates.newest(Item(uri, greatest[0] if greatest else None))
+
+    def _of_asset(self, uri: str, inputs: Collection[str] | None) -> DataTime | None:
+        newest = self._newest(uri)
         if newest is None:
             return None
+        if self._book.graph.maker(uri) is None:
+            return newest.recorded
         data_time = self._of_update(newest)
         return data_time if inputs is None else self._least_read(newest, inputs)
 

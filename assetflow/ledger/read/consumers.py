@@ -33,6 +33,7 @@ _LIVE = CONSUMER.c.removed_at.is_(None)
 _LISTED = and_(_LIVE, CONSUMER.c.listed)
 # The text of a declaration shows that there is a timetable; most consumers have none and need not be decoded.
 _WITH_TIMETABLE = CONSUMER.c.declaration.contains('"timetable":', autoescape=True)
+_IS_LAZY = CONSUMER.c.declaration.contains('"kind":"lazy"', autoescape=True)
 _TIMERS = select(
     TIMER.c.consumer,
     CONSUMER.c.name,
@@ -185,6 +186,11 @@ class ConsumerReader:
         """Return the names of all consumers."""
         with self._connect() as connection:
             return sorted(connection.scalars(select(CONSUMER.c.name).where(_LISTED)))
+
+    def lazy(self) -> set[str]:
+        """Return the names of the consumers that run as late as freshness policies allow. Contract 8.14."""
+        with self._connect() as connection:
+            return set(connection.scalars(select(CONSUMER.c.name).where(_LISTED, _IS_LAZY)))
 
     def all(self, *, removed: bool = False) -> list[ConsumerRecord]:
         """Return all consumers by id, or those that were removed."""

@@ -14,6 +14,8 @@ from sqlalchemy import and_, bindparam, exists, or_, select
 from assetflow.core.codec.origins import origin_from_json
 from assetflow.core.explanation.plan import PlannedConsumer, explain_plan
 from assetflow.core.explanation.status import ReadVersion, Status, StatusExplainer, stale_keys_of, states_of
+from assetflow.core.freshness.data_time import DataTimes
+from assetflow.core.freshness.demands import policy_inputs
 from assetflow.core.freshness.reads import missing_items
 from assetflow.core.freshness.touching import all_keys
 from assetflow.core.rules.state import State
@@ -106,6 +108,16 @@ class AssetVersion:
         }
 
 
+@dataclass(frozen=True)
+class DataStep:
+    """An asset, or a partition of one, on the path that a data time follows from; `moment` is its data time there."""
+
+    uri: str
+    name: str
+    partition_key: str | None
+    moment: datetime | None
+
+
 class FreshnessReader:
     """Reads what chapter 8 knows, by the judging of the evaluator.
 
@@ -182,6 +194,17 @@ class FreshnessReader:
         """Return what would be done with some Eager consumers, by name; other consumers are left out."""
         with self._states.open() as state:
             return explain_plan(state.freshness, _names_of(state), now, consumers)
+
+    def data_path(self, uri: str) -> list[DataStep]:
+        """Return the path from an asset with a policy to the source that its data time follows from."""
+        with self._states.open() as state:
+            book, name_of = state.freshness, _names_of(state)
+            record = book.policies.find(uri)
+            inputs = None if record is None else policy_inputs(book, record)
+            return [
+                DataStep(item.uri, name_of(item.uri), item.key, moment if isinstance(moment, datetime) else None)
+                for item, moment in DataTimes(book).way(uri, inputs)
+            ]
 
     def readers(self, uri: str, now: datetime) -> list[PlannedConsumer]:
         """Return what would be done with the Eager and Lazy consumers that read an asset, by name, at most 20."""

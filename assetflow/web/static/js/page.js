@@ -68,6 +68,14 @@
     const days = Math.floor(seconds / 86400);
     return days < 30 ? `${days} d ago` : null;
   };
+  const until = (then) => {
+    const seconds = (then - Date.now()) / 1000;
+    if (seconds < 0) return null;
+    for (const [size, unit, name] of [[120, 1, "s"], [7200, 60, "min"], [172800, 3600, "h"]]) {
+      if (seconds < size) return `in ${Math.floor(seconds / unit)} ${name}`;
+    }
+    return `in ${Math.floor(seconds / 86400)} d`;
+  };
   // In local time, or in UTC, as the reader chose.
   const ZONE = "assetflow-zone";
   const isUtc = () => {
@@ -90,7 +98,7 @@
       if (Number.isNaN(then)) return;
       time.title = `${clock(then, utc)}, ${clock(then, !utc)}`;
       if (!("at" in time.dataset)) return;
-      const age = ago(then);
+      const age = ago(then) || until(then);
       const text = clock(then, utc) + (age ? ` (${age})` : "");
       if (text !== time.textContent) time.textContent = text;
     });
