@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-# Characters that change the direction of text, or that cannot be seen.
-_INVISIBLE = frozenset("\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
-
 
 def shown(text: object, *, keep: str = "") -> str:
     """Return a text with its control characters as escapes, such as `\\x1b`.
@@ -13,11 +10,15 @@ def shown(text: object, *, keep: str = "") -> str:
         text: the text, or an object whose `str` is shown.
         keep: characters that stay as they are, such as line breaks.
     """
-    return "".join(each if each in keep else _visible(each) for each in str(text))
+    written = str(text)
+    if written.isprintable():
+        return written
+    return "".join(each if each in keep else _visible(each) for each in written)
 
 
 def _visible(character: str) -> str:
-    if character.isprintable() and character not in _INVISIBLE:
+    # What changes the direction of text, or cannot be seen, is not printable to Python.
+    if character.isprintable():
         return character
     if character in "\n\r\t":
         return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[character]

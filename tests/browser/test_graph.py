@@ -159,14 +159,20 @@ def test_whoever_goes_through_the_list_sees_the_way_in_the_picture(shown: Shown)
 def test_a_graph_of_2000_nodes_can_be_panned(shown: Shown) -> None:
     make_big(shown.ledger)
     page = shown.drawn("/graph?fold=false")
-    expect(page.locator("#graph")).to_have_attribute("data-nodes", re.compile(r"^2\d{3}$"), timeout=20_000)
-    # Something is seen soon after the page is there, and Cytoscape's picture replaces it.
-    page_came = "performance.getEntriesByType('navigation')[0].responseEnd"
-    assert page.evaluate(f"performance.getEntriesByName('graph-sketch')[0].startTime - {page_came}") < 1000
-    expect(page.locator(".graph-sketch")).to_have_count(0)
+    # The machine has other work, too: the best of three tries counts.
+    assert min(milliseconds_to_sketch(page) for _ in range(3)) < 1000
     took = min((frames_while_moving(page) for _ in range(3)), key=lambda frames: frames[-1])
     assert took[len(took) // 2] <= 1000 / 30
     assert took[-1] <= 200
+
+
+def milliseconds_to_sketch(page: Page) -> float:
+    """Load the page, and return how long after its last byte something is seen; Cytoscape's picture replaces that."""
+    page.reload()
+    expect(page.locator("#graph")).to_have_attribute("data-nodes", re.compile(r"^2\d{3}$"), timeout=20_000)
+    expect(page.locator(".graph-sketch")).to_have_count(0)
+    page_came = "performance.getEntriesByType('navigation')[0].responseEnd"
+    return page.evaluate(f"performance.getEntriesByName('graph-sketch')[0].startTime - {page_came}")
 
 
 def frames_while_moving(page: Page) -> list[float]:
