@@ -73,11 +73,11 @@ class Keys:
             _check_key(name, key, SHORTEST if others_can_reach else 1)
         if given and not self.everything:
             raise _invalid(
-                f"{', '.join(given)} is set without ASSETFLOW_API_KEY, so that the server asks nobody for a key",
-                "Set ASSETFLOW_API_KEY too, to another key; `openssl rand -hex 32` makes a good one",
+                f"{', '.join(given)} is set without ASSETFLOW_API_KEY, so that the server asks nobody for an API key",
+                "Set ASSETFLOW_API_KEY too, to another API key; `openssl rand -hex 32` makes a good one",
             )
         if len(set(given.values())) < len(given):
-            raise _invalid(f"{' and '.join(given)} are the same key", "Set each to a key of its own")
+            raise _invalid(f"{' and '.join(given)} are the same API key", "Set each to an API key of its own")
 
 
 def _check_key(name: str, key: str, shortest: int) -> None:

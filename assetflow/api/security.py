@@ -100,7 +100,7 @@ def access_for(host: str, keys: Keys, hosts: Iterable[str] = ()) -> Access:
     keys.check(others_can_reach=not is_loopback(host))
     if not keys.everything and not is_loopback(host):
         raise InvalidSettings(
-            f"the API would listen on {host}, where others can reach it, without a key",
+            f"the API would listen on {host}, where others can reach it, without an API key",
             where="--host",
             fix="Set ASSETFLOW_API_KEY to the output of `openssl rand -hex 32`, or leave out --host, so that only this "
             "machine can call",
@@ -168,7 +168,7 @@ class Guard:
         seconds = await self._access.wrong_keys.pause(address_of(scope)) if shown_keys(headers) else 0
         if seconds:
             return too_many_wrong_keys(seconds)
-        return problem(401, "the key is missing or wrong", headers={"www-authenticate": "Bearer"})
+        return problem(401, "the API key is missing or wrong", headers={"www-authenticate": "Bearer"})
 
 
 def address_of(scope: Scope) -> str:
@@ -178,12 +178,12 @@ def address_of(scope: Scope) -> str:
 
 
 def too_many_wrong_keys(seconds: int) -> Response:
-    """Return the response to a wrong key from an address that has shown too many."""
+    """Return the response to a wrong API key from an address that has shown too many."""
     return problem(
         429,
-        "the key is wrong, and too many wrong keys came from your address",
+        "the API key is wrong, and too many wrong ones came from your address",
         code="too-many-wrong-keys",
-        fix=f"Try again in {seconds} seconds, with the right key",
+        fix=f"Try again in {seconds} seconds, with the right API key",
         headers={"retry-after": str(seconds)},
     )
 
@@ -193,9 +193,9 @@ def _refused_right(needed: Right, rights: frozenset[Right]) -> Response:
     keys = " or ".join(dict.fromkeys((SETTINGS[needed], SETTINGS[Right.OPERATE])))
     return problem(
         403,
-        f"this key may only {allowed}, and this request needs a key that may {_MAY[needed]}",
+        f"this API key may only {allowed}, and this request needs one that may {_MAY[needed]}",
         code="not-allowed",
-        fix=f"Use the key {keys}",
+        fix=f"Use the API key {keys}",
     )
 
 

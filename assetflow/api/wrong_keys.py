@@ -1,4 +1,4 @@
-"""Slow down clients that show wrong keys, counted by address. A right key never waits."""
+"""Slow down clients that show wrong API keys, counted by address. A right one never waits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WAITING = 32
 
 @dataclass
 class _Tries:
-    """The wrong keys from one address: how many, when the last one came, and when its answer is due."""
+    """The wrong API keys from one address: how many, when the last one came, and when its answer is due."""
 
     count: int = 0
     last: float = 0.0
@@ -31,7 +31,7 @@ class _Tries:
 
 
 class WrongKeys:
-    """The wrong keys that were shown to one server, counted by address.
+    """The wrong API keys that were shown to one server, counted by address.
 
     After three wrong keys, the server gives the next answers one by one, with pauses of 1, 2, 4 and then 5 seconds. It
     refuses at once a request that would wait longer, so that nobody can hold connections open this way.
@@ -57,7 +57,7 @@ class WrongKeys:
         now = self._clock()
         tries = self._one_more(_place(address), now)
         if self._may_tell():
-            logger.warning("wrong key from %s: %d so far", _place(address), tries.count)
+            logger.warning("wrong API key from %s: %d so far", _place(address), tries.count)
         if tries.count <= FREE:
             return 0
         seconds = max(tries.due - now, 0.0) + min(LONGEST, 2.0 ** min(tries.count - FREE - 1, 10))

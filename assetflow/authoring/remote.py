@@ -23,8 +23,8 @@ from assetflow.settings import get_settings
 _ITEMS = 1000
 _NOT_OURS = "the server that answers is not assetflow"
 _FIXES = {
-    401: "Give the right key (ASSETFLOW_API_KEY)",
-    403: "Give a key that may do this: the server's ASSETFLOW_API_KEY_EMIT to send updates, _READ to read",
+    401: "Give the right API key (ASSETFLOW_API_KEY)",
+    403: "Give an API key that may do this: the server's ASSETFLOW_API_KEY_EMIT to send updates, _READ to read",
 }
 
 

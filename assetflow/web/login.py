@@ -1,4 +1,4 @@
-"""Log in with the key, and keep the login in a cookie that does not contain the key."""
+"""Log in with the API key, and keep the login in a cookie that does not contain the key."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOGIN = "/login"
 COOKIE = "assetflow_session"
 SECONDS = 7 * 24 * 3600
 _EVERYTHING = "everything"
-_ONLY_EMITS = "This key may only send updates. Log in with a key that may read."
+_ONLY_EMITS = "This API key may only send updates. Log in with one that may read."
 
 
 class Sessions:
@@ -105,7 +105,7 @@ def with_login(access: Access, sessions: Sessions) -> Access:
 def ask(
     request: Request, pages: ThePages, next_page: Annotated[str, Query(alias="next", max_length=4000)] = "/"
 ) -> Response:
-    """Show the page that asks for the key."""
+    """Show the page that asks for the API key."""
     if not pages.sessions.needed or pages.sessions.rights(request.headers):
         return RedirectResponse(_own(next_page), 303)
     return pages.bare(request, "login.html", next_page=_own(next_page), refused="")
@@ -113,7 +113,7 @@ def ask(
 
 @router.post(LOGIN)
 async def log_in(request: Request, pages: ThePages, form: TheForm) -> Response:
-    """Set the cookie, if the key is right."""
+    """Set the cookie if the API key is right."""
     next_page = _own(form.text("next"))
     access: Access = request.app.state.access
     rights = access.keys.rights(form.text("key"))
@@ -136,8 +136,8 @@ async def _wrong(access: Access, request: Request) -> tuple[int, str]:
     """Wait as long as a wrong key has to, and return the status and the message of the answer."""
     seconds = await access.wrong_keys.pause(address_of(request.scope))
     if seconds:
-        return 429, f"Too many wrong keys came from your address. Try again in {seconds} seconds."
-    return 401, "The key is wrong."
+        return 429, f"Too many wrong API keys came from your address. Try again in {seconds} seconds."
+    return 401, "The API key is wrong."
 
 
 @router.post("/logout")

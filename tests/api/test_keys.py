@@ -126,10 +126,10 @@ def test_a_refusal_says_which_key_it_takes(make_api: MakeApi) -> None:
     api = make_api(Access(KEYS))
     told = api.get("/api/v1/assets", headers={"x-api-key": KEYS.emit}).json()
     assert told["code"] == "not-allowed"
-    assert told["detail"] == "this key may only send updates, and this request needs a key that may read"
-    assert told["fix"] == "Use the key ASSETFLOW_API_KEY_READ or ASSETFLOW_API_KEY"
+    assert told["detail"] == "this API key may only send updates, and this request needs one that may read"
+    assert told["fix"] == "Use the API key ASSETFLOW_API_KEY_READ or ASSETFLOW_API_KEY"
     told = api.post("/api/v1/decisions/1/replay", headers={"authorization": f"Bearer {KEYS.read}"}).json()
-    assert told["fix"] == "Use the key ASSETFLOW_API_KEY"
+    assert told["fix"] == "Use the API key ASSETFLOW_API_KEY"
 
 
 def test_the_document_names_the_right_of_each_operation(make_api: MakeApi) -> None:
@@ -148,7 +148,7 @@ def test_the_document_names_the_right_of_each_operation(make_api: MakeApi) -> No
         (Keys("", KEYS.read), "without ASSETFLOW_API_KEY, so that the server asks nobody"),
         (
             Keys(KEYS.everything, KEYS.read, KEYS.read),
-            "ASSETFLOW_API_KEY_READ and ASSETFLOW_API_KEY_EMIT are the same key",
+            "ASSETFLOW_API_KEY_READ and ASSETFLOW_API_KEY_EMIT are the same API key",
         ),
     ],
 )
@@ -225,7 +225,7 @@ async def test_neither_memory_nor_log_grows_without_bound(
         for number in range(1000):
             await wrong.pause(f"10.0.{number // 250}.{number % 250}")
     assert len(wrong._tries) == 100
-    assert [record.getMessage() for record in caplog.records] == ["wrong key from 10.0.0.0: 1 so far"]
+    assert [record.getMessage() for record in caplog.records] == ["wrong API key from 10.0.0.0: 1 so far"]
 
 
 def test_a_right_key_is_never_held_up(make_api: MakeApi) -> None:
@@ -249,4 +249,4 @@ def test_more_wrong_keys_than_can_wait_are_429(make_api: MakeApi) -> None:
     answers = [api.get("/api/v1/assets", headers={"x-api-key": "wrong"}) for _ in range(FREE + 1)]
     assert [answer.status_code for answer in answers] == [401] * FREE + [429]
     assert answers[-1].headers["retry-after"] == "5"
-    assert answers[-1].json()["fix"] == "Try again in 5 seconds, with the right key"
+    assert answers[-1].json()["fix"] == "Try again in 5 seconds, with the right API key"

@@ -72,7 +72,7 @@ def test_what_cannot_be_sent_says_why(make_api: MakeApi, ledger: Ledger, monkeyp
     url = str(make_api(Access(Keys(KEY))).base_url)
     with pytest.raises(RecordingFailed, match="401") as refused:
         assetflow.emit(ORDERS, to=url, api_key="wrong")
-    assert "right key" in refused.value.fix
+    assert "right API key" in refused.value.fix
     with pytest.raises(RecordingFailed, match="does not answer"):
         assetflow.emit(ORDERS, to="http://127.0.0.1:9")
     with pytest.raises(TooLarge, match="bytes"):

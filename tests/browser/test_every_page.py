@@ -65,6 +65,6 @@ def test_the_login_is_accessible(browser: Browser, tmp_path: Path, theme: Theme,
         assert check(page, width) == []
         page.get_by_label("Key").fill("no key")
         page.get_by_role("button", name="Log in").click()
-        expect(page.get_by_text("The key is wrong.")).to_be_visible()
+        expect(page.get_by_text("The API key is wrong.")).to_be_visible()
         assert check(page, width) == []
         page.context.close()

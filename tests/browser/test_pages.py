@@ -156,7 +156,7 @@ def test_the_pages_ask_for_the_key_once(browser: Browser, tmp_path: Path) -> Non
         page = shown.page("/asset?asset=orders")
         page.get_by_label("Key").fill("no key")
         page.get_by_role("button", name="Log in").click()
-        expect(page.get_by_text("The key is wrong.")).to_be_visible()
+        expect(page.get_by_text("The API key is wrong.")).to_be_visible()
         page.get_by_label("Key").fill("a-key")
         page.get_by_role("button", name="Log in").click()
         expect(page.get_by_role("heading", name="orders")).to_be_visible()

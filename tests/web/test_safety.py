@@ -50,7 +50,7 @@ def test_the_cookie_is_not_the_key_and_scripts_cannot_read_it(locked: Site) -> N
 def test_a_wrong_key_opens_nothing(locked: Site) -> None:
     answer = log_in(locked, "a-long-random-texT")
     assert answer.status_code == 401
-    assert "The key is wrong." in answer.text
+    assert "The API key is wrong." in answer.text
     assert locked.get("/assets").status_code == 303
     assert locked.get("/api/v1/assets").status_code == 401
 
@@ -143,7 +143,7 @@ def test_a_token_of_before_the_login_does_not_hold_after_it(locked: Site, ledger
 def test_an_old_login_form_does_not_show_the_key(locked: Site) -> None:
     answer = locked.post("/login", data={"key": "typed-key", "csrf_token": "old"})
     assert answer.status_code == 422
-    assert "Enter the key once more" in answer.text
+    assert "Enter the API key once more" in answer.text
     assert "typed-key" not in answer.text
 
 

@@ -57,7 +57,7 @@ def test_the_reading_key_shows_pages_without_what_it_may_not_do(make_site: MakeS
         if action != "/logout":
             refused = site.post(action, data=fields | {"csrf_token": token})
             assert refused.status_code == 403
-            assert "his key may only read" in refused.text
+            assert "his API key may only read" in refused.text
     assert filled.reader.events.count() == 1
 
 
@@ -65,7 +65,7 @@ def test_the_emitting_key_opens_no_pages(make_site: MakeSite) -> None:
     site = make_site(ACCESS)
     answer = log_in(site, KEYS.emit)
     assert answer.status_code == 403
-    assert "This key may only send updates." in answer.text
+    assert "This API key may only send updates." in answer.text
     assert site.get("/assets").status_code == 303
 
 
@@ -117,7 +117,7 @@ def test_wrong_keys_at_the_login_wait_and_a_right_one_does_not(make_site: MakeSi
     wrong._waiting = WAITING
     refused = log_in(site, "wrong")
     assert refused.status_code == 429
-    assert "Too many wrong keys came from your address. Try again in 5 seconds." in refused.text
+    assert "Too many wrong API keys came from your address. Try again in 5 seconds." in refused.text
     assert log_in(site, KEYS.everything).status_code == 303
 
 
