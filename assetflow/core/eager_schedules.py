@@ -46,7 +46,7 @@ class Eager:
         retries: how often a run that failed is repeated for the same inputs. The `retries` of the flow repeat it within
             one run.
         retry_delay: the time between a failed run and the next one for the same inputs.
-        expected_duration: how long a run takes; None for no time at all. Freshness policies below count with it until
+        expected_duration: how long a run takes; `None` for no time at all. Freshness policies below count with it until
             the first run has completed; then with the last 20 completed runs (contract 8.15).
         default_partition_mapper: the mapper of every input that has none of its own; makes the flow partitioned.
         partition_mapper_config: the inputs that have a mapper of their own, each with its mapper. Mappers to single

@@ -32,7 +32,7 @@ class Lazy:
         retries: how often a run that failed is repeated for the same inputs. The `retries` of the flow repeat it within
             one run.
         retry_delay: the time between a failed run and the next one for the same inputs.
-        expected_duration: how long a run takes; None for no time at all. It counts until the first run has completed;
+        expected_duration: how long a run takes; `None` for no time at all. It counts until the first run has completed;
             then the last 20 completed runs do.
 
     Raises:

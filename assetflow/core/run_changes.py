@@ -15,8 +15,8 @@ class RunEnd(NamedTuple):
     Attributes:
         state: the name of its last state, which a flow may choose: "Completed", "Skipped", "TimedOut".
         outcome: the type of its last state; a deleted run counts as cancelled (8.6).
-        at: when it ended, UTC; None if Prefect does not tell.
-        began: when it started, UTC; None if it never did, or Prefect does not tell.
+        at: when it ended, UTC; `None` if Prefect does not tell.
+        began: when it started, UTC; `None` if it never did, or Prefect does not tell.
     """
 
     state: str
@@ -29,9 +29,9 @@ class RunChange(NamedTuple):
     """A change of the state of a flow run: it is taken by a worker, begins, or ends.
 
     Attributes:
-        deployment: None for a run without one.
-        end: how it ended; None if it goes on.
-        began: when it started, UTC; None if it does not start, or starts again after it waited.
+        deployment: `None` for a run without one.
+        end: how it ended; `None` if it goes on.
+        began: when it started, UTC; `None` if it does not start, or starts again after it waited.
     """
 
     run: UUID
@@ -44,10 +44,10 @@ class RunGoingOn(NamedTuple):
     """A flow run that goes on: from Pending to its end (8.6).
 
     Attributes:
-        decision: the decision that it belongs to; None if it was started by hand, by time or by something else.
+        decision: the decision that it belongs to; `None` if it was started by hand, by time or by something else.
         asked: when it was created, or is due if a time table made it, UTC.
         by_time: a time table made it.
-        began: when it started, UTC; None if it did not yet.
+        began: when it started, UTC; `None` if it did not yet.
     """
 
     run: UUID

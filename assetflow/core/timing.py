@@ -112,8 +112,8 @@ class Deadline:
     """By when a decision has to come, and what happens if none does. Contract 9.8.
 
     Attributes:
-        after: counted from the opening, or else from the oldest queued update; None if `at` is given.
-        at: the first of these times after the opening; None if `after` is given.
+        after: counted from the opening, or else from the oldest queued update; `None` if `at` is given.
+        at: the first of these times after the opening; `None` if `after` is given.
         then: "alert" only tells; "run" decides with what is queued; "skip" drops what is queued.
     """
 
@@ -146,7 +146,7 @@ class Deadline:
                 return f"alert {when}"
 
     def of_opening(self, opened: datetime, opening: Opening) -> datetime | None:
-        """Return when the deadline of one opening is due; None if it has none.
+        """Return when the deadline of one opening is due; `None` if it has none.
 
         Parameters:
             opened: when the schedule opened.

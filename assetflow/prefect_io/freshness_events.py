@@ -55,7 +55,7 @@ def freshness_trigger(
     The evaluator posts one event for each change of state of an asset that has a `FreshnessPolicy`. Contract 8.13.
 
     Parameters:
-        asset: the asset, or its URI; None for every asset with a policy.
+        asset: the asset, or its URI; `None` for every asset with a policy.
         state: the state that it comes into: "fail" when the data is too old, "warn" when it is getting old, "pass" when
             it is fresh again after one of these.
 

@@ -41,7 +41,7 @@ class OpenRuns:
         return None if answer is None else open_run(cast(Json, answer))
 
     async def began(self, run: UUID) -> datetime | None:
-        """Return when a run started, also if it has ended; None if it never did, or is gone.
+        """Return when a run started, also if it has ended; `None` if it never did, or is gone.
 
         Raises:
             PrefectUnreachable, PrefectRefused
@@ -120,7 +120,7 @@ def open_run(run: Json) -> RunGoingOn | None:
 
 
 def _start_in(resource: Json, state: str) -> datetime | None:
-    """Return when a run started, from the event of its state; None if it does not start for the first time."""
+    """Return when a run started, from the event of its state; `None` if it does not start for the first time."""
     is_first = state == "RUNNING" and resource.get("prefect.run-count") == "1"
     return _moment(resource.get("prefect.state-timestamp")) if is_first else None
 

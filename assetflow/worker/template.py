@@ -82,7 +82,7 @@ class Template:
         self._woken, self._wakes = socket.socketpair()
 
     def serve(self) -> Job | None:
-        """Serve until the worker has gone; return None then, and in each child the job that it is to do."""
+        """Serve until the worker has gone; return `None` then, and in each child the job that it is to do."""
         self._wakes.setblocking(False)
         signal.set_wakeup_fd(self._wakes.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, _awake)

@@ -41,7 +41,7 @@ def _intake_to_json(intake: Intake) -> dict[str, object]:
 
 
 def opening_from_json(data: Json) -> Opening | None:
-    """Return the opening hours of a stored declaration; None if it has none."""
+    """Return the opening hours of a stored declaration; `None` if it has none."""
     opening = cast("Json | None", data.get("opening"))
     if opening is None:
         return None
@@ -66,7 +66,7 @@ def intake_from_json(data: Json) -> Intake:
 
 
 def deadline_from_json(data: Json) -> Deadline | None:
-    """Return the deadline of a stored declaration; None if it has none."""
+    """Return the deadline of a stored declaration; `None` if it has none."""
     given = cast("Json | None", data.get("deadline"))
     if given is None:
         return None

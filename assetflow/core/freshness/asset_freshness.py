@@ -22,10 +22,10 @@ class StateChange:
 
     Attributes:
         number: its place among all changes.
-        maker: the name of the flow that makes the asset, `flow/deployment`; None for a source.
+        maker: the name of the flow that makes the asset, `flow/deployment`; `None` for a source.
         deployment_id: the deployment of the maker.
-        flow_run: the last run of the maker that assetflow started; None if there is none.
-        posted: when the event was sent to Prefect last, UTC; None if it was not.
+        flow_run: the last run of the maker that assetflow started; `None` if there is none.
+        posted: when the event was sent to Prefect last, UTC; `None` if it was not.
         stored: when Prefect's log was seen to have it, UTC.
     """
 
@@ -74,7 +74,7 @@ class AssetFreshness:
     """How fresh an asset with a policy is.
 
     Attributes:
-        maker: the name of the flow that makes it, `flow/deployment`; None for a source.
+        maker: the name of the flow that makes it, `flow/deployment`; `None` for a source.
     """
 
     uri: str
@@ -87,12 +87,12 @@ class AssetFreshness:
         return self.record.state in ("warn", "fail")
 
     def lag(self, now: datetime) -> timedelta | None:
-        """Return how old the data is, now or at the last deadline; None if it is not known."""
+        """Return how old the data is, now or at the last deadline; `None` if it is not known."""
         return self.record.policy.lag(self.record.data_time, self.record.since, now)
 
     @property
     def data_moment(self) -> datetime | None:
-        """The data time; None if it is current, or the asset was never made."""
+        """The data time; `None` if it is current, or the asset was never made."""
         return self.record.data_time if isinstance(self.record.data_time, datetime) else None
 
     def late_at(self, now: datetime) -> datetime | None:
@@ -145,7 +145,7 @@ def infeasible(chain: Chain, policy: FreshnessPolicy) -> str:
 
 
 def data_time_text(data_time: DataTime | None) -> str | None:
-    """Return a data time as a text: a moment, "current", or None if the asset was never made."""
+    """Return a data time as a text: a moment, "current", or `None` if the asset was never made."""
     return iso(data_time) if isinstance(data_time, datetime) else None if data_time is None else data_time.value
 
 

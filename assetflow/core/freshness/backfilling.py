@@ -28,7 +28,7 @@ def targets_of(book: Book, uri: str, keys: Sequence[str] | None, *, down: bool) 
 
     Parameters:
         uri: the asset whose maker runs.
-        keys: the target keys of the maker; None for all known ones.
+        keys: the target keys of the maker; `None` for all known ones.
         down: whether the targets below run too.
 
     Raises:

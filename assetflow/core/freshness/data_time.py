@@ -27,10 +27,10 @@ class DataTimes:
         self._assets: dict[str, DataTime | None] = {}
 
     def of_asset(self, uri: str, inputs: Collection[str] | None = None) -> DataTime | None:
-        """Return the data time of an asset; None if it was never made.
+        """Return the data time of an asset; `None` if it was never made.
 
         Parameters:
-            inputs: only these of its inputs count; None for all (8.11).
+            inputs: only these of its inputs count; `None` for all (8.11).
         """
         if inputs is not None:
             return self._of_asset(uri, inputs)
@@ -44,7 +44,7 @@ class DataTimes:
         Each has the data time that it had when it was read. Empty if the asset was never made.
 
         Parameters:
-            inputs: only these of its inputs count; None for all (8.11).
+            inputs: only these of its inputs count; `None` for all (8.11).
         """
         data_time, update = self.of_asset(uri, inputs), self._newest(uri)
         if data_time is None or update is None:

@@ -52,7 +52,7 @@ class Demands:
         self._chains: dict[int, timedelta] = {}
 
     def demand(self, uri: str) -> Demand | None:
-        """Return what the policy of an asset demands, now or next; None if nothing is due without other news."""
+        """Return what the policy of an asset demands, now or next; `None` if nothing is due without other news."""
         record, maker = self._book.policies.find(uri), self._book.graph.maker(uri)
         if record is None or maker is None or maker.keeping is None or maker.is_partitioned:
             return None
@@ -169,6 +169,6 @@ class Demands:
 
 
 def policy_inputs(book: Book, record: PolicyRecord) -> frozenset[str] | None:
-    """Return the inputs whose data a policy counts; None for all."""
+    """Return the inputs whose data a policy counts; `None` for all."""
     given = record.policy.inputs
     return None if given is None else frozenset(uri for each in given if (uri := book.resolve(each.token)) is not None)

@@ -23,8 +23,8 @@ def follow(
     """Follow a consumer that is new, has other options, or was paused or resumed.
 
     Parameters:
-        before: the consumer as it was; None for a new one.
-        since: in a rebuilt ledger, when its policies begin; None for now.
+        before: the consumer as it was; `None` for a new one.
+        since: in a rebuilt ledger, when its policies begin; `None` for now.
     """
     if not book.admit(consumer):
         return

@@ -159,7 +159,7 @@ class DataGraph:
         return bool(concerned)
 
     def find(self, number: int) -> FlowNode | None:
-        """Return a flow; None if it neither reads nor makes anything."""
+        """Return a flow; `None` if it neither reads nor makes anything."""
         return self._nodes.get(number)
 
     def of_deployment(self, deployment_id: UUID) -> FlowNode | None:

@@ -110,7 +110,7 @@ class Judging:
         return tuple(item for uri in node.inputs for item in missing_items(self._book, node, target.key, uri))
 
     def _tried(self, node: FlowNode, target: Target, because: tuple[Cause, ...]) -> Verdict | None:
-        """Return the verdict on inputs that were tried or waived before; None for others."""
+        """Return the verdict on inputs that were tried or waived before; `None` for others."""
         record = self._book.targets.find(target)
         if self._is_same(node, target, record.tried):
             if record.retry_at is None:

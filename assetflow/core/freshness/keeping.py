@@ -29,7 +29,7 @@ class Keeping:
         starts: the inputs whose changes start runs; empty if all inputs do (8.4).
         on: which changes start runs; none of them for a flow that makes only what was never made (8.4).
         catchup: which of the targets that are out of date are still to be run after a deploy or a pause (8.8).
-        lookback: only that many of the greatest keys are run; None for all (8.8).
+        lookback: only that many of the greatest keys are run; `None` for all (8.8).
         retries, retry_delay: how often a run that failed is repeated for the same inputs, and after which delay (8.7).
         expected_duration: how long a run takes, as long as none has completed (8.15).
         mappers: which keys of an input a flow without partitions reads (8.3).

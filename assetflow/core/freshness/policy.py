@@ -35,10 +35,10 @@ class FreshnessPolicy:
 
     Parameters:
         maximum_lag: how old the data may be, at least 60 seconds.
-        deadline: the times at which the policy is judged, a cron; None for always.
+        deadline: the times at which the policy is judged, a cron; `None` for always.
         timezone: the IANA name of the time zone of `deadline`.
-        warn_after: from this lag on there is a warning; less than `maximum_lag`. None for no warnings.
-        inputs: only the data of these inputs counts; None for all inputs.
+        warn_after: from this lag on there is a warning; less than `maximum_lag`. `None` for no warnings.
+        inputs: only the data of these inputs counts; `None` for all inputs.
 
     Raises:
         InvalidSchedule: a lag, the cron, the time zone or an input is one that a policy cannot have.
@@ -69,21 +69,21 @@ class FreshnessPolicy:
         object.__setattr__(self, "_times", None if self.deadline is None else Cron(self.deadline, self.timezone))
 
     def last_deadline(self, since: datetime, now: datetime) -> datetime | None:
-        """Return the last deadline up to now that the policy has known; None before the first."""
+        """Return the last deadline up to now that the policy has known; `None` before the first."""
         if self._times is None:
             return None
         last = self._times.previous_before(now + timedelta(microseconds=1))
         return last if last > since else None
 
     def next_deadline(self, after: datetime) -> datetime | None:
-        """Return the first deadline after a moment; None if the policy has none."""
+        """Return the first deadline after a moment; `None` if the policy has none."""
         return None if self._times is None else self._times.next_after(after)
 
     def judge(self, data_time: DataTime | None, since: datetime, now: datetime) -> State:
         """Return the state of an asset under this policy. Contract 8.13.
 
         Parameters:
-            data_time: None if the asset was never made.
+            data_time: `None` if the asset was never made.
             since: when the policy began, UTC.
             now: the instant at which it is judged, UTC.
         """
@@ -100,7 +100,7 @@ class FreshnessPolicy:
         return "warn" if self.warn_after is not None and self._is_over(lag, self.warn_after) else "pass"
 
     def lag(self, data_time: DataTime | None, since: datetime, now: datetime) -> timedelta | None:
-        """Return how old the data is, now or at the last deadline; None if it is not known."""
+        """Return how old the data is, now or at the last deadline; `None` if it is not known."""
         at = self._judged_at(since, now)
         return None if data_time is None or at is None else max(lag_at(data_time, at), timedelta())
 

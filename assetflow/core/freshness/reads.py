@@ -23,7 +23,7 @@ def items_read(book: Book, node: FlowNode, key: str | None, uri: str) -> Iterato
     """Yield the items of an input that a target reads, the one without a key first.
 
     Parameters:
-        key: the target key; None for the target of a plain flow.
+        key: the target key; `None` for the target of a plain flow.
     """
     whole = Item(uri)
     if not isinstance(node.mappers.get(uri), LastMapper) and book.updates.newest(whole) is not None:
@@ -48,7 +48,7 @@ def missing_items(book: Book, node: FlowNode, key: str | None, uri: str) -> list
     """Return what a target misses of an input: awaited keys, or the asset as a whole. Contract 8.3.
 
     Parameters:
-        key: the target key; None for the target of a plain flow.
+        key: the target key; `None` for the target of a plain flow.
     """
     mapper = node.mappers.get(uri)
     if isinstance(mapper, RollupMapper):
@@ -63,7 +63,7 @@ def missing_items(book: Book, node: FlowNode, key: str | None, uri: str) -> list
 
 
 def target_keys(node: FlowNode, uri: str, key: str | None) -> Collection[str | None] | None:
-    """Return the target keys to which a key of an input belongs; None if it belongs to every target.
+    """Return the target keys to which a key of an input belongs; `None` if it belongs to every target.
 
     Raises:
         MappingError: the mapper cannot read the key (5.4).
@@ -118,7 +118,7 @@ def _missing_of_rollup(book: Book, mapper: RollupMapper, target: Target, uri: st
 
 
 def _awaited(mapper: PartitionMapper | None, key: str | None) -> Collection[str] | None:
-    """Return the keys that a target waits for; None if any item is enough."""
+    """Return the keys that a target waits for; `None` if any item is enough."""
     if isinstance(mapper, KeysMapper):
         return mapper.keys
     if key is None or not isinstance(mapper, TimeWindowMapper | StaticMapper):

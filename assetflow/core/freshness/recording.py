@@ -22,8 +22,8 @@ class Made:
     """How an update was made, as its flow run tells.
 
     Attributes:
-        consumer: the flow that made it; None if it is not known.
-        pins: each input with the place in the ledger up to which it was read; None if nobody knows.
+        consumer: the flow that made it; `None` if it is not known.
+        pins: each input with the place in the ledger up to which it was read; `None` if nobody knows.
         started: when the run began, UTC.
         run: the run, if what it tries is remembered.
     """
@@ -36,7 +36,7 @@ class Made:
 
 
 def made_of(book: Book, event: AssetEvent) -> Made | None:
-    """Return how an event was made; None for an update from outside.
+    """Return how an event was made; `None` for an update from outside.
 
     What its task did not pin was read when the run was asked for, or at a time that nobody knows.
     """
@@ -121,7 +121,7 @@ def _correct_run(book: Book, output: Item, made: Made) -> None:
 
 
 def _hash(book: Book, node: FlowNode | None, event: AssetEvent, made: Made) -> str | None:
-    """Return a hash of the code version and the versions that were read; None if nothing was."""
+    """Return a hash of the code version and the versions that were read; `None` if nothing was."""
     if node is None:
         return None
     key = event.partition_key if node.is_partitioned else None

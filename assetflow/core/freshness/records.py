@@ -44,9 +44,9 @@ class Update:
         sequence: the place of the update in the ledger; of a confirmation, that of the newest update before it.
         event: the id of the event; of a confirmation, an id of its own.
         recorded: its instant, UTC.
-        consumer: who made it; None for an update from outside.
+        consumer: who made it; `None` for an update from outside.
         pins: what was read: each input with the sequence of the newest update in the ledger when the attempt started;
-            None if nobody said what was read, as for an update from outside.
+            `None` if nobody said what was read, as for an update from outside.
         started: when the run that made it began, UTC.
         confirms: it is a confirmation.
     """
@@ -76,7 +76,7 @@ class Row(NamedTuple):
 
     Attributes:
         last: the last update of the row.
-        ended: the first update with another version; None if there was none.
+        ended: the first update with another version; `None` if there was none.
     """
 
     last: Update
@@ -168,7 +168,7 @@ class FlowRecord:
         outputs: each output with the deploy that brought it.
         code: the deploy that brought the code versions.
         reads: the deploy that brought the inputs.
-        failed: when the last run began that failed for good; None after a good one (8.14).
+        failed: when the last run began that failed for good; `None` after a good one (8.14).
     """
 
     outputs: Mapping[str, Moment]

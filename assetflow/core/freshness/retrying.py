@@ -18,7 +18,7 @@ def check_retry(book: Book, consumer: Consumer, key: str | None) -> FlowNode:
     """Return the flow of which targets are to be tried again.
 
     Parameters:
-        key: one target key; None for all targets.
+        key: one target key; `None` for all targets.
 
     Raises:
         InvalidCall: the consumer tries nothing of itself, or has no such target. `where` is `consumer` or `key`.

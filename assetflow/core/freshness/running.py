@@ -28,7 +28,7 @@ def begin_run(
     """Remember a run that was asked for, or was started by hand, and that reads what is there now.
 
     Parameters:
-        place: the place in the ledger up to which it reads; None for the newest one.
+        place: the place in the ledger up to which it reads; `None` for the newest one.
         predecessor: the decision before it for this target.
     """
     now = inputs_now(book, node)

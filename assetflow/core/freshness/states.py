@@ -23,7 +23,7 @@ def judge_states(book: Book, until: datetime, since: datetime | None = None) -> 
     """Judge the policies that may have changed, at each instant up to a moment, and tell what changed.
 
     Parameters:
-        since: the first instant at which anything is judged; None for all that are past.
+        since: the first instant at which anything is judged; `None` for all that are past.
     """
     taken = book.policies.take(until)
     if taken:

@@ -58,7 +58,7 @@ class Statuses:
         return ItemStatus(_state(causes), causes, self._is_outdated(item))
 
     def counts(self, uri: str) -> Counts | None:
-        """Return how many items of an asset with keys are in which state; None for any other asset."""
+        """Return how many items of an asset with keys are in which state; `None` for any other asset."""
         maker = self._book.graph.maker(uri)
         if maker is None or not self._has_keys(maker, uri):
             return None
@@ -139,7 +139,7 @@ def status_of(book: Book, item: Item) -> ItemStatus:
 
 
 def counts_of(book: Book, uri: str) -> Counts | None:
-    """Return how many items of an asset with keys are in which state; None for any other asset."""
+    """Return how many items of an asset with keys are in which state; `None` for any other asset."""
     return Statuses(book).counts(uri)
 
 

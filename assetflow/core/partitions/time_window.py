@@ -98,7 +98,7 @@ class TimeWindowMapper(PartitionMapper):
         upstream_format, downstream_format: how the keys are written, as in `strftime`; by default as the mapper of the
             period writes them.
         timezone: the IANA name of the time zone whose periods count.
-        first: the first upstream key that there is; a target does not wait for keys before it. None: all are awaited.
+        first: the first upstream key that there is; a target does not wait for keys before it. `None`: all are awaited.
         max_downstream_keys: as in `PartitionMapper`.
 
     Raises:

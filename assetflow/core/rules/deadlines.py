@@ -13,7 +13,7 @@ from assetflow.core.rules.waits import TimedQueue
 
 
 def next_deadline(state: State, queue: TimedQueue) -> datetime | None:
-    """Return the next deadline that the clock will look at for a queue; None while paused (9.15)."""
+    """Return the next deadline that the clock will look at for a queue; `None` while paused (9.15)."""
     if not queue.consumer.decides:
         return None
     if not queue.consumer.deadline_of_opening:

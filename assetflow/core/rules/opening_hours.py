@@ -17,7 +17,7 @@ def follow(state: State, before: Consumer | None, consumer: Consumer, now: datet
     """Follow a consumer that is new, has other options, or was paused or resumed (9.7, 9.14).
 
     Parameters:
-        before: the consumer as it was; None for a new one.
+        before: the consumer as it was; `None` for a new one.
     """
     opening = consumer.schedule.opening
     if opening is None:

@@ -135,7 +135,7 @@ def remove_queued(
 
     Parameters:
         matches: returns True for the events to remove.
-        target_keys: the pending partitions to remove from, or `{None}` for a plain consumer.
+        target_keys: the pending partitions to remove from, or `{`None`}` for a plain consumer.
         by, why: who removes them, and the reason given.
     """
     removed = 0

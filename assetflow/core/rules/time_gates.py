@@ -42,7 +42,7 @@ class Reach:
 
     Parameters:
         schedule: its condition is asked about; its mappers tell which assets are rolled up.
-        target_key: the key of the queue; None for a plain consumer.
+        target_key: the key of the queue; `None` for a plain consumer.
         events: the queued events, as `in_order` gives them.
         tokens_of: the tokens under which an asset is known now.
 
@@ -90,7 +90,7 @@ class Reach:
     def too_old(self, event: AssetEvent, margin: timedelta) -> Iterator[datetime | None]:
         """Yield, for each leaf that an event matches, when the event becomes too old for it.
 
-        That is the first instant at which it is too old for a time gate around the leaf that does not hold; None if
+        That is the first instant at which it is too old for a time gate around the leaf that does not hold; `None` if
         there is no such gate, so that the event may still count.
 
         Parameters:

@@ -19,7 +19,7 @@ from assetflow.core.rules.time_gates import Reach, in_order, instant_of
 Reason = Literal["resume", "update", "opening", "condition", "run", "cooldown", "quiet", "more", "at_latest"]
 
 Waits = Mapping[Reason, datetime | None]
-"""What a queue waits for, each with the instant at which that is over, or None if nobody knows it."""
+"""What a queue waits for, each with the instant at which that is over, or `None` if nobody knows it."""
 
 
 class TimedQueue:
@@ -118,7 +118,7 @@ class TimedQueue:
 
     @property
     def oldest_due(self) -> datetime | None:
-        """When the deadline of the oldest event is due; None if it was told already, or there is none (9.8)."""
+        """When the deadline of the oldest event is due; `None` if it was told already, or there is none (9.8)."""
         deadline = self.consumer.options.deadline
         if deadline is None or deadline.after is None or not self.events or self.consumer.deadline_of_opening:
             return None
@@ -169,7 +169,7 @@ class TimedQueue:
 
     @property
     def decides_at_latest(self) -> datetime | None:
-        """When `max_wait` is over; None while the condition does not hold (9.9)."""
+        """When `max_wait` is over; `None` while the condition does not hold (9.9)."""
         max_wait = self.consumer.options.intake.max_wait
         if max_wait is None or not self.events or not self.reach.holds:
             return None

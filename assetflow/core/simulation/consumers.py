@@ -43,7 +43,7 @@ class ConsumerSpec:
     Attributes:
         paused: whether it is paused if it is new.
         is_timed: whether it is written with anything of chapter 9.
-        runs: how its runs go that last; None if they are over at once.
+        runs: how its runs go that last; `None` if they are over at once.
     """
 
     options: Deferred[ConsumerOptions]

@@ -20,7 +20,7 @@ class Ending:
     Attributes:
         versions: the data versions that it gives, by output.
         skips: the outputs that it confirms instead of updating them.
-        made: the outputs that it updated, whatever its state; None for all or none of them.
+        made: the outputs that it updated, whatever its state; `None` for all or none of them.
     """
 
     state: str = "completed"
@@ -31,7 +31,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class ObserveStep:
-    """An observation of a source: its version, or the versions of its keys; None if it failed."""
+    """An observation of a source: its version, or the versions of its keys; `None` if it failed."""
 
     asset: Deferred[Asset]
     version: object

@@ -34,7 +34,7 @@ class LastingRuns:
     """How the runs of a consumer go that last from their begin to their end.
 
     Attributes:
-        takes: the seconds that its first, second … run takes; None if its runs end by a step.
+        takes: the seconds that its first, second … run takes; `None` if its runs end by a step.
         outcomes: the states in which they end.
         gives: the data versions of each output that they give.
     """
@@ -92,7 +92,7 @@ def read_data_flow(data: Mapping[str, object], where: str) -> Deferred[DataFlow]
 
 
 def read_lasting_runs(data: Mapping[str, object], where: str) -> LastingRuns | None:
-    """Read how the runs of a consumer go; None for one whose runs are over at once."""
+    """Read how the runs of a consumer go; `None` for one whose runs are over at once."""
     if "makes" not in data:
         return None
     takes = data.get("takes")

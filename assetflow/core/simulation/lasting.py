@@ -77,7 +77,7 @@ def next_end(world: World) -> datetime | None:
 
 
 def end_next(world: World, until: datetime) -> Touched | None:
-    """End the next run that ends by itself up to a moment; return the consumers to check, None if there is none."""
+    """End the next run that ends by itself up to a moment; return the consumers to check, `None` if there is none."""
     due = [(at, place, number) for place, (number, at) in enumerate(world.lasting.ends.items()) if at <= until]
     if not due:
         return None
@@ -94,7 +94,7 @@ def end(world: World, run: Run, ending: Ending | None) -> Touched:
     """End a run: record what it made, from the versions that it read; return the consumers to check.
 
     Parameters:
-        ending: how a step ends it; None if it ends by itself.
+        ending: how a step ends it; `None` if it ends by itself.
     """
     own = world.lasting.endings.pop(run.id, Ending())
     world.lasting.ends.pop(run.id, None)

@@ -103,7 +103,7 @@ class Rebuild:
     async def _harmless_gaps(self) -> list[datetime]:
         """Return the times before which decisions may be unknown: the beginning, the last prune, the last adoption.
 
-        None of them is later than now, even if a clock that was ahead wrote it.
+        `None` of them is later than now, even if a clock that was ahead wrote it.
         """
         cursors = [await self._ledger.cursor(name) for name in ("floor", PRUNED, ADOPTED)]
         gaps = [self._ledger.ledger.created if cursors[0] is None else cursors[0], *filter(None, cursors[1:])]

@@ -48,7 +48,7 @@ class PolicyReader:
             return [_freshness(row) for row in connection.execute(_POLICIES)]
 
     def of_asset(self, uri: str) -> AssetFreshness | None:
-        """Return how fresh an asset is; None if it has no policy."""
+        """Return how fresh an asset is; `None` if it has no policy."""
         with self._connect() as connection:
             row = connection.execute(_POLICIES.where(POLICY.c.uri == uri)).one_or_none()
         return None if row is None else _freshness(row)

@@ -33,7 +33,7 @@ class FreshnessWriter:
         """Forget what an Eager or Lazy consumer tried and waived, and return the decisions of the pass that follows.
 
         Parameters:
-            key: only of this target key; None for all targets.
+            key: only of this target key; `None` for all targets.
 
         Raises:
             UnknownConsumer: no consumer has this id.

@@ -65,7 +65,7 @@ class RunWriter:
         """Store that such a run has ended, and return the decisions of the pass.
 
         Returns:
-            None if no such run goes on.
+            `None` if no such run goes on.
         """
         with self._store.reads() as connection:
             row = connection.execute(_RUN, {"run": run}).one_or_none()

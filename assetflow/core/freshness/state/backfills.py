@@ -24,7 +24,7 @@ class Backfill:
     Attributes:
         uri: the asset whose maker runs.
         down: whether the targets below run too.
-        concurrency: how many of its runs go on at most at a time; None for any number.
+        concurrency: how many of its runs go on at most at a time; `None` for any number.
         by, why: who asked for it, and the reason given.
         stopped: since when it asks for nothing more, UTC.
         ended: when nothing of it was left, UTC.

@@ -31,7 +31,7 @@ class Book:
     """What chapter 8 knows.
 
     Parameters:
-        resolve: returns the URI of a token; None for a name that nobody has.
+        resolve: returns the URI of a token; `None` for a name that nobody has.
         tokens_of: returns the tokens of a URI, by which mappers are found.
         place: returns the sequence of the newest update in the ledger.
         in_memory: whether the book itself has to remember every update, because nobody else does. In a ledger, it
@@ -107,7 +107,7 @@ class Book:
             self.graph = self._source.whole_graph(self.resolve, self._tokens_of)
 
     def put(self, consumer: Consumer) -> FlowNode | None:
-        """Add a flow to the graph, or replace it; return None if there is nothing that it could be compared with."""
+        """Add a flow to the graph, or replace it; return `None` if there is nothing that it could be compared with."""
         self.graph.put(consumer)
         self._follow_graph()
         return self.graph.find(consumer.id)

@@ -23,15 +23,15 @@ class FreshnessChanges:
         readings: new pairs of a target and a key of an input that it reads.
         target_keys: the new targets of partitioned flows.
         forgotten: the flows whose readings and targets from before the unit do not count any more.
-        flows: since when flows are as they are; None for one that was removed.
+        flows: since when flows are as they are; `None` for one that was removed.
         targets: what is remembered of targets from now on.
-        looks: when targets have to be looked at again; None for not at all.
+        looks: when targets have to be looked at again; `None` for not at all.
         set_aside: the flows whose targets are judged later: the keys that are not, and when that may begin.
         begun: the runs that began, or began later than was known.
         ended: the runs that ended, with their state and the instant.
-        policies: what is remembered of policies; None for one that is gone.
+        policies: what is remembered of policies; `None` for one that is gone.
         touched: the assets whose policies have to be judged, each with the instant at which something happened.
-        judged: up to when the policies are judged; None if they were not.
+        judged: up to when the policies are judged; `None` if they were not.
         told: the changes of state of policies, in order: the outbox of the events in Prefect.
         backfills: the backfills that were made or went on.
         steps: what became of the targets of backfills, by backfill and place.

@@ -35,7 +35,7 @@ class PastUpdates:
         return self._updates.newest_of_until(uri, self._at)
 
     def first(self, item: Item) -> Update | None:
-        """Return the first update of an item; None if there was none yet."""
+        """Return the first update of an item; `None` if there was none yet."""
         first = self._updates.first(item)
         return None if first is None or first.recorded > self._at else first
 
@@ -53,7 +53,7 @@ class PastUpdates:
         return Row(last, ended)
 
     def seen(self, update: Update) -> datetime | None:
-        """Return when an observation saw an update last; None if none had."""
+        """Return when an observation saw an update last; `None` if none had."""
         seen = self._updates.seen(update)
         return None if seen is None else min(seen, self._at)
 

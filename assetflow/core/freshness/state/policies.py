@@ -25,9 +25,9 @@ class PolicyRecord:
         policy: the policy that counts.
         since: when the ledger first knew it (8.11).
         state: the state that was judged last.
-        state_since: since when the asset has been in this state; None before it was judged.
-        data_time: the data time of the asset when it was judged; None if it was never made.
-        due: when its maker is due (8.14); None if it is not.
+        state_since: since when the asset has been in this state; `None` before it was judged.
+        data_time: the data time of the asset when it was judged; `None` if it was never made.
+        due: when its maker is due (8.14); `None` if it is not.
         next_change: when its state can change although nothing happens.
         chain: what has to run for the asset.
     """
@@ -48,9 +48,9 @@ class PolicyChange:
 
     Attributes:
         at: the instant at which it changed.
-        lag: how old the data was; None if it is not known.
+        lag: how old the data was; `None` if it is not known.
         causes: why the asset is out of date.
-        maker: the flow that makes the asset; None for a source.
+        maker: the flow that makes the asset; `None` for a source.
     """
 
     uri: str
@@ -74,7 +74,7 @@ class Policies:
         self._due, self._changing = Alarms[str](), Alarms[str]()
 
     def find(self, uri: str) -> PolicyRecord | None:
-        """Return what is remembered of the policy of an asset; None if it has none."""
+        """Return what is remembered of the policy of an asset; `None` if it has none."""
         if uri not in self._records:
             self._records[uri] = self._source.policy(uri)
         return self._records[uri]

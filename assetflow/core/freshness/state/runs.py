@@ -43,7 +43,7 @@ class Runs:
         return [run for run in self._of(target.consumer).values() if run.target == target]
 
     def of_flow_run(self, consumer: int, flow_run: UUID) -> Run | None:
-        """Return the run of a consumer that Prefect knows by an id, also after its end; None if it is not known."""
+        """Return the run of a consumer that Prefect knows by an id, also after its end; `None` if it is not known."""
         return self._of(consumer).get(flow_run) or self._source.run_of(flow_run)
 
     def is_busy(self, target: Target) -> bool:

@@ -51,7 +51,7 @@ class Updates:
         return is_new
 
     def newest(self, item: Item) -> Update | None:
-        """Return the newest update of an item; None if it was never made."""
+        """Return the newest update of an item; `None` if it was never made."""
         if item not in self._newest:
             self.load([item])
         return self._newest[item]
@@ -61,7 +61,7 @@ class Updates:
         return self._first.get(item) or self._source.first(item)
 
     def as_of(self, item: Item, sequence: int) -> Update | None:
-        """Return the newest update of an item up to a place in the ledger; None if there was none."""
+        """Return the newest update of an item up to a place in the ledger; `None` if there was none."""
         newest = self.newest(item)
         if newest is None or newest.sequence <= sequence:
             return newest
@@ -138,7 +138,7 @@ class Updates:
         self._changes.seen[update.event] = (update, now)
 
     def seen(self, update: Update) -> datetime | None:
-        """Return when an observation saw an update last; None if none did."""
+        """Return when an observation saw an update last; `None` if none did."""
         if update.event not in self._seen:
             self._seen[update.event] = self._source.seen(update)
         return self._seen[update.event]

@@ -30,7 +30,7 @@ class Source:
     """
 
     def freshness(self) -> FreshnessSource | None:
-        """Return the source of what chapter 8 remembers; None for a state that holds it in memory."""
+        """Return the source of what chapter 8 remembers; `None` for a state that holds it in memory."""
         return None
 
     def owners(self, names: Collection[str]) -> Iterable[tuple[str, str]]:
