@@ -18,7 +18,7 @@ Versions = Mapping[str | None, str]
 
 
 def read_versions(found: object, *, partitions: bool, where: str = "") -> Versions:
-    """Return the versions that somebody saw, checked.
+    """Return the versions that an observation saw, checked.
 
     Parameters:
         found: a text; with `partitions`, a mapping from keys to texts.

@@ -76,7 +76,7 @@ class Decider:
 
 @dataclass(frozen=True)
 class AtHand:
-    """What is at hand for an update that somebody records by hand.
+    """The ledger that an update by hand goes to.
 
     Attributes:
         decides: True if the ledger of the settings belongs to their Prefect, and decides as far as is known.

@@ -105,7 +105,7 @@ def update_asset(
 
 
 def observe(at: Installation, asset: Asset, versions: Versions, *, origin: Origin) -> RecordedUpdates:
-    """Record which versions of a source somebody saw; those that are new are updates. Contract 8.2.
+    """Record which versions of a source were seen; those that are new are updates. Contract 8.2.
 
     Raises:
         InvalidEvent: a flow makes the asset.

@@ -16,7 +16,7 @@ from assetflow.core.words import count
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord
 
-# A backfill may be large, and its preview is asked for while somebody types.
+# A backfill may be large, and its preview is asked for while the user types.
 MOST_BACKFILLED = 200
 
 

@@ -139,7 +139,7 @@ def _showing(deployment_id: UUID, options: ConsumerOptions) -> PrefectTrigger:
     start = event_trigger({SCHEDULE_SATISFIED}, {"prefect.resource.id": deployment_resource_id(deployment_id)})
     condition, keeping = options.schedule.condition, options.schedule.keeping
     if keeping is not None:
-        # Aliases are no inputs (8.1).
+        # Aliases are not inputs (8.1).
         inputs = sorted(token for token in keeping.start_tokens or options.input_tokens if token.kind != "alias")
         return compound_trigger("any", [start, *updates_of_any(inputs, {CONDITION_SHOWN})])
     if condition is None:

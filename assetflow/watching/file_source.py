@@ -41,7 +41,7 @@ class FileSource:
 
     Parameters:
         known: the cursor that the ledger has.
-        wait: waits for so many seconds, or until somebody says that files have changed.
+        wait: waits for so many seconds, or until the system says that files have changed.
     """
 
     def __init__(

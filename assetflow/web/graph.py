@@ -22,7 +22,7 @@ from assetflow.web.signs import sign_of
 
 router = APIRouter()
 
-# How many nodes the list has before somebody asks for all.
+# How many nodes the list has until the reader asks for all.
 LISTED = 400
 Levels = Annotated[int, Query(ge=0, le=50)]
 

@@ -41,7 +41,7 @@ def read_sources() -> SettingsSources:
 
 
 def _is_read(name: str) -> bool:
-    # Two underscores: what Prefect hands to one flow run, which is no setting.
+    # Two underscores: what Prefect hands to one flow run, which is not a setting.
     return name in _NAMES or (name.startswith("PREFECT_") and not name.startswith("PREFECT__"))
 
 

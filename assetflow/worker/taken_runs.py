@@ -103,7 +103,7 @@ class TakenRuns:
 
 @contextmanager
 def held(note: Path) -> Generator[AbandonedRun | None]:
-    """Hold the note of an abandoned run; `None` if the run has a process, or somebody else holds the note."""
+    """Hold the note of an abandoned run; `None` if the run has a process, or another process holds the note."""
     with note.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

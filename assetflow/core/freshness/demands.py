@@ -103,7 +103,7 @@ class Demands:
         while node is not None:
             found[node.id] = (node.consumer.name, self.expected(node))
             above = (maker for each in node.inputs for maker in self._book.graph.keepers(each))
-            # An own output as input is no step of its own.
+            # A flow that reads its own output takes no further step.
             node = max((maker for maker in above if maker.id not in found), key=self.chain, default=None)
         return tuple(reversed(found.values()))
 

@@ -79,7 +79,7 @@ class FlowNode:
 
 @dataclass
 class _Derived:
-    """What follows from the flows of a graph, once somebody has asked for it."""
+    """What follows from the flows of a graph, computed when it is first needed."""
 
     order: Mapping[int, int] | None = None
     compared: frozenset[str] | None = None

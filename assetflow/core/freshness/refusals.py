@@ -13,7 +13,7 @@ def check_flow(book: Book, consumer: Consumer) -> None:
 
     Raises:
         InvalidSchedule: it makes nothing to keep up to date or what another Eager or Lazy flow makes, it would keep
-            itself running, or a policy names inputs that are none.
+            itself running, or a policy names inputs that the asset does not have.
     """
     if not book.admit(consumer):
         return

@@ -1,4 +1,4 @@
-"""Try again what was tried or waived, because somebody asks for it (contract 8.7)."""
+"""Try again what was tried or waived, because a user asks for it (contract 8.7)."""
 
 from __future__ import annotations
 

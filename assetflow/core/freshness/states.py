@@ -1,6 +1,6 @@
 """Judge the states of freshness policies: the last part of an instant (contract 8.13, 9.6).
 
-A state is judged as of its instant, however late somebody looks: what was recorded after it does not count.
+A state is judged as of its instant, however late it is looked at: what was recorded after it does not count.
 """
 
 from __future__ import annotations

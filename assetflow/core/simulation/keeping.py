@@ -147,5 +147,5 @@ def _start(leaf: Leaf) -> Asset | AssetRef:
     if isinstance(leaf, Asset | AssetRef):
         return leaf
     raise InvalidSchedule(
-        f"{leaf!r} cannot start an Eager flow", rule="8.1", fix="Name assets or references; alias inlets are no inputs"
+        f"{leaf!r} cannot start an Eager flow", rule="8.1", fix="Name assets or references; alias inlets are not inputs"
     )

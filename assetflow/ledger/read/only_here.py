@@ -8,7 +8,7 @@ from dataclasses import replace
 from assetflow.core.events import Recording
 from assetflow.ledger.read.reader import Reader
 
-# The cursor that holds the newest event of which somebody knows that this ledger decided when it was recorded.
+# The cursor that holds the newest event of which it is known that this ledger decided when it was recorded.
 DECIDED_UNTIL = "decided-until"
 _KINDS = ("api", "cli", "watcher")
 

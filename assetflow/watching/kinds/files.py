@@ -72,7 +72,7 @@ class FsspecFiles:
             root = self._pattern[: wild.start()].rpartition("/")[0]
             depth = None if "**" in self._pattern else self._pattern[len(root) + 1 :].count("/")
             found = self._below(root or "/", depth)
-        # A name may be bytes that are no text.
+        # A name may be bytes that are not text.
         return {
             fit_text(facts["name"]): _seen(facts)
             for facts in found

@@ -40,7 +40,7 @@ class PastUpdates:
         return None if first is None or first.recorded > self._at else first
 
     def as_of(self, item: Item, sequence: int) -> Update | None:
-        """Return the newest update of an item up to a place in the ledger, which somebody has read."""
+        """Return the newest update of an item up to a place in the ledger, which a run has read."""
         return self._updates.as_of(item, sequence)
 
     def row(self, update: Update) -> Row:

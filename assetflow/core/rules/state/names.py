@@ -19,7 +19,7 @@ class KnownAsset:
         names: the names that belong to the URI.
         aliases: the aliases that it is linked to.
         described: its group and extra; `None` if it is not an asset yet.
-        tokens: its tokens; `None` after a new name or alias, until somebody asks for them.
+        tokens: its tokens; `None` after a new name or alias, until they are needed.
     """
 
     __slots__ = ("aliases", "described", "names", "tokens")

@@ -70,7 +70,7 @@ class State:
         self.freshness.renamed(name)
 
     def is_made(self, uri: str) -> bool:
-        """Return True if a deployed flow makes an asset, so that it is no source (contract chapter 8)."""
+        """Return True if a deployed flow makes an asset, so that it is not a source (contract chapter 8)."""
         made = self.freshness.graph.maker(uri) is not None
         return made or self._source.is_made(self.names.tokens_of(uri))
 
