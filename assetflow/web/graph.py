@@ -23,7 +23,7 @@ from assetflow.web.signs import sign_of
 router = APIRouter()
 
 # How many nodes the list has until the reader asks for all.
-LISTED = 400
+LISTED = 250
 Levels = Annotated[int, Query(ge=0, le=50)]
 
 
