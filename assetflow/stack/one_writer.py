@@ -27,8 +27,8 @@ _READS = ("/filter", "/count", "/history", "/lateness", "/paginate", "/read")
 class OneWriter:
     """Handle requests that may write one after the other, and repeat one that SQLite has refused.
 
-    SQLite has one writer. Prefect's server begins its transactions with reading; if another process writes before such a
-    transaction does, SQLite refuses it at once. The server then answers 503, and Prefect's client asks again after 2,
+    SQLite has one writer. Prefect's server begins its transactions with reading; if another process writes before
+    such a transaction does, SQLite refuses it at once. The server then answers 503, and Prefect's client asks again after 2,
     4, 8, 16 and 32 seconds. Many flow runs that start at once therefore wait most of the time.
 
     Requests that follow each other do not refuse each other. The server's own services write, too: what they lead to

@@ -18,7 +18,9 @@ def add_stale_forms(app: FastAPI, pages: Pages) -> None:
     def _show(request: Request, error: StaleForm) -> Response:  # pyright: ignore[reportUnusedFunction]
         refused = in_words(error)
         if request.url.path == LOGIN:
-            return pages.bare(request, "login.html", status=_STATUS, next_page="/", refused="Enter the API key once more.")
+            return pages.bare(
+                request, "login.html", status=_STATUS, next_page="/", refused="Enter the API key once more."
+            )
         action = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         return pages.bare(
             request, "stale_form.html", status=_STATUS, fields=error.fields, action=action, refused=refused
