@@ -15,6 +15,7 @@ from tests.browser.big_graph import make_big
 from tests.browser.shown import Shown, violations
 from tests.browser.site import START, update
 from tests.cli.shop import deploy
+from tests.environment.waiting import until
 from tests.ledger.making import deploy_maker
 
 pytestmark = [pytest.mark.long, pytest.mark.browser]
@@ -131,6 +132,24 @@ def test_states_change_by_themselves_and_nodes_stay(shown: Shown) -> None:
     assert sign("asset:s3://live/core") == "good"
     assert page.evaluate(f"{GRAPH}.edges('.stale').length") == 0
     assert places(page) == before
+
+
+def test_what_changes_during_a_refresh_is_asked_for_afterwards(shown: Shown) -> None:
+    page = shown.drawn("/graph?focus=orders")
+    page.evaluate(
+        """() => {
+          const change = () => document.body.dispatchEvent(new CustomEvent("live-events"));
+          const real = window.fetch;
+          window.asked_ = 0;
+          window.fetch = (...given) => {
+            window.asked_ += 1;
+            if (window.asked_ === 1) change();
+            return real(...given);
+          };
+          change();
+        }"""
+    )
+    until(lambda: page.evaluate("window.asked_") == 2, seconds=20)
 
 
 def test_an_unknown_thing_is_said_in_the_form(shown: Shown) -> None:

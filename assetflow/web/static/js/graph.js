@@ -218,12 +218,19 @@
 
   // States and ages are kept up to date. Nodes stay where they are.
   let waits = 0;
+  let again = false;
   const refresh = () => {
+    again = true;
     if (waits) return;
     waits = setTimeout(async () => {
       const started = performance.now();
+      // What changes from now on may not be in the answer.
+      again = false;
       await show(address, null, false).catch(() => null);
-      waits = setTimeout(() => (waits = 0), SHARE * (performance.now() - started));
+      waits = setTimeout(() => {
+        waits = 0;
+        if (again) refresh();
+      }, SHARE * (performance.now() - started));
     }, 1000 * SECONDS);
   };
   for (const kind of ["assets", "events", "decisions"]) document.body.addEventListener(`live-${kind}`, refresh);
