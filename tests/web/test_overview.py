@@ -150,7 +150,7 @@ def test_late_runs_stay_when_the_page_is_refreshed(make_site: MakeSite, ledger: 
     site = make_site(prefect=prefect, now=lambda: NOON + timedelta(minutes=5))
     assert site.get("/overview/late-runs").headers["location"] == "/"
     page = site.page("/")
-    assert "No failures, no late runs, and no paused consumer with queued updates." in page.text
+    assert "No failures, nothing late, and no paused or held consumer." in page.text
     (asks,) = [each["hx-get"] for each in page.named("div") if each.get("id") == "late-runs"]
     part = read(site.get(asks, headers={"hx-request": "true"}).text)
     assert (
