@@ -9,8 +9,7 @@ from time import sleep
 
 from rich.text import Text
 
-from assetflow.cli.empty_lists import empty_message
-from assetflow.cli.output import id_cell, print_json, rows, show, table, text, time_cell
+from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
 from assetflow.cli.ranges import read_range
 from assetflow.cli.user import this_user
 from assetflow.core.visible import shown

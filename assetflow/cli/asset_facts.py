@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 from rich.console import RenderableType
 from rich.text import Text
 
-from assetflow.cli.empty_lists import empty_message
 from assetflow.cli.events import events_table
-from assetflow.cli.output import print_json, show, text
+from assetflow.cli.output import empty_message, print_json, show, text
 from assetflow.cli.status_output import state_cell
 from assetflow.core.explanation import event_as_json
 from assetflow.core.explanation.status import Status

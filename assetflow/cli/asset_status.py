@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
-from assetflow.cli.empty_lists import NOTHING_KEPT, empty_message
-from assetflow.cli.output import print_json, rows, show, table, text
+from assetflow.cli.output import NOTHING_KEPT, empty_message, print_json, rows, show, table, text
 from assetflow.cli.status_output import freshness_cell, state_cell, status_parts
 from assetflow.cli.watch import watchable
 from assetflow.core.explanation.status import Status

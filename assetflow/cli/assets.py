@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.empty_lists import empty_message
-from assetflow.cli.output import lines, print_json, rows, show, table, text, time_cell
+from assetflow.cli.output import empty_message, lines, print_json, rows, show, table, text, time_cell
 from assetflow.cli.watch import watchable
 from assetflow.core.condition_tree import Token
 from assetflow.core.redaction import redact

@@ -10,8 +10,7 @@ import cyclopts
 from cyclopts import Parameter
 from rich.text import Text
 
-from assetflow.cli.empty_lists import empty_message
-from assetflow.cli.output import print_json, rows, show, table, text, time_cell
+from assetflow.cli.output import empty_message, print_json, rows, show, table, text, time_cell
 from assetflow.cli.watch import watchable
 from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.ledger.read.reader import Reader

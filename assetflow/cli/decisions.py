@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.empty_lists import empty_message
 from assetflow.cli.explanation_output import show_explanation
-from assetflow.cli.output import id_cell, print_json, rows, show, table, text, time_cell
+from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
 from assetflow.cli.user import this_user
 from assetflow.cli.values import AtLeastOne, DecisionName
 from assetflow.cli.watch import watchable

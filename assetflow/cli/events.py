@@ -10,9 +10,8 @@ import cyclopts
 from rich.console import RenderableType
 from rich.text import Text
 
-from assetflow.cli.empty_lists import empty_message
 from assetflow.cli.explanation_output import show_explanation
-from assetflow.cli.output import id_cell, print_json, rows, show, table, text, time_cell
+from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
 from assetflow.cli.times import since_option
 from assetflow.cli.values import AtLeastOne, EventName
 from assetflow.cli.watch import watchable

@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from rich.text import Text
 
-from assetflow.cli.empty_lists import empty_message
-from assetflow.cli.output import print_json, rows, show, table, text, time_cell
+from assetflow.cli.output import empty_message, print_json, rows, show, table, text, time_cell
 from assetflow.cli.status_output import FRESHNESS_STYLES
 from assetflow.cli.watch import watchable
 from assetflow.core.freshness.asset_freshness import AssetFreshness

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from io import StringIO
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rich import box
@@ -23,8 +24,12 @@ from assetflow.core.short_ids import short
 from assetflow.core.visible import shown
 from assetflow.core.words import ago, iso, some
 
+if TYPE_CHECKING:
+    from assetflow.ledger.read.reader import Reader
+
 # The width of a line in a pipe, where nothing has to fit on a screen.
 _ENDLESS = 100_000
+NOTHING_KEPT = "No flow keeps assets up to date: none has the schedule Eager, OnMissing or Lazy."
 Row = Sequence[Text | str]
 
 
@@ -165,3 +170,12 @@ def _measured(into: Table, found: Iterable[Row]) -> dict[str, Column]:
 
 def _titles(into: Table) -> list[str]:
     return [str(column.header) for column in into.columns]
+
+
+def empty_message(reader: Reader, message: str) -> str:
+    """Return the message for an empty list, with a warning added if no evaluator is alive."""
+    # Import what knows the ledger only here: `assetflow version` does not need it.
+    from assetflow.evaluator.liveness import downtime
+
+    down = downtime(reader.evaluators())
+    return message if down is None else f"{message} {down}."

@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.empty_lists import empty_message
-from assetflow.cli.output import print_json, rows, show, table, text, time_cell
+from assetflow.cli.output import empty_message, print_json, rows, show, table, text, time_cell
 from assetflow.cli.ranges import From, To, read_range
 from assetflow.cli.values import AtLeastOne
 from assetflow.cli.watch import watchable

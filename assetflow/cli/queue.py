@@ -9,8 +9,7 @@ from uuid import UUID
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.empty_lists import empty_message
-from assetflow.cli.output import id_cell, print_json, rows, show, table, text, time_cell
+from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
 from assetflow.cli.times import in_utc
 from assetflow.cli.user import this_user
 from assetflow.cli.values import DecisionName, EventName

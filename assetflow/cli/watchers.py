@@ -7,14 +7,13 @@ from datetime import UTC, datetime
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.empty_lists import empty_message
-from assetflow.cli.output import print_json, rows, show, table, text, time_cell
+from assetflow.cli.output import empty_message, print_json, rows, show, table, text, time_cell
 from assetflow.cli.watch import watchable
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import WatcherRecord
+from assetflow.operations.consumers import switch_watcher
 from assetflow.operations.installation import Installation
-from assetflow.operations.watchers import switch
 
 app = cyclopts.App(name="watchers", help="Watchers: queues and files that update assets.")
 
@@ -82,4 +81,4 @@ def _cells(record: WatcherRecord, now: datetime) -> tuple[Text | str, ...]:
 
 def _switch(name: str, *, paused: bool) -> None:
     with Ledger.open() as ledger:
-        switch(Installation(ledger), name, paused=paused)
+        switch_watcher(Installation(ledger), name, paused=paused)

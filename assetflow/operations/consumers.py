@@ -1,4 +1,4 @@
-"""List consumers, find one by its address, pause and resume one."""
+"""List consumers, find one by its address, pause and resume one; and pause and resume watchers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assetflow.errors import UnknownConsumer
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerFilter, ConsumerOrder, ConsumerRecord
-from assetflow.operations.installation import OpenPrefect
+from assetflow.operations.installation import Installation, OpenPrefect
 from assetflow.operations.lookup import find_consumer
 
 if TYPE_CHECKING:
@@ -83,3 +83,12 @@ async def _switch(api: PrefectApi, name: str, deployment: UUID, *, paused: bool)
     if automation is None:
         raise UnknownConsumer(f"no automation shows the schedule of {name}", fix="`assetflow sync` creates it")
     await automations.switch(automation.id, enabled=not paused)
+
+
+def switch_watcher(at: Installation, name: str, *, paused: bool) -> None:
+    """Pause or resume a watcher.
+
+    Raises:
+        UnknownWatcher: no deployed asset has a watcher of this name.
+    """
+    at.ledger.writer.watchers.switch(name, paused=paused, now=at.now())

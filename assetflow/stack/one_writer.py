@@ -28,8 +28,8 @@ class OneWriter:
     """Handle requests that may write one after the other, and repeat one that SQLite has refused.
 
     SQLite has one writer. Prefect's server begins its transactions with reading; if another process writes before
-    such a transaction does, SQLite refuses it at once. The server then answers 503, and Prefect's client asks again after 2,
-    4, 8, 16 and 32 seconds. Many flow runs that start at once therefore wait most of the time.
+    such a transaction does, SQLite refuses it at once. The server then answers 503, and Prefect's client asks again
+    after 2, 4, 8, 16 and 32 seconds. Many flow runs that start at once therefore wait most of the time.
 
     Requests that follow each other do not refuse each other. The server's own services write, too: what they lead to
     is repeated here after milliseconds, as the client would repeat it after seconds. A refused request has changed

@@ -15,8 +15,7 @@ from assetflow.operations.lookup import find_consumer, find_uri
 from assetflow.web.happened import ROWS, Happened, decisions_happened, happened, receipts_of, updates_happened
 from assetflow.web.late_runs import LateRun, LateRuns
 from assetflow.web.pages import ThePages, url
-from assetflow.web.refresh import look_again
-from assetflow.web.run_states import states_address
+from assetflow.web.run_states import look_again, states_address
 
 router = APIRouter()
 

@@ -14,8 +14,7 @@ from assetflow.ledger.read.past_explanations import past_explanation
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.web.pages import url
-from assetflow.web.refresh import look_again
-from assetflow.web.run_states import states_address
+from assetflow.web.run_states import look_again, states_address
 
 QUEUED = 50
 DECISIONS = 15

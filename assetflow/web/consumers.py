@@ -24,8 +24,7 @@ from assetflow.operations.what_if import Preview, if_all_resumed
 from assetflow.web.forms import Form, TheForm, in_words
 from assetflow.web.pages import PagePlaces, Pages, ThePages, url
 from assetflow.web.previews import show_preview
-from assetflow.web.refresh import look_again
-from assetflow.web.run_states import states_address
+from assetflow.web.run_states import look_again, states_address
 
 router = APIRouter()
 

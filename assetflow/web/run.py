@@ -17,8 +17,7 @@ from assetflow.operations.decisions import decision_with
 from assetflow.prefect_io.not_started import with_run_now
 from assetflow.web.forms import TheForm, in_words
 from assetflow.web.pages import Pages, ThePages, url
-from assetflow.web.refresh import look_again
-from assetflow.web.run_states import states_address
+from assetflow.web.run_states import look_again, states_address
 
 router = APIRouter()
 

@@ -59,3 +59,11 @@ def states_address(decisions: Iterable[DecisionRecord | RunFacts | None]) -> str
     runs = [each.flow_run_id for each in decisions if each is not None and each.ended is None]
     named = ",".join(str(run) for run in runs[:MOST] if run is not None)
     return url("/run-states", runs=named) if named else ""
+
+
+def look_again(decisions: Iterable[DecisionRecord | None]) -> str:
+    """Return the htmx trigger for a page that shows these decisions; empty if all their runs have ended."""
+    under_way = [each for each in decisions if each is not None and each.ended is None]
+    if not under_way:
+        return ""
+    return "every 2s" if any(each.flow_run_id is None for each in under_way) else "every 10s"

@@ -12,7 +12,7 @@ from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.watchers import WatchersPage, WatcherSwitched
 from assetflow.ledger.records import WatcherRecord
-from assetflow.operations.watchers import switch
+from assetflow.operations.consumers import switch_watcher
 
 router = APIRouter(tags=["assets"], route_class=EtagRoute)
 
@@ -38,5 +38,5 @@ def resume_watcher(watcher: Name, backend: TheBackend) -> Json:
 
 
 def _switch(backend: TheBackend, watcher: str, *, paused: bool) -> Json:
-    switch(backend, watcher, paused=paused)
+    switch_watcher(backend, watcher, paused=paused)
     return Json({"name": watcher, "paused": paused})
