@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -96,20 +95,13 @@ def test_each_run_ends_and_began_at_most_once(pool: Pool, victim: str) -> None:
     assert judge(pool, last) == ["COMPLETED"]
 
 
-@pytest.mark.parametrize(
-    ("power", "command"),
-    [(False, None), (True, None), (False, f"{sys.executable} -m prefect.engine")],
-    ids=["worker", "power", "worker of runs with a command"],
-)
-def test_the_runs_of_a_killed_worker_end_when_there_is_another_one(
-    pool: Pool, power: bool, command: str | None
-) -> None:
+@pytest.mark.parametrize("power", [False, True], ids=["worker", "power"])
+def test_the_runs_of_a_killed_worker_end_when_there_is_another_one(pool: Pool, power: bool) -> None:
     dice = random.Random(power)
     runs: dict[str, str] = {}
-    deployment = pool.deploy("flows.py:report", command=command)
     for number in range(RUNS // 2):
         for each in "ab":
-            runs[f"run{number}{each}"] = pool.order(deployment, name=f"run{number}{each}")
+            runs[f"run{number}{each}"] = pool.order(name=f"run{number}{each}")
         pool.until(lambda name=f"run{number}a": pool.state(runs[name]) != "SCHEDULED")
         time.sleep(dice.uniform(0, 2))
         _kill([*(pool.clients() if power else ()), pool.workers[-1].pid])
