@@ -80,12 +80,19 @@ def test_an_event_is_created_by_keyboard_alone(shown: Shown) -> None:
     expect(page.get_by_text("Skip to the content")).to_be_focused()
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
+    if page.locator("#troubles a").count():
+        # The banner leads to what suffers.
+        page.keyboard.press("Tab")
     expect(page.get_by_role("searchbox")).to_be_focused()
     page.keyboard.type("s3://lake/customers")
     expect(page.locator("tbody tr")).to_have_count(1)
-    for _ in range(4):
+    link = page.get_by_role("link", name="customers", exact=True)
+    # Past the filters, and the headings that sort the list.
+    for _ in range(9):
         page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="customers", exact=True)).to_be_focused()
+        if link.evaluate("each => each === document.activeElement"):
+            break
+    expect(link).to_be_focused()
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline == "solid"
     page.keyboard.press("Enter")
