@@ -27,7 +27,7 @@ def table_version(spark: SparkSession, target: str, kind: str, folder: str = "")
 
     Parameters:
         target: where Spark wrote.
-        kind: Spark's name of the format. Of Delta and Iceberg the snapshot counts, else a hash of the names of the files.
+        kind: Spark's name of the format. Delta and Iceberg have snapshots; of others a hash of the file names counts.
         folder: of the files only those in a directory of this name; "" for all.
     """
     if kind == "delta":

@@ -54,6 +54,7 @@ WRITES = {
         "POST /api/v1/backfills/{number}/stop",
         "POST /api/v1/consumers/{flow}/{deployment}/pause",
         "POST /api/v1/consumers/{flow}/{deployment}/resume",
+        "POST /api/v1/consumers/{flow}/{deployment}/retry",
         "POST /api/v1/decisions/{decision_id}/give-up",
         "POST /api/v1/decisions/{decision_id}/replay",
         "POST /api/v1/watchers/{watcher}/pause",

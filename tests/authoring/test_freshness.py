@@ -76,9 +76,9 @@ def test_8_11_inputs_are_assets_or_references() -> None:
         ({"warn_after": HOUR}, "not below"),
         ({"deadline": "9 o'clock"}, "cron"),
         ({"deadline": "0 9 * * *", "timezone": "Mars"}, "Mars"),
-        ({"inputs": []}, "inputs is"),
-        ({"inputs": ["s3://lake/raw"]}, "inputs is"),
-        ({"inputs": [AssetAlias("any")]}, "inputs is"),
+        ({"inputs": []}, "must be assets or references"),
+        ({"inputs": ["s3://lake/raw"]}, "must be assets or references"),
+        ({"inputs": [AssetAlias("any")]}, "must be assets or references"),
     ],
 )
 def test_8_11_a_bad_policy_is_refused(given: dict[str, Any], words: str) -> None:
