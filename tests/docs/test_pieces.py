@@ -321,30 +321,42 @@ def test_tasks_that_say_which_version_an_update_has(h: Harness, piece: Piece) ->
     assert [event.data_version for run in runs for event in run.events] == ["8a1f", "9b2c"]
 
 
-def test_a_flow_that_looks_at_a_source(piece: Piece) -> None:
+@pytest.mark.prefect
+def test_a_task_that_reads_exactly_one_version(h: Harness, piece: Piece) -> None:
     page = piece("docs/freshness.md", 2)
+    heard = flow(name="versions", schedule=page.report)(lambda: None)
+    h.deploy(heard)
+    h.emit(page.raw, data_version="8a1f")
+    h.settle()
+    within_a_flow(page.write_report)
+    (run,) = h.settle().runs(heard)
+    assert [event.extra for event in run.events] == [{"raw": "8a1f"}]
+
+
+def test_a_flow_that_looks_at_a_source(piece: Piece) -> None:
+    page = piece("docs/freshness.md", 3)
     assert page.drop_version.schedule.describe() == "every 5 minutes"
 
 
 def test_a_flow_that_keeps_days_up_to_date(piece: Piece) -> None:
-    assert "out of date" in piece("docs/freshness.md", 3).day.schedule.describe()
+    assert "out of date" in piece("docs/freshness.md", 4).day.schedule.describe()
 
 
 def test_code_asks_for_the_status(piece: Piece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSETFLOW_HOME", str(tmp_path))
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         deploy_maker(ledger, Eager(), [Asset("s3://lake/board")], [Asset("s3://lake/raw")], "report/lake")
-        assert piece("docs/freshness.md", 4).check("s3://lake/board") == ["it was never made"]
+        assert piece("docs/freshness.md", 5).check("s3://lake/board") == ["it was never made"]
 
 
 @pytest.mark.prefect
 def test_a_test_asks_for_status_and_plan(h: Harness, piece: Piece) -> None:
-    piece("docs/freshness.md", 5).test_fact_follows_raw(h)
+    piece("docs/freshness.md", 6).test_fact_follows_raw(h)
 
 
 @pytest.mark.prefect
 def test_a_board_that_has_to_be_fresh(h: Harness, piece: Piece) -> None:
-    page = piece("docs/freshness.md", 6)
+    page = piece("docs/freshness.md", 7)
     h.deploy(page.report)
     h.emit(page.raw)
     assert h.settle().freshness(page.board) == "pass"
@@ -352,13 +364,13 @@ def test_a_board_that_has_to_be_fresh(h: Harness, piece: Piece) -> None:
     h.settle(execute=False)
     assert h.advance(timedelta(minutes=50)).freshness(page.board) == "warn"
     assert h.advance(timedelta(hours=2)).freshness(page.board) == "fail"
-    alert = piece("docs/freshness.md", 7).alert_on(uuid4())
+    alert = piece("docs/freshness.md", 8).alert_on(uuid4())
     assert alert.trigger.expect == {"assetflow.freshness.fail"}
 
 
 @pytest.mark.prefect
 def test_flows_that_run_as_seldom_as_possible(h: Harness, piece: Piece) -> None:
-    page = piece("docs/freshness.md", 8)
+    page = piece("docs/freshness.md", 9)
     for each in (page.core, page.report):
         h.deploy(each)
     h.emit(page.raw)
@@ -371,7 +383,7 @@ def test_flows_that_run_as_seldom_as_possible(h: Harness, piece: Piece) -> None:
 
 def test_the_flows_of_the_tutorial_have_no_times(piece: Piece) -> None:
     """tests/stack/test_freshness_tutorial.py walks the whole tutorial."""
-    page = piece("docs/freshness.md", 9)
+    page = piece("docs/freshness.md", 10)
     assert page.watch_flights.schedule.describe() == "every 15 seconds"
     assert all(each.schedule.timetable is None for each in (page.core, page.by_carrier, page.by_day))
 
