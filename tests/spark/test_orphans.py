@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -43,6 +44,10 @@ class Endless:
 
     def __init__(self, server: PrefectServer, folder: Path, spark: str) -> None:
         self.folder = folder
+        # Prefect copies the folder of a flow for each run, and again for its hooks.
+        self.code = folder / "code"
+        self.code.mkdir()
+        shutil.copy(Path(__file__).with_name("endless_flows.py"), self.code)
         self.env = server.env | {
             "ASSETFLOW_SPARK_REMOTE": spark,
             "ENDLESS_FOLDER": str(folder),
@@ -57,8 +62,8 @@ class Endless:
     def run(self, **deployment: Any) -> str:
         """A flow run that waits for somebody who runs it."""
         flow = self._post("/flows/", {"name": "endless"})["id"]
-        body = {"name": f"endless-{uuid4().hex[:8]}", "flow_id": flow, "path": str(ROOT)}
-        body["entrypoint"] = "tests/spark/endless_flows.py:endless"
+        body = {"name": f"endless-{uuid4().hex[:8]}", "flow_id": flow, "path": str(self.code)}
+        body["entrypoint"] = "endless_flows.py:endless"
         made = self._post("/deployments/", body | deployment)["id"]
         return self._post(f"/deployments/{made}/create_flow_run", {"state": {"type": "SCHEDULED"}})["id"]
 
