@@ -44,9 +44,10 @@ class Endless:
 
     def __init__(self, server: PrefectServer, folder: Path, spark: str) -> None:
         self.folder = folder
-        # Prefect copies the folder of a flow for each run, and again for its hooks.
-        self.code = folder / "code"
+        # Prefect copies the folder of a flow for each run, and again for its hooks, into the working directory.
+        self.code, self.work = folder / "code", folder / "work"
         self.code.mkdir()
+        self.work.mkdir()
         shutil.copy(Path(__file__).with_name("endless_flows.py"), self.code)
         self.env = server.env | {
             "ASSETFLOW_SPARK_REMOTE": spark,
@@ -75,7 +76,7 @@ class Endless:
 
     def spawn(self, command: list[str], env: dict[str, str]) -> subprocess.Popen[bytes]:
         with (self.folder / "run.log").open("ab") as log:
-            process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=log, stderr=log, start_new_session=True)
+            process = subprocess.Popen(command, cwd=self.work, env=env, stdout=log, stderr=log, start_new_session=True)
         self.processes.append(process)
         return process
 
