@@ -31,7 +31,7 @@ class LateRuns:
         self._found: Sequence[LateRun] = ()
 
     def shown(self) -> Sequence[LateRun]:
-        """Return the runs that a page shows, the longest wait first; none if Prefect has been silent for long."""
+        """Return the runs that a page shows, the longest wait first; no runs if Prefect has been silent for long."""
         return self._found if self._age() < SHOWN else ()
 
     async def look(self) -> Sequence[LateRun]:

@@ -46,7 +46,7 @@ def test_a_new_asset_that_may_be_a_typo_gets_a_warning(api: Client, ledger: Ledg
     deploy(ledger, "report/plain", Asset("plain"))
     _, told = post(api, {"uri": "bad uri"}, {"uri": "plain"}, {"uri": "s3://lake/new"})
     (warning,) = told["warnings"]
-    assert warning.startswith("'bad uri' is a new asset, is no usual URI, and no flow names it")
+    assert warning.startswith("'bad uri' is a new asset, not a usual URI, and no flow names it")
     assert post(api, {"uri": "bad uri"})[1]["warnings"] == []
 
 

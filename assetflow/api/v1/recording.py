@@ -114,7 +114,7 @@ def _unusual(reader: Reader, events: Sequence[AssetEvent]) -> list[str]:
     uris = {event.uri for event in events if "://" not in event.uri or " " in event.uri}
     known = reader.assets.numbers(uris) if uris else {}
     return [
-        f"{uri!r} is a new asset, is no usual URI, and no flow names it; if that is a typo, hide the asset"
+        f"{uri!r} is a new asset, not a usual URI, and no flow names it; if that is a typo, hide the asset"
         for uri in sorted(uris - known.keys())
     ]
 
