@@ -18,7 +18,7 @@ router = APIRouter(tags=["webhooks"])
 
 
 class ReceivedOut(BaseModel):
-    """What became of a message."""
+    """The outcome of a message."""
 
     status: Literal["recorded", "known", "filtered", "refused"] = Field(
         description="`known`: its updates were recorded before. `refused`: it is kept, with the reason."

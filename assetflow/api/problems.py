@@ -58,7 +58,7 @@ class FieldError(BaseModel):
 
 
 class Problem(BaseModel):
-    """What went wrong, where, and what to do about it (RFC 9457)."""
+    """A problem: the reason, the place, and what to do about it (RFC 9457)."""
 
     type: str = Field(description="The kind of problem: `urn:assetflow:` and its code.")
     title: str

@@ -18,7 +18,7 @@ _WORD = 22
 
 @dataclass(frozen=True)
 class Column:
-    """What a column needs.
+    """The widths that a column needs.
 
     Attributes:
         least: the width below which it is left out, if it may be.

@@ -19,7 +19,7 @@ Json = Mapping[str, object]
 
 
 class _Act(NamedTuple):
-    """What happens at an instant, and the step that the answer gives it, if it gives one."""
+    """An action at an instant, and the step that the answer gives it, if it gives one."""
 
     at: str
     step: int | None
@@ -52,7 +52,7 @@ def draw(console: Console, scenario: Scenario, answer: Json) -> None:
 
 
 class _Timed:
-    """What happens at the instants of a timed scenario; nothing in others."""
+    """The actions at the instants of a timed scenario; none in other scenarios."""
 
     def __init__(self, scenario: Scenario, answer: Json) -> None:
         self._times = [f"{step.time:%Y-%m-%dT%H:%M:%SZ}" for step in scenario.steps]

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Token(NamedTuple):
-    """What a leaf is matched by: the URI of an event's asset, a name of that URI, or an alias linked to it."""
+    """A token that a leaf is matched by: the URI of an event's asset, a name of that URI, or an alias linked to it."""
 
     kind: Literal["uri", "name", "alias"]
     value: str

@@ -112,7 +112,7 @@ class Automation:
 
 
 class Receipt(NamedTuple):
-    """What became of one event for one consumer, and for one target key if it is partitioned. Contract 3.5.
+    """The outcome of one event for one consumer, and for one target key if it is partitioned. Contract 3.5.
 
     It is a named tuple because each event makes several receipts, and tuples are the quickest to make.
 

@@ -88,7 +88,7 @@ def is_recorded_as(content: Content, recorded: Content) -> bool:
 
 
 class Pin(NamedTuple):
-    """What a task read of an input: the newest update that was known when the attempt started. Contract 8.2.
+    """The version of an input that a task read: its newest update when the attempt started. Contract 8.2.
 
     Attributes:
         sequence: its place in the ledger that the task asked.
@@ -149,7 +149,7 @@ class AssetEvent:
 
     @property
     def content(self) -> Content:
-        """What tells two updates of one task run apart. Contract 2.1."""
+        """The parts that tell two updates of one task run apart. Contract 2.1."""
         return self.asset.uri, self.partition_key, self.extra, self.data_version
 
     @property

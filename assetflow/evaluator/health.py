@@ -76,12 +76,12 @@ class Health:
 
     @property
     def troubles(self) -> dict[str, str]:
-        """What does not work now, with the reason."""
+        """The parts that do not work now, each with the reason."""
         return {name: trouble.reason for name, trouble in self._down.items()}
 
     @property
     def since(self) -> dict[str, datetime]:
-        """What does not work now, with the time of its first failure."""
+        """The parts that do not work now, each with the time of its first failure."""
         return {name: trouble.since for name, trouble in self._down.items()}
 
     def down(self, name: str, error: BaseException) -> None:

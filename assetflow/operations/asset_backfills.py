@@ -27,7 +27,7 @@ _TOO_LARGE = 2**63
 
 @dataclass(frozen=True)
 class BackfillWanted:
-    """What is to be backfilled.
+    """A wish for a backfill: the asset, and which of its keys.
 
     Attributes:
         uri: the asset whose maker runs.

@@ -13,7 +13,7 @@ from assetflow.operations.installation import Installation
 
 @dataclass(frozen=True)
 class Retried:
-    """What was made of a retry.
+    """The result of a retry.
 
     Attributes:
         consumer: `flow/deployment`.

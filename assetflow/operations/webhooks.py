@@ -21,7 +21,7 @@ Status = Literal["recorded", "known", "filtered", "refused"]
 
 @dataclass(frozen=True)
 class Received:
-    """What became of a message.
+    """The outcome of a message.
 
     Attributes:
         reason: why it is refused.

@@ -22,7 +22,7 @@ MOST_BACKFILLED = 200
 
 @dataclass(frozen=True)
 class Preview:
-    """What an action would lead to.
+    """The runs that an action would start, now and further down.
 
     Attributes:
         what: what would happen at once; for a run, what would happen when it has completed.

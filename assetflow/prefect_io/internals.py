@@ -159,7 +159,7 @@ def pass_requests_through(middleware: type) -> None:
 
 
 class RunHooks(Protocol):
-    """What a worker asks to call the hooks of a flow run that was cancelled or has crashed."""
+    """The object that a worker asks to call the hooks of a flow run that was cancelled or has crashed."""
 
     async def run_cancellation_hooks(self, flow_run: FlowRun, state: State[Any]) -> None:
         """Call those of a cancelled run."""

@@ -41,7 +41,7 @@ class Allowance:
 
 
 class Calls:
-    """What a test asks of its evaluator.
+    """The calls of a test to its evaluator.
 
     Parameters:
         evaluator: the evaluator, which runs in a thread of its own.

@@ -27,7 +27,7 @@ _WILD = re.compile(r"[*?\[]")
 
 @dataclass(frozen=True)
 class Outside:
-    """What comes from outside to the watchers of a ledger."""
+    """The outside of a ledger: messages and files for its watchers."""
 
     place: str
 

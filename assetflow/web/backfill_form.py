@@ -42,7 +42,7 @@ class Wave:
 
 @dataclass(frozen=True)
 class Shown:
-    """What a backfill would run, for the page.
+    """The targets that a backfill would run, for the page.
 
     Attributes:
         known: how many keys of the asset in its first wave were updated before.

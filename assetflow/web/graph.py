@@ -29,7 +29,7 @@ Levels = Annotated[int, Query(ge=0, le=50)]
 
 @dataclass(frozen=True)
 class GraphPlace:
-    """What the address of the page says.
+    """The part of the graph that the page's address asks for.
 
     Attributes:
         focus: the node in the middle; "" for the whole graph.

@@ -30,7 +30,7 @@ MODULE = "assetflow.worker.hooks"
 
 @dataclass(frozen=True)
 class HookProcess:
-    """What starts the process that calls the hooks of one flow run.
+    """The command that calls the hooks of one flow run in a process of its own.
 
     Attributes:
         command: what starts it.

@@ -46,7 +46,7 @@ class DecisionsPage(Page):
 
 
 class RunOut(BaseModel):
-    """What became of the run of a decision."""
+    """The run of a decision, as far as it has come."""
 
     flow_run_id: UUID | None
     status: Literal["waiting", "launched", "ended", "undeliverable"]

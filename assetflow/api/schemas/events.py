@@ -94,7 +94,7 @@ class IdsOut(BaseModel):
 
 
 class ReceiptOut(BaseModel):
-    """What became of an event for one consumer and target key."""
+    """The outcome of an event for one consumer and target key."""
 
     consumer: str | None
     target_key: str | None

@@ -75,7 +75,7 @@ class ObservedItemIn(BaseModel):
 
 
 class ObservationIn(BaseModel):
-    """What was seen of a source."""
+    """An observation of a source."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -124,7 +124,7 @@ class StillWaiting(BaseModel):
 
 
 class PreviewOut(BaseModel):
-    """What an action would lead to. Nothing is written."""
+    """The runs that an action would start. Nothing is written."""
 
     starts: list[RunToStart]
     waits: list[StillWaiting]

@@ -52,7 +52,7 @@ class ConsumerExplanation:
 
     @property
     def waiting(self) -> Waiting | None:
-        """What the clock says about the queue of a plain timed consumer; `None` for others."""
+        """The waits that the clock knows for the queue of a plain timed consumer; `None` for others."""
         plain = not self.facts.consumer.schedule.is_partitioned and bool(self.facts.queues)
         return self.facts.queues[0].waiting if plain else None
 

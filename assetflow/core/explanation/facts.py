@@ -78,7 +78,7 @@ class NotStarted:
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What became of a decision: its run, or why it has none. Contract 4.6.
+    """The outcome of a decision: its run, or why it has none. Contract 4.6.
 
     Attributes:
         name: the name of the run in Prefect; "" if the caller does not need it.

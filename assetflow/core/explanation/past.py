@@ -28,7 +28,7 @@ class PastExplanation:
 
     @property
     def next_words(self) -> str:
-        """What came afterwards, as a sentence."""
+        """The next decision, as a sentence."""
         if self.next is None:
             return "It has made no decision since then."
         return f"Its next decision came at {at(self.next.decision.made)}. {self.next.words}"

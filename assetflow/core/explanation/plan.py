@@ -55,7 +55,7 @@ _LOOK: Mapping[VerdictName, str] = {
 
 @dataclass(frozen=True)
 class PlannedTarget:
-    """What would be done with a consumer, or with one of its keys, and why.
+    """The plan for a consumer, or for one of its keys, and why.
 
     Attributes:
         partition_key: the target key; `None` for a plain consumer.
@@ -86,7 +86,7 @@ class PlannedTarget:
 
 @dataclass(frozen=True)
 class PlannedConsumer:
-    """What would be done with the targets of one Eager or Lazy consumer.
+    """The plan for the targets of one Eager or Lazy consumer.
 
     Attributes:
         consumer: `flow/deployment`.

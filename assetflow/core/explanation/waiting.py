@@ -15,7 +15,7 @@ from assetflow.core.words import at, count, iso
 
 @dataclass(frozen=True)
 class Waiting:
-    """What the clock says about one queue.
+    """The waits of one queue, as the clock knows them.
 
     Attributes:
         waits: what the queue waits for, with the instant at which that is over; `None` if nobody knows it.
@@ -41,7 +41,7 @@ class Waiting:
 
     @property
     def words(self) -> str:
-        """What the queue waits for, as a sentence: the latest known instant comes first."""
+        """The things that the queue waits for, as a sentence: the latest known instant comes first."""
         known = [(moment, _WHY[reason]) for reason, moment in self.waits.items() if moment and reason in _WHY]
         parts = [f"until {at(moment)} ({why})" for moment, why in sorted(known, reverse=True)]
         parts += [

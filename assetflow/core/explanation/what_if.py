@@ -58,7 +58,7 @@ class StillWaiting:
 
 @dataclass(frozen=True)
 class WhatIf:
-    """What would happen.
+    """The outcome of updates that nobody has recorded.
 
     Attributes:
         starts: the runs that would start now.

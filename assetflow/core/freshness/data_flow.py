@@ -30,7 +30,7 @@ class Output:
 
 @dataclass(frozen=True)
 class DataFlow:
-    """What a flow reads and makes. Tokens are URIs, or names that are resolved when they are used.
+    """The inputs and outputs of a flow. Tokens are URIs, or names that are resolved when they are used.
 
     Attributes:
         inlets: the inlets of its tasks.

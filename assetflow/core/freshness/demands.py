@@ -19,7 +19,7 @@ _SHORTEST_PERIOD = timedelta(seconds=60)
 
 @dataclass(frozen=True)
 class Demand:
-    """What a policy demands of the maker of its asset.
+    """The demand of a policy on the maker of its asset.
 
     Attributes:
         due: when the maker has to start.
@@ -43,7 +43,7 @@ class Pull:
 
 
 class Demands:
-    """What the policies demand at one moment."""
+    """The demands of all policies at one moment."""
 
     def __init__(self, book: Book, data_times: DataTimes, now: datetime) -> None:
         self._book = book

@@ -79,7 +79,7 @@ class FlowNode:
 
 @dataclass
 class _Derived:
-    """What follows from the flows of a graph, computed when it is first needed."""
+    """Facts that follow from the flows of a graph, computed when they are first needed."""
 
     order: Mapping[int, int] | None = None
     compared: frozenset[str] | None = None

@@ -123,7 +123,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What an Eager or Lazy flow was asked for, as its flow run keeps it for a ledger that is rebuilt (8.17).
+    """The target of a run of an Eager or Lazy flow, as its flow run keeps it for a ledger that is rebuilt (8.17).
 
     Attributes:
         code_versions, reads: those of the `Inputs` that the run tries.
@@ -139,7 +139,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class TargetRecord:
-    """What is remembered of a target (8.6 to 8.8).
+    """The stored state of a target (8.6 to 8.8).
 
     Attributes:
         tried: the inputs of the run that ended last.

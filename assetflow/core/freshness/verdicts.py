@@ -29,7 +29,7 @@ VerdictName = Literal[
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said of a target.
+    """The verdict on a target: it runs, or something holds it back.
 
     Attributes:
         because: the causes that count, or the policies that pull it.

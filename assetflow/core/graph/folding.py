@@ -16,7 +16,7 @@ WORTH = 3
 
 @dataclass(frozen=True)
 class Box:
-    """What stands for one node of a picture, or for several.
+    """A node of a picture, which stands for one node of the graph or for several.
 
     Attributes:
         id: the id of its only node; `group:NAME` of a folded group, `more:WAY:NODE` of the folded ends of a hub.

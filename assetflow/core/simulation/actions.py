@@ -294,7 +294,7 @@ def _names_of(assets: Iterable[Asset]) -> dict[str, str]:
 
 
 class _Chosen(NamedTuple):
-    """What a step about queued events names: consumers and events, and the consumers to check afterwards."""
+    """The consumers and events that a step about queued events names, and the consumers to check afterwards."""
 
     consumers: list[Consumer]
     named: NamedEvents

@@ -105,7 +105,7 @@ class FreshnessStep:
 
 @dataclass(frozen=True)
 class PlanStep:
-    """What would be done now, and what holds it back (8.16)."""
+    """A step that asks for the plan: what would run now, and what holds the rest back (8.16)."""
 
 
 FreshnessAction = (

@@ -40,7 +40,7 @@ class EventStep:
 
 @dataclass(frozen=True)
 class Said:
-    """What a task says about one outlet; about an alias if `alias` is not `None`."""
+    """The report of a task on one outlet; on an alias if `alias` is not `None`."""
 
     alias: str | None
     asset: Deferred[Asset]
@@ -119,7 +119,7 @@ class StartStep:
 
 @dataclass(frozen=True)
 class ExplainStep:
-    """What holds a consumer back (9.15)."""
+    """A step that asks what holds a consumer back (9.15)."""
 
     consumer: str
 

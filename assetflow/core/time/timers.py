@@ -98,7 +98,7 @@ class Lead:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a timer has to do.
+    """The work of a timer.
 
     Attributes:
         ticks: the times to schedule runs for, oldest first.

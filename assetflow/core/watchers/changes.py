@@ -42,7 +42,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Found:
-    """What a look found.
+    """The findings of a look.
 
     Attributes:
         changes: oldest first.

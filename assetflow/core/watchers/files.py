@@ -45,7 +45,7 @@ Listing = Mapping[str, SeenFile]
 
 @dataclass(frozen=True)
 class Look:
-    """What a look at files found.
+    """The findings of a look at files.
 
     Attributes:
         changed: the files that are new or have changed, by path.

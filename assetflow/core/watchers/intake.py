@@ -67,7 +67,7 @@ class CursorStep:
 
 @dataclass
 class WatcherIntake:
-    """What is recorded together.
+    """The recordings that are written in one transaction.
 
     Attributes:
         source: where it came from, without user and password.

@@ -23,7 +23,7 @@ LONGEST_WITHIN = timedelta(minutes=10)
 
 @runtime_checkable
 class Trigger(Protocol):
-    """What an `AssetWatcher` watches: data that a deployment can store.
+    """The trigger of an `AssetWatcher`: data that a deployment can store.
 
     Attributes:
         kind: its name in stored declarations.
@@ -34,7 +34,7 @@ class Trigger(Protocol):
 
     @property
     def place(self) -> str:
-        """What it watches, in one text."""
+        """The place that it watches, in one text."""
         ...
 
     def as_json(self) -> dict[str, object]:

@@ -25,7 +25,7 @@ class UnreadableTrigger:
 
     @property
     def place(self) -> str:
-        """What is stored."""
+        """The stored text."""
         return json.dumps(self.data, sort_keys=True)
 
     def as_json(self) -> dict[str, object]:

@@ -75,7 +75,7 @@ class WebhookTrigger:
 
     @property
     def place(self) -> str:
-        """What messages are signed with: the path of the server follows from the watcher's name."""
+        """The secret's name; the path on the server follows from the watcher's name."""
         return f"webhook {self.secret}"
 
     def as_json(self) -> dict[str, object]:

@@ -34,7 +34,7 @@ KINDS: tuple[Kind, ...] = ("recordings", "events of runs", "notes of runs")
 
 @dataclass
 class PruneReport:
-    """What was removed, or would be.
+    """The numbers of rows and artifacts that a prune has removed, or would remove.
 
     Attributes:
         before: only older data was looked at.

@@ -95,7 +95,7 @@ class InstallationStatus:
 
     @property
     def problems(self) -> list[str]:
-        """What a user should look at now, a sentence each."""
+        """The troubles that a user should look at now, a sentence each."""
         down = downtime(self.evaluators)
         found = [] if down is None else [str(down)]
         found += [str(away)] if (away := not_watching(self.watching)) else []

@@ -36,7 +36,7 @@ FAR_BEHIND = 1_000
 
 @dataclass
 class Memory:
-    """What a process knows of the ledger after a transaction.
+    """The state of the ledger after a transaction, as far as this process knows it.
 
     Attributes:
         revision: the revision of the ledger after it.

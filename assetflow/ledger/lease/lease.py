@@ -31,7 +31,7 @@ _END_SESSIONS = text(
 
 
 class Role(IntEnum):
-    """What a lease is for; the number is that of its row."""
+    """The purpose of a lease; the number is that of its row."""
 
     EVALUATOR = 1
     WATCHERS = 2

@@ -42,7 +42,7 @@ _RUNS = select(DECISION.c.id, DECISION.c.flow_run_id, DECISION.c.run_state, DECI
 
 @dataclass(frozen=True)
 class Planned:
-    """What a backfill would run.
+    """The targets that a backfill would run, and their order.
 
     Attributes:
         steps: its targets, by the name of their consumer and by key.

@@ -72,7 +72,7 @@ Rows = Sequence[tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """What a node is called, and how it is.
+    """The name and the state of a node.
 
     Attributes:
         name: its readable name.

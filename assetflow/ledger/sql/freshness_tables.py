@@ -74,7 +74,7 @@ class TargetKeyRow(Base, table=True):
 
 
 class TargetRow(Base, table=True):
-    """What is remembered of a target (8.6 to 8.8); `look` is when a failed run has to be looked at again."""
+    """A target: its last verdict and run (8.6 to 8.8); `look` is when a failed run has to be looked at again."""
 
     __table_args__ = (
         Index(None, "consumer", "verdict"),
@@ -119,7 +119,7 @@ class KeptRunRow(Base, table=True):
 
 
 class PolicyRow(Base, table=True):
-    """What is remembered of the freshness policy of an asset (8.11 to 8.15).
+    """The freshness policy of an asset, and its state (8.11 to 8.15).
 
     `data_time` is a moment, or "current"; null if the asset was never made. `due` is when its maker has to start, and
     `next_change` when its state can change although nothing happens. `chain` has the flows that run one after the other

@@ -267,7 +267,7 @@ class ConsumerClockRow(Base, table=True):
 
 
 class QueueClockRow(Base, table=True):
-    """What the clock remembers of a timed queue (9.6, 9.8, 9.11); `due`: when to look at it again."""
+    """The clock's state of a timed queue (9.6, 9.8, 9.11); `due`: when to look at it again."""
 
     consumer: int = Field(primary_key=True, sa_type=Number, foreign_key="consumer.id")
     target_key: str = Field(primary_key=True)

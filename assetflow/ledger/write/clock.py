@@ -26,7 +26,7 @@ _TO_ANNOUNCE = MISSED.where(MISSED_DEADLINE.c.announced.is_(None)).order_by(MISS
 
 @dataclass(frozen=True)
 class TimePassed:
-    """What came of letting time pass.
+    """The result of letting time pass.
 
     Attributes:
         decisions: the decisions, in the order of their instants for each queue.

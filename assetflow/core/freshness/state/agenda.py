@@ -10,7 +10,7 @@ from assetflow.core.freshness.records import Target
 
 @dataclass
 class Agenda:
-    """What has happened since the last pass.
+    """The targets, flows and assets to judge in the next pass.
 
     Attributes:
         targets: the targets to judge.

@@ -28,7 +28,7 @@ MOST_JUDGED = 500
 
 
 class Book:
-    """What chapter 8 knows.
+    """The state of chapter 8.
 
     Parameters:
         resolve: returns the URI of a token; `None` for a name that nobody has.

@@ -19,7 +19,7 @@ Chain = tuple[tuple[str, timedelta], ...]
 
 @dataclass(frozen=True, slots=True)
 class PolicyRecord:
-    """What is remembered of the policy of an asset.
+    """The stored state of an asset's policy.
 
     Attributes:
         policy: the policy that counts.

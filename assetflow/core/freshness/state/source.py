@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class FreshnessSource:
-    """What was committed before the unit of work began. This base class is an empty source.
+    """The state that was committed before the unit of work began. This base class is an empty source.
 
     Each method is one query by index, whose cost does not grow with what it leaves out.
     """

@@ -33,7 +33,7 @@ class ConsumerClock:
 
 @dataclass(frozen=True, slots=True)
 class QueueClock:
-    """What the clock remembers of one queue.
+    """The clock's state of one queue.
 
     Attributes:
         gone_through: everything up to this instant is decided; what comes later counts after it. `None` if the clock

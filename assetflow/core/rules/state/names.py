@@ -13,7 +13,7 @@ from assetflow.core.rules.state.source import Source
 
 
 class KnownAsset:
-    """What the state remembers of one URI, in one object because each update needs all of it.
+    """The names, aliases and description of one URI, in one object because each update needs all of it.
 
     Attributes:
         names: the names that belong to the URI.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Source:
-    """What was committed before the unit of work began.
+    """The state that was committed before the unit of work began.
 
     Each method answers for many keys at once, and leaves out what does not exist. This base class is an empty source:
     for a state that has it, everything that exists is in the changes.
