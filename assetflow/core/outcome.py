@@ -52,7 +52,7 @@ class Update:
 
 
 class _Added(NamedTuple):
-    """What was added to aliases: the asset, its extra as JSON text, its data version."""
+    """An update that was added to aliases: the asset, its extra as JSON text, its data version."""
 
     uri: str
     extra: str
@@ -61,7 +61,7 @@ class _Added(NamedTuple):
 
 @dataclass
 class _Said:
-    """What a task has said about one outlet so far.
+    """The keys and the version that a task has given for one outlet so far.
 
     Attributes:
         keys: the partitions that it named, each with its data version; `None` if it named none.
@@ -74,7 +74,7 @@ class _Said:
 
 
 class TaskOutcome:
-    """What one attempt of a task says about its outlets. Each attempt starts with a new one. Contract 2.3.
+    """The updates that one attempt of a task reports. Each attempt starts with none. Contract 2.3.
 
     Parameters:
         outlets: the assets, references and aliases that the task declares, in order.

@@ -59,7 +59,7 @@ OpenQueue = Callable[[MessageQueueTrigger, str], AbstractAsyncContextManager[Bro
 
 @dataclass(frozen=True)
 class Plan:
-    """What one task watches: watchers of the same place.
+    """The watchers of one place, which share a task.
 
     Attributes:
         key: the same for the same place.
@@ -74,7 +74,7 @@ class Plan:
 
 
 class Source(Protocol):
-    """What a watcher's loop reads."""
+    """A source that a watcher's loop reads."""
 
     async def step(self) -> WatcherIntake:
         """Wait for something new, and return what is to be recorded."""
@@ -90,7 +90,7 @@ class Source(Protocol):
 
 
 class Cursors(Protocol):
-    """What the ledger knows of sources, when one is opened."""
+    """The ledger's knowledge of sources, which is asked for when one is opened."""
 
     async def begun(self, watcher: str) -> bool: ...
     async def items(self, watcher: str) -> dict[str, object]: ...
