@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx
 import pytest
@@ -63,6 +63,20 @@ def test_materialize_runs_the_flow_that_makes_it(there: ServedInstallation, api:
     assert (run["id"], run["name"]) == (made["dag_run_id"], "by-hand")
     assert run["context"]["assetflow"]["partition_key"] == "2026-01-01"
     assert (made["run_type"], made["state"], made["partition_key"]) == ("asset_materialization", "queued", "2026-01-01")
+
+
+def test_the_same_request_again_starts_no_second_run(there: ServedInstallation, api: httpx.Client) -> None:
+    uri = there.uri("s3://shop/made")
+    producer = there.deploy("maker", Asset(there.uri("x")), produces=(Asset(uri),))
+    there.wait_for_consumers()
+    wanted = {"name": "by-hand", "partition_key": "2026-01-01"}
+    paths = (f"/consumers/{there.deployments[producer]}/run", f"/assets/{quote(uri, safe='')}/materialize")
+
+    answers = [api.post(f"/api/v1{path}", json=wanted).json() for path in paths for _ in range(2)]
+
+    (run,) = there.runs(producer)
+    assert {(each["flow_run_id"], each["flow_run_name"]) for each in answers} == {(run["id"], "by-hand")}
+    assert run["context"]["assetflow"]["partition_key"] == "2026-01-01"
 
 
 def test_more_connections_than_files_stop_nothing(prefect_server: PrefectServer, tmp_path: Path) -> None:

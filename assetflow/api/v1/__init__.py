@@ -16,6 +16,7 @@ from assetflow.api.v1 import (
     partitions,
     recording,
     simulation,
+    starting_runs,
     statuses,
     watchers,
 )
@@ -33,6 +34,7 @@ _PARTS = (
     graph,
     partitions,
     consumers,
+    starting_runs,
     decisions,
     deadlines,
     simulation,
