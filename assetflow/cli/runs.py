@@ -18,7 +18,7 @@ from assetflow.core.run_changes import FAILED
 from assetflow.core.spans import rounded_in_words
 from assetflow.core.words import some
 from assetflow.errors import AssetflowError
-from assetflow.ledger.read.decisions import ConsumedAsset
+from assetflow.ledger.read.consumed import ConsumedAsset
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord
 from assetflow.operations.installation import open_prefect

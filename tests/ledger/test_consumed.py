@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import delete
 
+from assetflow.core.assets import Asset
 from assetflow.core.rules import registry
 from assetflow.core.rules.fold import record_and_pass
 from assetflow.core.rules.state.prefetch import prefetch
@@ -12,6 +13,7 @@ from assetflow.core.schedule_values import PartitionedAssetTimetable, to_schedul
 from assetflow.core.schedules import ConsumerOptions
 from assetflow.errors import LedgerError
 from assetflow.ledger import Ledger
+from assetflow.ledger.read.consumed import ConsumedAsset
 from assetflow.ledger.sql.tables import PENDING, RECEIPT
 from tests.ledger.making import NOW, A, B, C, deploy, update
 
@@ -83,3 +85,34 @@ def test_reading_begins_with_the_first_event_that_is_not_known(ledger: Ledger) -
         prefetch(unit.state, given)
         made = [[each.consumer for each in record_and_pass(unit.state, one, NOW)[1]] for one in given]
     assert made == [[], [1], [2], []]
+
+
+def test_the_assets_of_decisions_are_told_in_the_order_of_their_first_event(ledger: Ledger) -> None:
+    together = deploy(ledger, A & B & C, "f/together")
+    alone = deploy(ledger, C, "f/alone")
+    for asset in (B, A, Asset(B.uri, name="later"), B, A, C):
+        ledger.writer.events.record([update(asset)], NOW)
+    number = {each.consumer: each.number for each in ledger.reader.decisions.find()}
+
+    found = ledger.reader.decisions.consumed_assets([*number.values(), 1_000])
+
+    assert found == {
+        number[together.id]: [
+            ConsumedAsset(B.uri, B.name, 3),
+            ConsumedAsset(A.uri, A.name, 2),
+            ConsumedAsset(C.uri, C.name, 1),
+        ],
+        number[alone.id]: [ConsumedAsset(C.uri, C.name, 1)],
+    }
+
+
+def test_of_very_many_consumed_events_the_first_of_an_asset_is_read_however_late(ledger: Ledger) -> None:
+    deploy(ledger, A & B)
+    for asset in (A, A, A, A, B):
+        ledger.writer.events.record([update(asset)], NOW)
+    (record,) = ledger.reader.decisions.find()
+
+    found = ledger.reader.decisions.sample_of(record, most=2)
+
+    assert ([event.sequence for event in found.events], found.total) == ([1, 2, 5], 5)
+    assert len(ledger.reader.decisions.sample_of(record, most=6).events) == 5

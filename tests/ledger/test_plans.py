@@ -133,6 +133,8 @@ def test_reading_scans_nothing(filled: Ledger) -> None:
         reader.decisions.get(decision.id)
         reader.decisions.of_run(uuid4())
         reader.decisions.events_of([decision])
+        reader.decisions.consumed_assets([decision.number])
+        reader.decisions.sample_of(decision, most=1)
         reader.decisions.without_note()
     assert scans(filled, sent) == []
 

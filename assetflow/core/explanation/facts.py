@@ -164,9 +164,9 @@ class ConsumerFacts:
 
 def pending_of(events: Iterable[AssetEvent]) -> Pending:
     """Return a queue in short: URI to key to the number of events."""
-    found: dict[str, Counter[str | None]] = {}
-    for event in events:
-        found.setdefault(event.uri, Counter())[event.partition_key] += 1
+    found: dict[str, dict[str | None, int]] = {}
+    for (uri, key), number in Counter((event.uri, event.partition_key) for event in events).items():
+        found.setdefault(uri, {})[key] = number
     return found
 
 

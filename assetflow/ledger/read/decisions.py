@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
@@ -15,6 +14,7 @@ from assetflow.core.codec.freshness import causes_from_json
 from assetflow.core.events import AssetEvent
 from assetflow.core.freshness.records import Asked
 from assetflow.core.short_ids import IdStart
+from assetflow.ledger.read.consumed import ConsumedAsset, consumed_assets
 from assetflow.ledger.read.samples import EventSample, sample
 from assetflow.ledger.records import DecisionRecord, DecisionStatus, KeyDecisions
 from assetflow.ledger.sql.engine import Connect
@@ -53,13 +53,6 @@ _CONSUMED = (
     .where(in_values(RECEIPT.c.decision, "numbers"), RECEIPT.c.decision.is_not(None))
     .order_by(RECEIPT.c.sequence)
 )
-_CONSUMED_ASSETS = (
-    select(RECEIPT.c.decision, EVENT.c.uri, func.max(EVENT.c.asset_name), func.count())
-    .join(EVENT, EVENT.c.sequence == RECEIPT.c.sequence)
-    .where(in_values(RECEIPT.c.decision, "decisions"), RECEIPT.c.decision.is_not(None))
-    .group_by(RECEIPT.c.decision, EVENT.c.uri)
-    .order_by(RECEIPT.c.decision, func.min(EVENT.c.sequence))
-)
 _IS_COMPARED = select(
     or_(
         exists(
@@ -73,15 +66,6 @@ _IS_COMPARED = select(
 _TRIED = select(KEPT_RUN.c.id, KEPT_RUN.c.tried, KEPT_RUN.c.predecessor).where(in_values(KEPT_RUN.c.id, "ids"))
 _WITHOUT_NOTE = DECISIONS.where(DECISION.c.noted.is_(None), DECISION.c.flow_run_id.is_not(None))
 _STATES = {"waiting": "Waiting", "launched": "Running", "undeliverable": "Undeliverable"}
-
-
-@dataclass(frozen=True)
-class ConsumedAsset:
-    """An asset of which a decision consumed events, and how many."""
-
-    uri: str
-    name: str
-    events: int
 
 
 class DecisionReader:
@@ -240,15 +224,15 @@ class DecisionReader:
     def sample_of(self, decision: DecisionRecord, *, most: int) -> EventSample:
         """Return the events that a decision consumed; of more than `most` those that an explanation needs."""
         with self._connect() as connection:
-            return sample(connection, RECEIPT.c.decision == decision.number, most)
+            consumed = RECEIPT.c.decision == decision.number
+            events = sample(connection, consumed, most)
+            total = connection.scalar(select(func.count()).select_from(RECEIPT).where(consumed))
+        return EventSample(events, total or 0)
 
     def consumed_assets(self, decisions: Collection[int]) -> dict[int, list[ConsumedAsset]]:
         """Return the assets of which decisions consumed events, by the decisions' numbers."""
-        found: defaultdict[int, list[ConsumedAsset]] = defaultdict(list)
         with self._connect() as connection:
-            for number, uri, name, events in connection.execute(_CONSUMED_ASSETS, {"decisions": list(decisions)}):
-                found[number].append(ConsumedAsset(uri, name, events))
-        return found
+            return consumed_assets(connection, decisions)
 
     def _read(self, query: Select[Any], **values: Any) -> list[DecisionRecord]:
         with self._connect() as connection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -93,7 +94,14 @@ class QueueReader:
         )
         with self._connect() as connection:
             counted = {(uri, key_from_column(key)): number for uri, key, number in connection.execute(counts)}
-            return sample(connection, _in_queue(consumer, target_key), most, counted)
+            events = sample(connection, _in_queue(consumer, target_key), most, counted)
+        found: Counter[str] = Counter()
+        if len(events) < most:
+            found.update(event.uri for event in events)
+        else:
+            for (uri, _), number in counted.items():
+                found[uri] += number
+        return EventSample(events, found.total(), found)
 
     def find(
         self, consumer: int | None = None, *, uri: str | None = None, event_id: UUID | None = None
