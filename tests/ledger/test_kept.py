@@ -78,6 +78,7 @@ class Place:
         pins: Mapping[str, int] | None = None,
         code: str = "",
         run: UUID | None = None,
+        started: datetime | None = None,
     ) -> list[Decision]:
         """Let the run of a decision update assets."""
         consumer = self.consumers[name]
@@ -94,6 +95,7 @@ class Place:
                     partition_key=decision.target_key,
                     inputs=pins or {},
                     code_version=code or None,
+                    started=started,
                 )
                 for asset in assets
             ]

@@ -182,6 +182,29 @@ def test_8_6_what_a_task_has_not_read_is_not_tried_whatever_the_clocks_say(place
     assert place.names(place.end(made)) == ["core"]
 
 
+def test_8_6_what_a_task_has_not_read_is_not_tried_although_its_start_is_heard_of_after_its_update(place: Place) -> None:
+    (made,) = place.update(RAW)
+    run = launch(place, made)
+    place.update(RAW)
+    assert place.make("core", made, CORE, pins={RAW.uri: 1}, run=run) == []
+    place.ledger.writer.runs.began(run, place.later(), place.now)
+    assert place.names(place.end(made)) == ["core"]
+
+
+def test_8_6_an_update_tells_of_the_start_of_its_run_if_nobody_has_before(place: Place) -> None:
+    (made,) = place.update(RAW)
+    run = launch(place, made)
+    place.update(RAW)
+    started = place.later()
+    assert place.make("core", made, CORE, run=run, started=started) == []
+    assert not place.ledger.reader.freshness.lacks_start(run)
+    place.update(RAW)
+    place.ledger.writer.runs.began(run, place.later(), place.now)
+    assert place.names(place.end(made)) == ["core"]
+    (version,) = place.ledger.reader.freshness.versions(CORE.uri)
+    assert version.read == {RAW.uri: 2}
+
+
 def test_8_6_code_that_was_deployed_before_the_start_is_tried(place: Place) -> None:
     (made,) = place.update(RAW)
     run = launch(place, made)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
@@ -10,7 +10,7 @@ from uuid import UUID
 from assetflow.core.freshness.backfilling import note_end
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.inputs import are_same, inputs_now, is_changed
-from assetflow.core.freshness.records import Inputs, Run, RunKind, RunState, Target, TargetRecord
+from assetflow.core.freshness.records import Inputs, Item, Run, RunKind, RunState, Target, TargetRecord, Update
 from assetflow.core.freshness.state.book import Book
 
 
@@ -50,7 +50,9 @@ def start_run(book: Book, node: FlowNode, run: Run, at: datetime, place: int) ->
     # What was deployed after the start was not run.
     is_current = flow is not None and max(flow.code.at, flow.reads.at) <= at
     tried = replace(inputs_now(book, node) if is_current else run.tried, sequence=place)
-    book.runs.began(run, at, tried)
+    begun = book.runs.began(run, at, tried)
+    for update in _made_before_start_was_heard(book, node, run):
+        correct_tried(book, begun, update.item.uri, update.pins or {}, update.code_version)
 
 
 def correct_tried(book: Book, run: Run, output: str, read: Mapping[str, int], code_version: str | None) -> None:
@@ -74,6 +76,14 @@ def correct_tried(book: Book, run: Run, output: str, read: Mapping[str, int], co
         tried = replace(tried, code_versions={**tried.code_versions, output: code_version})
     if tried != known.tried:
         book.runs.begin(replace(known, tried=tried))
+
+
+def _made_before_start_was_heard(book: Book, node: FlowNode, run: Run) -> Iterator[Update]:
+    """Yield the updates and confirmations of a run that were recorded while its start was unknown."""
+    for uri in node.outputs:
+        newest = book.updates.newest(Item(uri, run.target.key)) if node.is_partitioned else book.updates.newest_of(uri)
+        if newest is not None and (newest.consumer, newest.started) == (node.id, run.began):
+            yield newest
 
 
 def adopt_run(

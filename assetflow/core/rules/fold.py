@@ -18,6 +18,7 @@ from assetflow.core.freshness.recording import made_of, record_update, with_data
 from assetflow.core.partitions import EveryTargetMapper
 from assetflow.core.rules import clock, deadlines, versions
 from assetflow.core.rules.evaluation import evaluate
+from assetflow.core.rules.keeping import start_run_of
 from assetflow.core.rules.mapping import target_keys_of
 from assetflow.core.rules.state import State
 from assetflow.core.rules.state.events import place_in_ledger
@@ -89,6 +90,7 @@ def _append(state: State, event: AssetEvent, recording: UUID, instant: datetime)
     if not state.freshness.concerns(event.asset.uri):
         return state.append(event, recording, instant)
     event = versions.placed(state, event)
+    start_run_of(state, event, instant)
     made = made_of(state.freshness, event)
     recorded = state.append(with_data_version(state.freshness, event, made), recording, instant)
     record_update(state.freshness, recorded, made)

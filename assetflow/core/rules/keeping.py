@@ -7,6 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from assetflow.core.consumers import Decision
+from assetflow.core.events import AssetEvent
 from assetflow.core.freshness.deciding import decide
 from assetflow.core.freshness.records import Asked, Inputs, Run, RunKind, RunState, Target
 from assetflow.core.freshness.running import adopt_run, begin_run, end_run, start_run
@@ -60,6 +61,21 @@ def start_kept_run(state: State, consumer: int, run: UUID, started: datetime, no
     if node is not None and known is not None and known.began == known.asked < at:
         place = max(known.tried.sequence, _place_before_news(state, node.inputs, at))
         start_run(state.freshness, node, known, at, place)
+
+
+def start_run_of(state: State, event: AssetEvent, instant: datetime) -> None:
+    """Remember when the run started that made an update, which carries that start: it may be heard of later (8.6).
+
+    Parameters:
+        instant: when the update became durable.
+    """
+    flow_run = event.origin.flow_run
+    if event.started is None or flow_run is None or flow_run.deployment_id is None:
+        return
+    node = state.freshness.graph.of_deployment(flow_run.deployment_id)
+    run = None if node is None else state.freshness.runs.of_flow_run(node.id, flow_run.id)
+    if node is not None and run is not None:
+        start_kept_run(state, node.id, run.id, event.started, instant)
 
 
 def end_kept_run(state: State, consumer: int, run: UUID, outcome: RunState, ended: datetime) -> None:

@@ -9,6 +9,7 @@ from datetime import datetime
 from assetflow.core.events import AssetEvent, Recording
 from assetflow.core.freshness.recording import Made, confirm, made_of, see
 from assetflow.core.freshness.records import Item
+from assetflow.core.rules.keeping import start_run_of
 from assetflow.core.rules.state import State
 from assetflow.errors import InvalidEvent
 
@@ -44,6 +45,7 @@ def remember(state: State, recording: Recording, instant: datetime) -> None:
     for skipped in recording.confirmed:
         if book.concerns(skipped.uri):
             event = placed(state, skipped)
+            start_run_of(state, event, instant)
             made = made_of(book, event) or Made(None, event.inputs or None, event.code_version, event.occurred)
             confirm(book, Item(event.uri, event.partition_key), event.id, made, instant)
 

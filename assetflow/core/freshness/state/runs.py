@@ -44,7 +44,10 @@ class Runs:
 
     def of_flow_run(self, consumer: int, flow_run: UUID) -> Run | None:
         """Return the run of a consumer that Prefect knows by an id, also after its end; `None` if it is not known."""
-        return self._of(consumer).get(flow_run) or self._source.run_of(flow_run)
+        known = self._of(consumer)
+        found = known.get(flow_run) or self._source.run_of(flow_run)
+        # Of a run that goes on, this unit of work may know more than the source.
+        return None if found is None else known.get(found.id, found)
 
     def is_busy(self, target: Target) -> bool:
         """Return True while a run of a target goes on (8.6)."""
