@@ -182,7 +182,7 @@ def test_8_6_what_a_task_has_not_read_is_not_tried_whatever_the_clocks_say(place
     assert place.names(place.end(made)) == ["core"]
 
 
-def test_8_6_what_a_task_has_not_read_is_not_tried_although_its_start_is_heard_of_after_its_update(place: Place) -> None:
+def test_8_6_what_a_task_has_not_read_is_not_tried_if_its_start_is_heard_of_later(place: Place) -> None:
     (made,) = place.update(RAW)
     run = launch(place, made)
     place.update(RAW)
