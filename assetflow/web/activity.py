@@ -19,7 +19,7 @@ from assetflow.web.run_states import look_again, states_address
 
 router = APIRouter()
 
-Show = Literal["", "updates", "decisions", "undeliverable", "late"]
+Show = Literal["", "updates", "decisions", "waiting", "undeliverable", "late"]
 Place = Annotated[int | None, Query(ge=0, le=LARGEST)]
 
 
@@ -55,7 +55,7 @@ def show_activity(
         wants_events = show in ("", "updates") and (number is None or uri is not None)
         wants_decisions = show not in ("updates", "late") and (uri is None or number is not None)
         found += updates_happened(reader, uri, events) if wants_events else []
-        status = "undeliverable" if show == "undeliverable" else None
+        status = show if show in ("waiting", "undeliverable") else None
         found += decisions_happened(reader, number, decisions, status) if wants_decisions else []
         found += [Happened(made.made, decision=made) for made, _ in late if number in (None, made.consumer)]
         found = happened(found)

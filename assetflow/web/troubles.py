@@ -48,7 +48,9 @@ def troubles_of(backend: Backend) -> list[Trouble]:
     of_prefect = list(dict.fromkeys(reason for name, reason in current.items() if name.startswith(_OF_PREFECT)))
     if of_prefect:
         told = "; ".join(of_prefect)
-        found.append(Trouble("Prefect cannot be reached", f"Runs wait until it answers. {told}", "no Prefect"))
+        effect = f"Runs wait until it answers. {told}"
+        waiting = ("/activity?show=waiting", "Decisions that wait")
+        found.append(Trouble("Prefect cannot be reached", effect, "no Prefect", concerned=waiting))
     # Whatever has the same reason ends with it, and needs no banner of its own.
     others = {name: reason for name, reason in current.items() if reason not in of_prefect}
     return [*found, *(Trouble(f"Trouble with {name}", reason, "trouble") for name, reason in others.items())]

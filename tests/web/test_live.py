@@ -140,12 +140,21 @@ def test_a_page_says_why_nobody_evaluates_and_since_when(make_site: MakeSite, le
     assert "Last sign of life: 7 min ago" in site.page("/assets").text
 
 
-def test_a_page_says_that_prefect_cannot_be_reached(make_site: MakeSite, ledger: Ledger) -> None:
+def test_a_page_says_that_prefect_cannot_be_reached_and_leads_to_what_waits(
+    make_site: MakeSite, ledger: Ledger
+) -> None:
     ledger.writer.lease.acquire(Holder.this_process(uuid4()))
+    for flow in ("ran", "waits"):
+        deploy(ledger, f"{flow}/nightly", ORDERS)
+    launched, _ = update(ledger, ORDERS, 1)
+    ledger.writer.decisions.launched(launched.id, uuid4(), NOON)
     site = make_site(troubles=lambda: {"launching": "Prefect does not answer", "times": "something else"})
     page = site.page("/assets")
     assert "Prefect cannot be reached. Runs wait until it answers. Prefect does not answer" in page.text
     assert "Trouble with times. something else" in page.text
+    assert "/activity?show=waiting" in page.links
+    waiting = site.page("/activity?show=waiting").text
+    assert ("waits/nightly runs" in waiting, "ran/nightly runs" in waiting) == (True, False)
 
 
 @pytest.mark.parametrize("path", ["/consumers/report/nightly", "/asset?asset=orders", "/consumers"])
@@ -183,7 +192,7 @@ def test_one_reason_has_one_banner_that_ends_as_a_sentence(make_site: MakeSite) 
     site = make_site(troubles=lambda: {"deployments": gone, "launching": gone, "binding": gone, "times": "odd `"})
     html = site.get("/troubles").text
     assert (html.count("Prefect cannot be reached"), html.count("Trouble with")) == (1, 1)
-    assert "&lt;b&gt;. Check that it runs (<code>prefect server start</code>).</p>" in html
+    assert "&lt;b&gt;. Check that it runs (<code>prefect server start</code>). <a href=" in html
     assert "odd `.</p>" in html
 
 
