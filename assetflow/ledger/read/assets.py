@@ -9,23 +9,17 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, String, and_, bindparam, func, literal, or_, select, union_all
+from sqlalchemy import ColumnElement, Connection, String, bindparam, func, literal, or_, select, union_all
 
 from assetflow.core.redaction import redact
 from assetflow.core.words import iso
 from assetflow.ledger.read.hidden import HIDDEN
+from assetflow.ledger.read.readable_names import READABLE_NAME
 from assetflow.ledger.records import Activity, AssetRecord, Order
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import begins_with, in_values
 from assetflow.ledger.sql.tables import ALIAS, ALIAS_LINK, ASSET, ASSET_NAME, CONSUMER, CONSUMER_TOKEN, EDGE, EVENT
 
-_NAME = func.coalesce(
-    select(func.min(ASSET_NAME.c.name))
-    .where(ASSET_NAME.c.uri == ASSET.c.uri, ASSET_NAME.c.name != ASSET.c.uri)
-    .scalar_subquery(),
-    select(func.min(EDGE.c.label)).where(and_(EDGE.c.kind == "uri", EDGE.c.value == ASSET.c.uri)).scalar_subquery(),
-    ASSET.c.uri,
-)
 _NEWEST = select(func.max(EVENT.c.sequence)).where(EVENT.c.uri == ASSET.c.uri).scalar_subquery()
 _LAST = EVENT.alias("last")
 _UPDATED = func.coalesce(
@@ -42,14 +36,14 @@ _ASSETS = select(
     ASSET.c.group,
     ASSET.c.extra,
     ASSET.c.first_seen,
-    _NAME.label("name"),
+    READABLE_NAME.label("name"),
     _NEWEST.label("newest"),
     ASSET.c.uri.in_(HIDDEN).label("hidden"),
 )
 _ORDER: dict[str, Any] = {
     "id": ASSET.c.id,
     "uri": ASSET.c.uri,
-    "name": _NAME,
+    "name": READABLE_NAME,
     "group": ASSET.c.group,
     "created_at": ASSET.c.first_seen,
     "updated_at": _UPDATED,
@@ -194,7 +188,9 @@ class AssetReader:
         conditions = _conditions(where)
         given = {} if where.uris is None else {"uris": list(where.uris)}
         columns = [_ORDER[name].desc() if descends else _ORDER[name] for name, descends in order]
-        page = _ASSETS.where(*conditions).order_by(*columns, ASSET.c.id).limit(limit).offset(offset)
+        # What a row shows is looked up for the rows of the page only, not for all that are sorted.
+        found = select(ASSET.c.id).where(*conditions).order_by(*columns, ASSET.c.id).limit(limit).offset(offset)
+        page = _ASSETS.where(ASSET.c.id.in_(found)).order_by(*columns, ASSET.c.id)
         with self._connect() as connection:
             total = connection.execute(select(func.count()).select_from(ASSET).where(*conditions), given).scalar_one()
             return _listed(connection, connection.execute(page, given).all()), total
@@ -296,10 +292,10 @@ class AssetReader:
 
 def _conditions(where: AssetFilter) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = []
-    for column, texts in ((_NAME, where.name), (ASSET.c.uri, where.uri)):
+    for column, texts in ((READABLE_NAME, where.name), (ASSET.c.uri, where.uri)):
         if texts:
             found.append(or_(*(column.ilike(f"%{text}%", escape="\\") for text in texts)))
-    for column, texts in ((_NAME, where.name_prefix), (ASSET.c.uri, where.uri_prefix)):
+    for column, texts in ((READABLE_NAME, where.name_prefix), (ASSET.c.uri, where.uri_prefix)):
         if texts:
             found.append(or_(*(begins_with(column, text) for text in texts)))
     if where.search:

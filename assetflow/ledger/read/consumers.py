@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, and_, case, exists, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, case, exists, func, literal, or_, select, union_all
 
 from assetflow.core.condition_tree import Token
 from assetflow.core.conditions import AssetAll, Leaf
@@ -51,8 +51,10 @@ _PENDING = (
     .where(in_values(PENDING.c.consumer, "numbers"))
     .group_by(PENDING.c.consumer, _PLAIN_URI)
 )
-_NAMES = select(ASSET_NAME.c.uri, ASSET_NAME.c.name).where(in_values(ASSET_NAME.c.uri, "uris"))
-_LINKS = select(ALIAS_LINK.c.uri, ALIAS_LINK.c.alias).where(in_values(ALIAS_LINK.c.uri, "uris"))
+_TOKENS = union_all(
+    select(ASSET_NAME.c.uri, literal("name"), ASSET_NAME.c.name).where(in_values(ASSET_NAME.c.uri, "uris")),
+    select(ALIAS_LINK.c.uri, literal("alias"), ALIAS_LINK.c.alias).where(in_values(ALIAS_LINK.c.uri, "uris")),
+)
 _LATER = DECISION.alias("later")
 _IS_WAITING = exists().where(PENDING.c.consumer == CONSUMER.c.id)
 _FAILED_RUN = DECISION.alias("failed_run")
@@ -228,10 +230,8 @@ class ConsumerReader:
                 queues[consumer].add(uri, keys, int(events))
             uris = {"uris": {uri for queue in queues.values() for uri in queue.uris}}
             tokens: defaultdict[str, set[Token]] = defaultdict(set)
-            for uri, name in connection.execute(_NAMES, uris):
-                tokens[uri].add(Token("name", name))
-            for uri, alias in connection.execute(_LINKS, uris):
-                tokens[uri].add(Token("alias", alias))
+            for uri, kind, value in connection.execute(_TOKENS, uris):
+                tokens[uri].add(Token(kind, value))
             last = {each.consumer: each for each in map(decision_from_row, connection.execute(_LAST, numbers))}
         known = {uri: frozenset((Token("uri", uri), *tokens[uri])) for uri in uris["uris"]}
         return [

@@ -14,6 +14,7 @@ from assetflow.core.graph.drawing import WholeGraph
 from assetflow.core.lineage import Edge, Node, edge_of
 from assetflow.core.run_changes import FAILED
 from assetflow.ledger.read.hidden import HIDDEN
+from assetflow.ledger.read.readable_names import READABLE_NAME
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.tables import ALIAS_LINK, ASSET, ASSET_NAME, CONSUMER, CONSUMER_TOKEN, DECISION, EDGE, EVENT
@@ -29,20 +30,14 @@ _DATA = select(EDGE.c.name, EDGE.c.kind, EDGE.c.value, EDGE.c.direction).order_b
 _LINKS = select(ALIAS_LINK.c.uri, ALIAS_LINK.c.alias).where(ALIAS_LINK.c.uri.not_in(HIDDEN))
 _OWNERS = select(ASSET_NAME.c.name, ASSET_NAME.c.uri)
 _GROUPS = select(ASSET.c.uri, ASSET.c.group).where(ASSET.c.group != "")
-_GROUPS_OF = _GROUPS.where(in_values(ASSET.c.uri, "uris"))
-_NAMES = (
-    select(ASSET_NAME.c.uri, func.min(ASSET_NAME.c.name))
-    .where(in_values(ASSET_NAME.c.uri, "uris"), ASSET_NAME.c.name != ASSET_NAME.c.uri)
-    .group_by(ASSET_NAME.c.uri)
+_NEWEST = (
+    select(EVENT.c.occurred)
+    .where(EVENT.c.uri == ASSET.c.uri)
+    .order_by(EVENT.c.sequence.desc())
+    .limit(1)
+    .scalar_subquery()
 )
-_LABELS = (
-    select(EDGE.c.value, func.min(EDGE.c.label))
-    .where(in_values(EDGE.c.value, "uris"), EDGE.c.kind == "uri", EDGE.c.label.is_not(None))
-    .group_by(EDGE.c.value)
-)
-_NEWEST = select(EVENT.c.uri, EVENT.c.occurred).where(
-    EVENT.c.sequence.in_(select(func.max(EVENT.c.sequence)).where(in_values(EVENT.c.uri, "uris")).group_by(EVENT.c.uri))
-)
+_ASSETS = select(ASSET.c.uri, READABLE_NAME, _NEWEST, ASSET.c.group).where(in_values(ASSET.c.uri, "uris"))
 _LATER = DECISION.alias("later")
 _FLOWS = (
     select(
@@ -115,20 +110,15 @@ class GraphReader:
         uris = {"uris": [node.value for node in nodes if node.kind == "asset"]}
         flows = {"flows": [node.value for node in nodes if node.kind == "flow"]}
         with self._connect() as connection:
-            names = _pairs(connection, _LABELS, uris) | _pairs(connection, _NAMES, uris)
-            newest = _pairs(connection, _NEWEST, uris)
-            groups = _pairs(connection, _GROUPS_OF, uris)
-            states = {row[0]: row for row in connection.execute(_FLOWS, flows)}
-        return {
-            node: _asset(node.value, names, newest, groups)
-            if node.kind == "asset"
-            else _other(node, states.get(node.value))
-            for node in nodes
-        }
+            assets = {uri: _asset(*row) for uri, *row in connection.execute(_ASSETS, uris).all()}
+            states = {row[0]: _flow(row) for row in connection.execute(_FLOWS, flows).all()}
+        known = {"asset": assets, "flow": states}
+        return {node: known.get(node.kind, {}).get(node.value) or _unknown(node) for node in nodes}
 
 
 def _rows(connection: Connection, query: Select[Any]) -> Rows:
-    return [tuple(row) for row in connection.execute(query)]
+    # Reading all at once takes half as long as row by row.
+    return [tuple(row) for row in connection.execute(query).all()]
 
 
 def _edges(owners: Rows, links: Rows, schedules: Rows, data: Rows) -> Iterator[Edge]:
@@ -142,19 +132,13 @@ def _edges(owners: Rows, links: Rows, schedules: Rows, data: Rows) -> Iterator[E
         yield edge_of(flow, Token(kind, value), way, uris)
 
 
-def _pairs(connection: Connection, query: Any, given: dict[str, list[str]]) -> dict[str, Any]:
-    return dict(connection.execute(query, given).tuples().all())
+def _asset(name: str, at: datetime | None, group: str) -> NodeFacts:
+    return NodeFacts(name, "updated" if at else "never updated", at, group or None)
 
 
-def _asset(uri: str, names: dict[str, str], newest: dict[str, datetime], groups: dict[str, str]) -> NodeFacts:
-    at = newest.get(uri)
-    return NodeFacts(names.get(uri, uri), "updated" if at else "never updated", at, groups.get(uri))
-
-
-def _other(node: Node, row: Row[Any] | None) -> NodeFacts:
-    if node.kind != "flow":
-        return NodeFacts(node.value, node.kind)
-    return NodeFacts(node.value, "not scheduled") if row is None else _flow(row)
+def _unknown(node: Node) -> NodeFacts:
+    states = {"asset": "never updated", "flow": "not scheduled"}
+    return NodeFacts(node.value, states.get(node.kind, node.kind))
 
 
 def _flow(row: Row[Any]) -> NodeFacts:
