@@ -9,7 +9,7 @@ from assetflow.core.conditions import AssetAll
 from assetflow.core.consumers import Consumer
 from assetflow.core.lineage import loops_through
 from assetflow.core.redaction import redacted
-from assetflow.ledger.read.explanations import consumer_explanation, partition_explanation
+from assetflow.ledger.read.explanations import READ_FIRST, consumer_explanation, partition_explanation
 from assetflow.ledger.read.past_explanations import past_explanation
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord
@@ -26,7 +26,7 @@ def explained(backend: Backend, record: ConsumerRecord, key: str) -> dict[str, o
     """Return what a consumer, or one of its partitions, waits for, and its queue."""
     reader, now, consumer = backend.ledger.reader, backend.now(), record.consumer
     loops = loops_through(reader.lineage.edges_of, consumer.name)
-    explained = consumer_explanation(reader, record, now, loops=loops, partitions=PARTITIONS)
+    explained = consumer_explanation(reader, record, now, loops=loops, partitions=PARTITIONS, events=READ_FIRST)
     keeps = consumer.schedule.keeping is not None
     planned = reader.freshness.plan(now, consumer.id) if keeps else []
     part = partition_explanation(reader, record, key) if key else None

@@ -17,7 +17,7 @@ from assetflow.api.params import Deployment, Flow
 from assetflow.core.explanation import next_time
 from assetflow.errors import AssetflowError, PrefectUnreachable
 from assetflow.ledger.read.consumers import ConsumerOverview
-from assetflow.ledger.read.explanations import consumer_explanation
+from assetflow.ledger.read.explanations import READ_FIRST, consumer_explanation
 from assetflow.ledger.records import ConsumerFilter, ConsumerOrder
 from assetflow.operations.consumers import consumer_at, list_in_order, switch
 from assetflow.operations.what_if import Preview, if_all_resumed
@@ -178,5 +178,6 @@ def show_condition(
 ) -> Response:
     """Show the condition of a consumer in the list, as a tree with the facts beside each asset."""
     reader = backend.ledger.reader
-    told = consumer_explanation(reader, consumer_at(reader, flow, deployment), backend.now(), partitions=1)
+    record = consumer_at(reader, flow, deployment)
+    told = consumer_explanation(reader, record, backend.now(), partitions=1, events=READ_FIRST)
     return pages.show(request, "condition.html", fragment="tree", told=told)

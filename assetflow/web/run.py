@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse
 from assetflow.api.backend import Backend, TheBackend
 from assetflow.core.redaction import redacted
 from assetflow.errors import AssetflowError
-from assetflow.ledger.read.explanations import decision_explanation
+from assetflow.ledger.read.explanations import READ_FIRST, decision_explanation
 from assetflow.ledger.records import DecisionRecord, EventFilter
 from assetflow.operations import decisions
 from assetflow.operations.decisions import decision_with
@@ -70,7 +70,7 @@ def _page(
     refused: str = "",
 ) -> Response:
     reader = backend.ledger.reader
-    told = None if record is None else decision_explanation(reader, record)
+    told = None if record is None else decision_explanation(reader, record, READ_FIRST)
     if told is not None:
         told = with_run_now(told, backend.now(), backend.prefect)
     produced = [] if flow_run is None else reader.events.find(EventFilter(flow_run_id=flow_run), limit=PRODUCED + 1)

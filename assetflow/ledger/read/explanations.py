@@ -30,7 +30,8 @@ from assetflow.errors import UnknownEvent
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord, DecisionRecord
 
-# Of a long queue, this many events are read, and after them the first of each asset and key.
+# Of a long queue, and for a page of a large decision, this many events are read, and after them the first of each asset
+# and key.
 READ_FIRST = 500
 MOST_RECEIPTS = 1_000
 PARTITIONS = 20
@@ -43,13 +44,15 @@ def consumer_explanation(
     *,
     loops: Sequence[Sequence[str]] = (),
     partitions: int = PARTITIONS,
+    events: int = MOST_EVENTS,
 ) -> ConsumerExplanation:
     """Explain why a consumer runs, or why it does not.
 
     Parameters:
-        loops, partitions: as for `consumer_facts`.
+        loops, partitions, events: as for `consumer_facts`.
     """
-    return explain_consumer(consumer_facts(reader, record, now, loops=loops, partitions=partitions), now)
+    facts = consumer_facts(reader, record, now, loops=loops, partitions=partitions, events=events)
+    return explain_consumer(facts, now)
 
 
 def partition_explanation(reader: Reader, record: ConsumerRecord, target_key: str) -> PartitionExplanation:
@@ -74,13 +77,17 @@ def run_explanation(reader: Reader, flow_run_id: UUID) -> DecisionExplanation:
     return decision_explanation(reader, record)
 
 
-def decision_explanation(reader: Reader, record: DecisionRecord) -> DecisionExplanation:
-    """Explain why a decision was made and what became of it, by the schedule that its consumer has now."""
+def decision_explanation(reader: Reader, record: DecisionRecord, events: int = MOST_EVENTS) -> DecisionExplanation:
+    """Explain why a decision was made and what became of it, by the schedule that its consumer has now.
+
+    Parameters:
+        events: as for `decision_facts`.
+    """
     consumer = reader.consumers.named(record.consumer_name)
     same = consumer is not None and consumer.consumer.id == record.consumer
     schedule = consumer.consumer.schedule if consumer is not None and same else None
     names = KnownNames() if schedule is None else names_of(reader, schedule)
-    return explain_decision(decision_facts(reader, record), schedule, names)
+    return explain_decision(decision_facts(reader, record, events), schedule, names)
 
 
 def event_explanation(
@@ -123,19 +130,21 @@ def consumer_facts(
     *,
     loops: Sequence[Sequence[str]] = (),
     partitions: int = PARTITIONS,
+    events: int = MOST_EVENTS,
 ) -> ConsumerFacts:
     """Read a consumer with its queue and its latest decision.
 
     Parameters:
         loops: the paths on which its own runs start it again.
         partitions: the number of pending partitions to read, in the order of their keys.
+        events: of its latest decision, as for `decision_facts`.
     """
     consumer = record.consumer
     keys, size = reader.queues.size(consumer.id)
     shown: Sequence[str | None] = [None] if size or consumer.is_timed else []
     if consumer.schedule.is_partitioned:
         shown = reader.queues.pending_keys(consumer.id, limit=partitions)
-    last = [decision_facts(reader, each) for each in reader.decisions.find(consumer=consumer.id, limit=1)]
+    last = [decision_facts(reader, each, events) for each in reader.decisions.find(consumer=consumer.id, limit=1)]
     return ConsumerFacts(
         consumer=consumer,
         names=names_of(reader, consumer.schedule),
@@ -151,9 +160,13 @@ def consumer_facts(
     )
 
 
-def decision_facts(reader: Reader, record: DecisionRecord) -> DecisionFacts:
-    """Read a decision with the events that it consumed and what became of it."""
-    found = reader.decisions.sample_of(record, most=MOST_EVENTS)
+def decision_facts(reader: Reader, record: DecisionRecord, events: int = MOST_EVENTS) -> DecisionFacts:
+    """Read a decision with the events that it consumed and what became of it.
+
+    Parameters:
+        events: the number of events to read; of more, the oldest and the first of each asset and key.
+    """
+    found = reader.decisions.sample_of(record, most=events)
     run = _run(record, [event.asset for event in found.events])
     return DecisionFacts(record.with_events(found.events), record.consumer_name, run, found.total)
 
