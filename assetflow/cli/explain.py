@@ -75,7 +75,7 @@ def explain(
         )
     with Reader.open() as reader:
         if asset is not None:
-            show_asset(*reader.freshness.explained(find_uri(reader, asset), key, datetime.now(UTC)), json=json)
+            show_asset(reader.freshness.explained(find_uri(reader, asset), key, datetime.now(UTC)), json=json)
             return
         if event is not None:
             explanation: Explanation = event_explanation(reader, find_event(reader, event))

@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from assetflow.cli.output import print_json, rows, show, table, text, time_cell
+from assetflow.core.explanation.assets import AssetExplanation, DataStep
 from assetflow.core.explanation.status import ReadVersion, Status, short
 from assetflow.core.freshness.records import Update
 from assetflow.core.spans import rounded_in_words
@@ -18,14 +19,27 @@ _OTHER = ("–", "dim")
 FRESHNESS_STYLES = {"fail": "red", "warn": "yellow", "pass": "green"}
 
 
-def show_asset(status: Status, reads: Sequence[ReadVersion], *, json: bool) -> None:
-    """Print the status of an asset, and what it was made from."""
+def show_asset(explanation: AssetExplanation, *, json: bool) -> None:
+    """Print the status of an asset, what it was made from, and where its data time comes from."""
     if json:
-        print_json(status.as_json() | {"reads": [each.as_json() for each in reads]})
+        print_json(explanation.as_json())
         return
     made = table("input", "key", "read", "recorded", "now", "recorded", "")
-    cells = (_cells(each) for each in reads)
-    show(*status_parts(status), Text(), rows(made, cells, empty="It is made from nothing that is known here."))
+    reads = rows(made, map(_cells, explanation.reads), empty="It is made from nothing that is known here.")
+    show(*status_parts(explanation.status), Text(), reads, *_path_parts(explanation.data_path))
+
+
+def _path_parts(path: Sequence[DataStep]) -> list[RenderableType]:
+    """Lay out the path that a data time follows from; nothing if it leads nowhere."""
+    if len(path) < 2:
+        return []
+    made = table("data path", "key", "data time", "", whole=("data path",))
+    return [Text(), rows(made, map(_step_cells, path), empty="")]
+
+
+def _step_cells(step: DataStep) -> list[Text]:
+    moment = Text("current") if step.moment is None else time_cell(step.moment, datetime.now(UTC))
+    return [text(step.name), text(step.partition_key or ""), moment, Text("source" if step.is_source else "", "dim")]
 
 
 def status_parts(status: Status) -> list[RenderableType]:

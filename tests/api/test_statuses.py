@@ -37,6 +37,22 @@ def test_the_status_of_an_asset(api: Api) -> None:
     assert [each["state"] for each in api.get("/api/v1/statuses").json()["items"]] == ["source", "stale"]
 
 
+def test_8_12_the_explanation_of_an_asset_leads_to_the_source_of_its_data_time(ledger: Ledger, api: Api) -> None:
+    deploy_maker(ledger, Eager(), [B], [A], "make/x")
+    first, made = update(A, data_version="first"), update(B, inputs={A.uri: 1})
+    for minute, recording in enumerate((first, made, update(A, data_version="second"))):
+        ledger.writer.events.record([recording], NOW + timedelta(minutes=minute))
+    found, status = api.get(f"{FACT}/explanation").json(), api.get(f"{FACT}/status").json()
+
+    assert found.keys() == status.keys() | {"reads", "data_path"}
+    assert (found["state"], found["producer"]) == (status["state"], status["producer"]) == ("stale", "make/x")
+    assert [(each["read"], each["now"], each["same"]) for each in found["reads"]] == [("first", "second", False)]
+    changed = found["causes"][0]["since"]
+    steps = [(each["uri"], each["source"], each["data_time"]) for each in found["data_path"]]
+    assert steps == [(B.uri, False, changed), (A.uri, True, changed)]
+    assert api.get("/api/v1/assets/nothing/explanation").status_code == 404
+
+
 @pytest.mark.usefixtures("made")
 def test_8_13_the_fields_of_freshness_are_there_without_a_policy(api: Api) -> None:
     found = api.get(f"{FACT}/status").json()

@@ -131,3 +131,17 @@ def test_an_asset_is_explained_by_the_versions_that_were_read(call: Call) -> Non
     assert answer.out.splitlines()[-1].endswith("changed")
     (read,) = call("explain", "--asset", B.uri, "--json").json["reads"]
     assert (read["read"], read["now"], read["same"]) == ("first", "second", False)
+
+
+def test_8_12_an_asset_is_explained_by_the_source_that_its_data_time_follows_from(ledger: Ledger, call: Call) -> None:
+    deploy_maker(ledger, Eager(), [B], [A], "make-b/x")
+    for asset, fields in ((A, {}), (B, {"inputs": {A.uri: 1}}), (A, {})):
+        ledger.writer.events.record([update(asset, **fields)], NOW)
+
+    lines = call("explain", "--asset", B.uri).out.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("data path"))
+    assert [line.split()[0] for line in lines[start + 1 :]] == [B.uri, A.uri]
+    assert lines[-1].endswith("source")
+    steps = call("explain", "--asset", B.uri, "--json").json["data_path"]
+    assert [(each["uri"], each["source"]) for each in steps] == [(B.uri, False), (A.uri, True)]
+    assert "data path" not in call("explain", "--asset", A.uri).out

@@ -234,7 +234,7 @@ def test_8_5_what_was_read_stands_beside_what_there_is_now(ledger: Ledger) -> No
     run(ledger, record(ledger, A, data_version="first"), B)
     record(ledger, A, data_version="second")
 
-    _, (each,) = ledger.reader.freshness.explained(B.uri, None, NOW)
+    (each,) = ledger.reader.freshness.explained(B.uri, None, NOW).reads
 
     assert each.read is not None
     assert each.now is not None
@@ -258,3 +258,29 @@ def test_8_9_the_statements_do_not_grow_with_the_keys(sqlite_ledger: Ledger) -> 
             run(ledger, ledger.reader.decisions.find(limit=1), B)
 
     assert sent[0] == sent[1]
+
+
+def test_8_12_a_data_path_may_end_at_something_made_that_was_not_read(ledger: Ledger) -> None:
+    deploy_maker(ledger, Eager(on=()), [B], [A], "make-b/x")
+    deploy_maker(ledger, Eager(on=()), [C], [B], "make-c/x")
+    record(ledger, A)
+    record(ledger, C, minute=1, inputs={B.uri: 1})
+    record(ledger, B, minute=2, inputs={A.uri: 1})
+
+    path = ledger.reader.freshness.data_path(C.uri)
+
+    assert [(step.uri, step.moment, step.is_source) for step in path] == [
+        (C.uri, NOW + 2 * MINUTE, False),
+        (B.uri, NOW + 2 * MINUTE, False),
+    ]
+    assert ledger.reader.freshness.data_path("s3://lake/nothing") == []
+
+
+def test_8_12_the_data_path_of_current_data_is_the_asset_alone(ledger: Ledger) -> None:
+    deploy_maker(ledger, Eager(on=()), [B], [A], "make-b/x")
+    record(ledger, A)
+    record(ledger, B, minute=1, inputs={A.uri: 1})
+
+    (step,) = ledger.reader.freshness.data_path(B.uri)
+
+    assert (step.uri, step.moment, step.as_json()["data_time"]) == (B.uri, None, "current")

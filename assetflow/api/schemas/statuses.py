@@ -39,6 +39,32 @@ class StatusOut(BaseModel):
     feasible: bool | None = Field(description="Whether the flows that make it are quick enough to hold its policy.")
 
 
+class ReadVersionOut(BaseModel):
+    uri: str
+    partition_key: str | None
+    read: str | None = Field(description="The version that was read; null if none was.")
+    read_recorded: datetime | None
+    now: str | None = Field(description="The newest version.")
+    now_recorded: datetime | None
+    same: bool
+
+
+class DataStepOut(BaseModel):
+    uri: str
+    name: str
+    partition_key: str | None
+    data_time: datetime | Literal["current"] = Field(description="Its data time as it was read.")
+    source: bool
+
+
+class AssetExplanationOut(StatusOut):
+    reads: list[ReadVersionOut] = Field(description="What it is made from, at most 100.")
+    data_path: list[DataStepOut] = Field(
+        description="From the asset to the source that its data time follows from; empty if it was never made, and of "
+        "one partition."
+    )
+
+
 class StatusesPage(Page):
     items: list[StatusOut]
 

@@ -11,7 +11,7 @@ from assetflow.api.paging import Moment, Text, ThePage
 from assetflow.api.params import PathAsset
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
-from assetflow.api.schemas.statuses import PlanPage, StatusesPage, StatusOut, VersionsPage
+from assetflow.api.schemas.statuses import AssetExplanationOut, PlanPage, StatusesPage, StatusOut, VersionsPage
 from assetflow.core.explanation.plan import PlannedConsumer
 from assetflow.core.explanation.status import Status
 from assetflow.errors import places
@@ -37,6 +37,13 @@ def get_status(asset: PathAsset, backend: TheBackend, partition_key: PartitionKe
     """Return whether an asset, or one of its partitions, is up to date, and if not, what has changed (8.9)."""
     reader = backend.ledger.reader
     return Json(reader.freshness.status(find_uri(reader, asset), partition_key, backend.now()).as_json())
+
+
+@router.get("/assets/{asset:path}/explanation", response_model=AssetExplanationOut, responses=answers(404))
+def get_explanation(asset: PathAsset, backend: TheBackend, partition_key: PartitionKey = None) -> Json:
+    """Return the status, the versions that were read beside those of now, and where the data time comes from (8.12)."""
+    reader = backend.ledger.reader
+    return Json(reader.freshness.explained(find_uri(reader, asset), partition_key, backend.now()).as_json())
 
 
 @router.get("/assets/{asset:path}/versions", response_model=VersionsPage, responses=answers(404))

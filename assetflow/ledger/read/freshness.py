@@ -12,10 +12,9 @@ from uuid import UUID
 from sqlalchemy import and_, bindparam, exists, or_, select
 
 from assetflow.core.codec.origins import origin_from_json
+from assetflow.core.explanation.assets import AssetExplanation, DataStep, data_path, explain_asset
 from assetflow.core.explanation.plan import PlannedConsumer, explain_plan
-from assetflow.core.explanation.status import ReadVersion, Status, StatusExplainer, stale_keys_of, states_of
-from assetflow.core.freshness.data_time import DataTimes
-from assetflow.core.freshness.demands import policy_inputs
+from assetflow.core.explanation.status import Status, StatusExplainer, stale_keys_of, states_of
 from assetflow.core.freshness.reads import missing_items
 from assetflow.core.freshness.touching import all_keys
 from assetflow.core.rules.state import State
@@ -108,16 +107,6 @@ class AssetVersion:
         }
 
 
-@dataclass(frozen=True)
-class DataStep:
-    """An asset, or a partition of one, on the path that a data time follows from; `moment` is its data time there."""
-
-    uri: str
-    name: str
-    partition_key: str | None
-    moment: datetime | None
-
-
 class FreshnessReader:
     """Reads what chapter 8 knows, by the judging of the evaluator.
 
@@ -155,7 +144,8 @@ class FreshnessReader:
         Parameters:
             now: the time from which "12 min ago" counts, UTC.
         """
-        return self.statuses([uri], now)[0] if key is None else self.explained(uri, key, now)[0]
+        with self._states.open() as state:
+            return StatusExplainer(state.freshness, _names_of(state), now).of(uri, key)
 
     def statuses(self, uris: Collection[str] | None, now: datetime) -> list[Status]:
         """Return the status of these assets, in order; of all that Eager and Lazy flows need, by URI, for `None`."""
@@ -173,11 +163,10 @@ class FreshnessReader:
         with self._states.open() as state:
             return stale_keys_of(state.freshness, uri, keys)
 
-    def explained(self, uri: str, key: str | None, now: datetime) -> tuple[Status, Sequence[ReadVersion]]:
-        """Return the status of an item, and the versions that it was made from, beside those of now."""
+    def explained(self, uri: str, key: str | None, now: datetime) -> AssetExplanation:
+        """Return the status of an item, what was read for it beside what is there now, and its data path."""
         with self._states.open() as state:
-            explainer = StatusExplainer(state.freshness, _names_of(state), now)
-            return explainer.of(uri, key), explainer.reads(uri, key)
+            return explain_asset(state.freshness, _names_of(state), uri, key, now)
 
     def plan(self, now: datetime, consumer: int | None = None, key: str | None = None) -> list[PlannedConsumer]:
         """Return what would be done with the Eager and Lazy consumers, by name, and what holds them back.
@@ -196,15 +185,9 @@ class FreshnessReader:
             return explain_plan(state.freshness, _names_of(state), now, consumers)
 
     def data_path(self, uri: str) -> list[DataStep]:
-        """Return the path from an asset with a policy to the source that its data time follows from."""
+        """Return the path from an asset to the source that its data time follows from (8.12)."""
         with self._states.open() as state:
-            book, name_of = state.freshness, _names_of(state)
-            record = book.policies.find(uri)
-            inputs = None if record is None else policy_inputs(book, record)
-            return [
-                DataStep(item.uri, name_of(item.uri), item.key, moment if isinstance(moment, datetime) else None)
-                for item, moment in DataTimes(book).way(uri, inputs)
-            ]
+            return data_path(state.freshness, _names_of(state), uri)
 
     def readers(self, uri: str, now: datetime) -> list[PlannedConsumer]:
         """Return what would be done with the Eager and Lazy consumers that read an asset, by name, at most 20."""
