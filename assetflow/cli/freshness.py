@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from rich.text import Text
 
@@ -10,7 +10,7 @@ from assetflow.cli.output import empty_message, print_json, rows, show, table, t
 from assetflow.cli.status_output import FRESHNESS_STYLES
 from assetflow.cli.watch import watchable
 from assetflow.core.freshness.asset_freshness import AssetFreshness
-from assetflow.core.spans import span_in_words
+from assetflow.core.spans import rounded_in_words
 from assetflow.ledger.read.reader import Reader
 
 _COLUMNS = ("asset", "state", "since", "lag", "policy", "data time", "made by", "due", "note")
@@ -43,7 +43,7 @@ def _cells(each: AssetFreshness, now: datetime) -> list[Text]:
         text(each.uri),
         Text(record.state, FRESHNESS_STYLES.get(record.state, "")),
         time_cell(record.state_since, now),
-        Text("" if lag is None else span_in_words(timedelta(seconds=round(lag.total_seconds())))),
+        Text("" if lag is None else rounded_in_words(lag)),
         text(record.policy.describe()),
         time_cell(data_time, now) if isinstance(data_time, datetime) else Text(data_time.value if data_time else ""),
         text(each.maker or ""),

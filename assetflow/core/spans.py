@@ -54,11 +54,14 @@ def span_in_words(span: timedelta) -> str:
 
 
 def rounded_in_words(span: timedelta) -> str:
-    """Return a span in whole units of the size that a reader wants: "0.4 s", "42 s", "5 min", "3 h", "2 d"."""
+    """Return a span in whole units of the size that a reader wants: "0.4 s", "42 s", "5 min", "3 h", "2 d".
+
+    What is not a whole unit is left out, as in "5 min ago".
+    """
     seconds = span.total_seconds()
     if seconds < 10:
         return f"{seconds:.1f} s"
     for size, unit, most in ((1, "s", 120), (60, "min", 7200), (3600, "h", 2 * 86400)):
         if seconds < most:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds / 86400:.0f} d"
+            return f"{seconds // size:.0f} {unit}"
+    return f"{seconds // 86400:.0f} d"

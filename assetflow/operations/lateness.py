@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from assetflow.core.explanation.plan import PlannedConsumer
 from assetflow.core.freshness.asset_freshness import AssetFreshness
+from assetflow.core.words import ago
 from assetflow.ledger.read.assets import AssetFilter
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.reader import Reader
@@ -56,19 +58,34 @@ def with_doing(reader: Reader, found: Sequence[AssetFreshness], now: datetime) -
     listed, _ = reader.assets.page(AssetFilter(uris=uris), limit=len(uris))
     names = {each.record.uri: each.name for each in listed}
     doing = _doing(reader, {each.maker for each in found if each.maker is not None}, now)
-    return [
-        LateAsset(each, names.get(each.uri, each.uri), doing.get(each.maker or "", "No flow makes it"))
-        for each in found
-    ]
+    return [LateAsset(each, names.get(each.uri, each.uri), _of_asset(reader, each, doing, now)) for each in found]
+
+
+def _of_asset(reader: Reader, each: AssetFreshness, doing: Mapping[str, str], now: datetime) -> str:
+    """Return what is being done about an asset; if its flow has nothing to do, which source its data is from."""
+    told = doing.get(each.maker or "")
+    if told is None:
+        return "No flow makes it"
+    if told:
+        return f"{each.maker}: {told}"
+    nothing = f"{each.maker} has nothing to do"
+    *_, last = [None, *reader.freshness.data_path(each.uri)[1:]]
+    return nothing if last is None or last.moment is None else f"{nothing}: {last.name} is from {ago(last.moment, now)}"
 
 
 def _doing(reader: Reader, makers: set[str], now: datetime) -> Mapping[str, str]:
-    """Return what each of these flows does now, or what holds it back, by its name."""
+    """Return what each of these flows does now, or what holds it back, by its name; "" if it has nothing to do."""
     records = [record for name in sorted(makers) if (record := reader.consumers.named(name)) is not None]
     kept = [each.consumer.id for each in records if each.consumer.schedule.keeping is not None]
-    plans = {each.consumer: each.words for each in (reader.freshness.plans(now, kept) if kept else [])}
-    told = {each.name: plans.get(each.name) or _of_event_schedule(each) for each in reader.consumers.overviews(records)}
-    return {name: f"{name}: {words[:1].lower()}{words[1:].rstrip('.')}" for name, words in told.items()}
+    plans = {each.consumer: each for each in (reader.freshness.plans(now, kept) if kept else [])}
+    told = {each.name: _of_flow(each, plans.get(each.name)) for each in reader.consumers.overviews(records)}
+    return {name: f"{words[:1].lower()}{words[1:].rstrip('.')}" for name, words in told.items()}
+
+
+def _of_flow(maker: ConsumerOverview, planned: PlannedConsumer | None) -> str:
+    if planned is None:
+        return _of_event_schedule(maker)
+    return "" if planned.is_up_to_date else planned.words
 
 
 def _of_event_schedule(maker: ConsumerOverview) -> str:

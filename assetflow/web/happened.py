@@ -9,10 +9,17 @@ from datetime import datetime
 
 from assetflow.core.events import AssetEvent
 from assetflow.core.explanation import source_of
+from assetflow.core.freshness.causes import CauseKind
 from assetflow.core.redaction import redacted
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord, DecisionStatus, EventFilter
 
+_CHANGED = "because what it was made from has changed"
+_EAGER: Mapping[CauseKind, str] = {
+    "missing": "because what it makes was missing",
+    "code": "because its code has changed",
+    "dependency": "because it reads other assets since its last deploy",
+}
 ROWS = 50
 # What writes many partitions makes as many events, which are one row.
 EVENTS = 4 * ROWS
@@ -47,6 +54,16 @@ class Happened:
         """The first and the last partition key of several updates: `2026-01-01 … 2026-01-31`."""
         found = sorted({each.partition_key for each in self.events if each.partition_key is not None})
         return f"{found[0]} … {found[-1]}" if len(found) > 1 else ""
+
+    @property
+    def reason(self) -> str:
+        """Why a run was asked for that consumes nothing: for the first of the causes."""
+        made = self.decision
+        if made is None or made.kind not in ("eager", "lazy"):
+            return "" if made is None else f"asked for by a {made.kind}"
+        if made.kind == "lazy":
+            return "because its data is due"
+        return _EAGER.get(made.because[0].kind, _CHANGED) if made.because else _CHANGED
 
 
 def happened(entries: Sequence[Happened]) -> list[Happened]:

@@ -22,6 +22,8 @@ from tests.ledger.test_lazy import lazy
 from tests.web.conftest import MakeSite, Site
 from tests.web.html import read
 
+MINUTE = timedelta(minutes=1)
+
 
 def test_an_empty_installation_says_what_to_do_first(site: Site) -> None:
     page = site.page("/")
@@ -84,7 +86,7 @@ def test_late_assets_are_one_click_away_and_say_what_is_being_done(make_site: Ma
     ledger.writer.clock.run(later, later)
     site = make_site(now=lambda: later)
     page = site.page("/")
-    assert "late late 9 h old, and has to be at most 1 h old. make/late: a run is asked for" in page.text
+    assert "late late 8 h old, and has to be at most 1 h old. make/late: a run is asked for" in page.text
     told = "late soon soon at its deadline, 2026-01-01 22:00:00 UTC, if nothing changes. make/late: a run is asked for"
     assert told in page.text
     assert "/assets?show=late" in page.links
@@ -93,6 +95,29 @@ def test_late_assets_are_one_click_away_and_say_what_is_being_done(make_site: Ma
     (decision,) = ledger.reader.decisions.find()
     ledger.writer.decisions.launched(decision.id, uuid4(), NOON)
     assert "make/late: a run goes on" in site.page("/").text
+
+
+def test_a_late_asset_whose_flow_has_nothing_to_do_names_the_source_of_its_data(
+    make_site: MakeSite, ledger: Ledger
+) -> None:
+    place = Place(ledger, NOON)
+    raw = Asset("s3://lake/raw", name="raw")
+    fact, board = (
+        Asset(f"s3://lake/{name}", name=name, freshness=FreshnessPolicy(timedelta(minutes=10), warn_after=MINUTE))
+        for name in ("fact", "board")
+    )
+    place.deploy("core/shop", kept([raw], [fact]))
+    place.deploy("board/shop", kept([fact], [board]))
+    seen = AssetEvent(uuid4(), raw, place.later(), Origin("task"), data_version="1")
+    ((_, asked),) = ledger.writer.events.record([Recording(uuid4(), observed=(seen,))], place.now)
+    looked = place.now
+    for made in place.run("core/shop", asked[0], fact):
+        place.run("board/shop", made, board)
+    later = looked + timedelta(seconds=178)
+    ledger.writer.clock.run(later, later)
+    text = " ".join(make_site(now=lambda: later).page("/").text.split())
+    told = "2 min old, and has to be at most 10 min old. board/shop has nothing to do: raw is from 2 min ago"
+    assert f"getting old board {told}" in text
 
 
 @pytest.mark.parametrize("declared", [lazy, kept])

@@ -9,7 +9,7 @@ import pytest
 
 from assetflow import Eager
 from assetflow.core.assets import Asset
-from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.events import AssetEvent, Origin, Recording, SourceFlowRun
 from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.partitions import IdentityMapper
 from assetflow.ledger import Ledger
@@ -106,6 +106,22 @@ def test_the_map_of_partitions_has_what_is_stale(site: Site, ledger: Ledger) -> 
     assert [each["title"] for each in cells] == [
         "2025-12-02: updated, and something that it was made from has changed since"
     ]
+
+
+def test_the_activity_says_what_an_eager_flow_runs_for(site: Site, ledger: Ledger) -> None:
+    deploy_maker(ledger, Eager(), [B], [A], "make/x", code_version="1")
+    told = "make/x runs because"
+    for version, reason in (("1", "what it makes was missing"), ("2", "its code has changed")):
+        deploy_maker(ledger, Eager(), [B], [A], "make/x", code_version=version)
+        ledger.writer.events.record([update(A, data_version="first")], NOON)
+        assert f"{told} {reason}" in " ".join(site.page("/activity").text.split())
+        (decision,) = ledger.reader.decisions.find(limit=1)
+        ledger.writer.decisions.ended("Completed", NOON, decision_id=decision.id, outcome="completed")
+        run = SourceFlowRun(decision.id, "make/x", deployment_id=decision.deployment_id)
+        made = update(B, code_version=version, inputs={A.uri: 1}, origin=Origin("task", flow_run=run))
+        ledger.writer.events.record([made], NOON)
+    ledger.writer.events.record([update(A, data_version="second")], NOON)
+    assert f"{told} what it was made from has changed" in " ".join(site.page("/activity").text.split())
 
 
 def test_an_assets_page_leads_to_the_source_that_its_data_time_follows_from(

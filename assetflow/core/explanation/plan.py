@@ -103,10 +103,15 @@ class PlannedConsumer:
     known: int
 
     @property
+    def is_up_to_date(self) -> bool:
+        """True if it has targets, none of which is out of date or runs."""
+        return bool(self.known) and not self.targets
+
+    @property
     def words(self) -> str:
         """The plan of the consumer in a sentence."""
         if not self.targets:
-            return "Everything is up to date." if self.known else "It has no keys yet."
+            return "Everything is up to date." if self.is_up_to_date else "It has no keys yet."
         if self.targets[0].partition_key is None:
             return f"{self.targets[0].words}."
         parts = [f"{number:,} {_SHORT[name]}" for name in _ORDER if (number := self.counts.get(name, 0))]

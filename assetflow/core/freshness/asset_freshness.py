@@ -107,7 +107,7 @@ class AssetFreshness:
     def describe(self, now: datetime) -> str:
         """Return the lag against the policy in words: "20 min old, and has to be at most 1 h old"."""
         lag = self.lag(now)
-        age = "" if lag is None else f"{_age_in_words(lag)} old, and "
+        age = "" if lag is None else f"{rounded_in_words(lag)} old, and "
         return f"{age}has to be {self.record.policy.describe()}"
 
     @property
@@ -147,11 +147,6 @@ def infeasible(chain: Chain, policy: FreshnessPolicy) -> str:
 def data_time_text(data_time: DataTime | None) -> str | None:
     """Return a data time as a text: a moment, "current", or `None` if the asset was never made."""
     return iso(data_time) if isinstance(data_time, datetime) else None if data_time is None else data_time.value
-
-
-def _age_in_words(lag: timedelta) -> str:
-    """Return how old data is: to the second below two hours, then in whole hours or days."""
-    return span_in_words(_seconds(lag)) if lag < timedelta(hours=2) else rounded_in_words(lag)
 
 
 def _length(chain: Chain) -> timedelta:
