@@ -56,6 +56,16 @@ def automation_description(options: ConsumerOptions, *, who_decides: str) -> str
     return f"{sentence[0].upper()}{sentence[1:]}. {who_decides} decides this. {switch}"
 
 
+def refusal_name(consumer: str) -> str:
+    """Return the name of the automation of a deployment that is refused, and had no schedule before."""
+    return f"{printable(consumer)} is refused"
+
+
+def refusal_description(why: str, then: str) -> str:
+    """Return why a deployment is refused, and what goes on meanwhile."""
+    return f"Refused: {printable(why)[:DESCRIPTION_LENGTH]}. {then}"
+
+
 def printable(text: str) -> str:
     """Return the text on one line, without invisible characters and those that change how others look."""
     return _UNPRINTABLE.sub(" ", text).strip()

@@ -22,7 +22,12 @@ from assetflow.core.deployed import Changes, Delivery, Deployed, Shown
 from assetflow.core.schedules import ConsumerOptions
 from assetflow.core.timing import Intake
 from assetflow.errors import InvalidSchedule, UnsupportedDelivery
-from assetflow.prefect_io.automation_text import automation_description, automation_name
+from assetflow.prefect_io.automation_text import (
+    automation_description,
+    automation_name,
+    refusal_description,
+    refusal_name,
+)
 from assetflow.prefect_io.change_feed import ChangeFeed
 from assetflow.prefect_io.names import CONDITION_SHOWN, SCHEDULE_SATISFIED, SCHEDULE_TAG, deployment_resource_id
 from assetflow.prefect_io.rest import Json, PrefectApi
@@ -57,8 +62,12 @@ def automation_for(
         description=automation_description(options, who_decides=_DECIDES[delivery]),
         tags=[SCHEDULE_TAG],
         trigger=trigger,
-        actions=[RunDeployment(source="selected", deployment_id=deployment_id, parameters=None, job_variables=None)],
+        actions=[_run_of(deployment_id)],
     )
+
+
+def _run_of(deployment_id: UUID) -> RunDeployment:
+    return RunDeployment(source="selected", deployment_id=deployment_id, parameters=None, job_variables=None)
 
 
 def check_prefect_decides_correctly(options: ConsumerOptions, where: str) -> None:
@@ -218,6 +227,25 @@ class Automations:
             UnsupportedDelivery: Prefect should decide, and would decide wrongly.
         """
         return automation_for(deployed.id, deployed.name, deployed.options, delivery=self._delivery)
+
+    def refused(self, deployment_id: UUID, name: str, options: ConsumerOptions | None, why: str) -> AutomationCore:
+        """Return the automation of a deployment that is refused, without `enabled`.
+
+        Parameters:
+            name: `flow/deployment`.
+            options: what it still runs by; `None` if it is no consumer.
+        """
+        if options is not None and options.schedule.starts_runs:
+            before = automation_for(deployment_id, name, options, delivery=self._delivery)
+            words = refusal_description(why, f"What it had before stays. {before.description}")
+            return before.model_copy(update={"description": words})
+        return AutomationCore(
+            name=refusal_name(name),
+            description=refusal_description(why, "Its schedule starts nothing until then."),
+            tags=[SCHEDULE_TAG],
+            trigger=event_trigger({CONDITION_SHOWN}),
+            actions=[_run_of(deployment_id)],
+        )
 
     def is_in_step(self, shown: Shown, wanted: AutomationCore) -> bool:
         """Return True if an automation is as wanted. Other tags and the switch belong to the user."""

@@ -307,6 +307,34 @@ async def test_a_name_with_two_uris_is_refused_and_others_go_on(world: World) ->
     assert await world.api.get(f"/automations/related-to/prefect.deployment.{second}") == []
 
 
+EAGER = Asset("s3://registry/eager")
+
+
+@assetflow.task(inlets=[ORDERS], outlets=[EAGER])
+def build_eager() -> None: ...
+
+
+@assetflow.flow(schedule=assetflow.Eager())
+def eager_report() -> None:
+    build_eager()
+
+
+async def test_8_1_prefect_shows_on_the_deployment_that_it_is_refused(world: World) -> None:
+    first = await deploy_flow(world, eager_report, "a-maker")
+    second = await deploy_flow(world, eager_report, "b-maker")
+
+    assert await world.sync() == ["deployed", "shown"]
+
+    assert (await world.automation(first))["name"].startswith("eager-report/a-maker runs when")
+    shown = await world.automation(second)
+    assert shown["name"] == "eager-report/b-maker is refused"
+    assert f"{EAGER.uri} is made by the Eager or Lazy" in shown["description"]
+    assert "test_registry.py:eager_report" in shown["description"]
+    await world.api.delete(f"/deployments/{first}")
+    await world.sync()
+    assert (await world.automation(second))["name"].startswith("eager-report/b-maker runs when")
+
+
 @assetflow.task(outlets=[CUSTOMERS])
 def load_customers() -> None: ...
 

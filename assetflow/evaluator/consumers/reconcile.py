@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 from uuid import UUID
 
+from assetflow.core.consumers import Consumer
 from assetflow.core.deployed import Deployed, Shown
-from assetflow.errors import AssetflowError
+from assetflow.errors import AssetflowError, LedgerError
 from assetflow.evaluator.consumers.cycles import Cycle
 from assetflow.evaluator.ports import AutomationBoard, ConsumerLedger, KnownConsumer
 
@@ -142,9 +143,19 @@ class Reconciler:
 
     async def _change(self, known: KnownConsumer, deployed: Deployed, paused: bool) -> None:
         consumer = known.consumer
-        if known.text != deployed.text:
-            await self._ledger.change(consumer.id, deployed)
-            self._note("changed", deployed.name)
+        try:
+            if known.text != deployed.text:
+                await self._ledger.change(consumer.id, deployed)
+                self._note("changed", deployed.name)
+        except LedgerError:
+            raise
+        except AssetflowError:
+            # The consumer that a refused deployment still is has its switches, too.
+            await self._switch(consumer, deployed, paused)
+            raise
+        await self._switch(consumer, deployed, paused)
+
+    async def _switch(self, consumer: Consumer, deployed: Deployed, paused: bool) -> None:
         if consumer.paused != paused:
             await self._ledger.switch(consumer.id, paused=paused)
             self._note("paused" if paused else "resumed", deployed.name)

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from assetflow.core.deployed import Deployed, Shown
+from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.core.watchers.declaration import AssetWatcher
 from assetflow.errors import (
     AssetflowError,
@@ -26,7 +27,7 @@ from assetflow.errors import (
 )
 from assetflow.evaluator.consumers.cycles import find_cycles
 from assetflow.evaluator.consumers.reconcile import Reconciler, SyncReport
-from assetflow.evaluator.consumers.refusals import Refusals
+from assetflow.evaluator.consumers.refusals import RefusalBoard, Refusals
 from assetflow.evaluator.consumers.seldom_run import seldom_run
 from assetflow.evaluator.health import heard
 from assetflow.evaluator.ports import ConsumerLedger, KnownConsumer, PrefectDeployments
@@ -80,6 +81,8 @@ class Registry:
         self._looking = asyncio.Lock()
         self.report = SyncReport()
         self._refusals = Refusals(ledger)
+        self._refusal_board = RefusalBoard(self._automations, self._shown)
+        self._are_refusals_shown = True
         self._reconciler = Reconciler(ledger, self._automations, self._shown, self.report)
 
     def nudge(self) -> None:
@@ -146,8 +149,24 @@ class Registry:
     async def _sync(self) -> None:
         await self._look()
         if self._waiting:
+            self._are_refusals_shown = False
             await self._reconcile_waiting()
         await self._refusals.keep(self.report.problems, self._deployed)
+        if not self._are_refusals_shown:
+            await self._show_refusals()
+            self._are_refusals_shown = True
+
+    async def _show_refusals(self) -> None:
+        """Show what is refused beside others, once all others are reconciled. Contract 8.1."""
+        if not self._refused:
+            return
+        known = await self._known()
+        shown = _by_deployment(self._shown.values())
+        for number in sorted(self._refused):
+            deployed, error = self._deployed[number], self.report.problems.get(number)
+            if error is not None and error.rule in BESIDE_OTHERS:
+                refused = RefusedDeployment.of(number, deployed.name, error, deployed.text)
+                await self._refusal_board.show(refused, known.get(number), shown.get(number, ()))
 
     async def _reconcile_waiting(self) -> None:
         shown = _by_deployment(self._shown.values())

@@ -16,6 +16,7 @@ from assetflow.core.explanation import DecisionExplanation
 from assetflow.core.freshness.asset_freshness import StateChange
 from assetflow.core.rules.adoption import Decided
 from assetflow.core.run_changes import RunChange, RunEnd, RunGoingOn
+from assetflow.core.schedules import ConsumerOptions
 from assetflow.core.time.timetables import Tick
 from assetflow.evaluator.ports.values import Json, Launch
 
@@ -55,6 +56,15 @@ class AutomationBoard(Protocol):
 
         Raises:
             UnsupportedDelivery: Prefect should decide, and would decide wrongly.
+        """
+        ...
+
+    def refused(self, deployment_id: UUID, name: str, options: ConsumerOptions | None, why: str) -> Any:
+        """Return the automation of a deployment that is refused.
+
+        Parameters:
+            name: `flow/deployment`.
+            options: what it still runs by; `None` if it is no consumer.
         """
         ...
 
