@@ -7,38 +7,21 @@ import subprocess
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
 
 from assetflow.core.assets import Asset
-from assetflow.core.events import AssetEvent, Origin, Recording
-from assetflow.ledger.records import EventFilter
 from assetflow.prefect_io.recordings import recording_to_artifact
 from tests.environment.prefect_server import PrefectServer, free_port
 from tests.faults.conftest import Judged
+from tests.faults.posted import event, post_all
 from tests.faults.proxy import Proxy
-from tests.faults.world import World, updates_filter
+from tests.faults.world import World
 from tests.integration.installation import events_of, recording
 
 pytestmark = [pytest.mark.faults, pytest.mark.prefect, pytest.mark.timeout(900)]
-
-BATCH = 100
-BIG_RECORDINGS = 475
-IN_BIG_RECORDING = 200
-
-
-def event(uri: str, occurred: datetime, **extra: Any) -> dict[str, Any]:
-    return {
-        "id": str(uuid4()),
-        "event": "assetflow.asset.updated",
-        "occurred": occurred.isoformat(),
-        "resource": {"prefect.resource.id": uri},
-        "related": [],
-        "payload": {"extra": extra},
-    }
 
 
 def has_ended(process: subprocess.Popen[bytes]) -> bool:
@@ -46,18 +29,6 @@ def has_ended(process: subprocess.Popen[bytes]) -> bool:
     with suppress(subprocess.TimeoutExpired):
         process.wait(0.2)
     return process.poll() is not None
-
-
-def post_all(world: World, events: list[dict[str, Any]]) -> None:
-    """Post events, and return when Prefect's log has them."""
-    before = _in_log(world)
-    for start in range(0, len(events), BATCH):
-        world.post("/events", events[start : start + BATCH])
-    world.until(lambda: _in_log(world) >= before + len(events), 300)
-
-
-def _in_log(world: World) -> int:
-    return world.post("/events/filter", {"filter": updates_filter(), "limit": 1})["total"]
 
 
 def test_the_websocket_is_cut_for_a_minute(
@@ -208,44 +179,6 @@ def test_an_evaluator_killed_in_a_backlog_goes_on_where_it_was(world: World, jud
     assert [each.extra["n"] for each in world.recorded()] == list(range(4_000))
     world.settle()
     judged(world, unfolded=["one"])
-
-
-def test_a_backlog_of_100000_is_worked_off_though_the_evaluator_is_killed(world: World, judged: Judged) -> None:
-    """What tasks recorded is the most of it, and what somebody posted the rest."""
-    a, b = world.uri("a"), world.uri("b")
-    world.deploy("both", Asset(a) & Asset(b))
-    world.start("--since", (datetime.now(UTC) - timedelta(hours=3)).isoformat())
-    world.wait_for_consumers()
-    world.terminate()
-    start = datetime.now(UTC) - timedelta(hours=2)
-    for number in range(BIG_RECORDINGS):
-        world.task_recorded(big_recording(a, b if number % 25 == 24 else a), events=False)
-    posted = 100_000 - BIG_RECORDINGS * IN_BIG_RECORDING
-    post_all(world, [event(b if n % 1000 == 999 else a, start + timedelta(seconds=n), n=n) for n in range(posted)])
-    world.start(ready=False)
-    world.until(lambda: count(world) >= 40_000, 240)
-    world.kill()
-    before = count(world)
-    assert before < 100_000
-    world.start(ready=False)
-    world.until(lambda: count(world) == 100_000, 300)
-    world.settle()
-    judged(world)
-
-
-def big_recording(uri: str, last: str) -> Recording:
-    """What a task says of many updates of one asset, and of one at the end."""
-    now = datetime.now(UTC)
-    uris = [*[uri] * (IN_BIG_RECORDING - 1), last]
-    return Recording(
-        uuid4(), tuple(AssetEvent(uuid4(), Asset(each), now, Origin("task"), {"n": n}) for n, each in enumerate(uris))
-    )
-
-
-def count(world: World) -> int:
-    """How many updates of this world's assets the ledger has; a server's earlier worlds may have been replayed too."""
-    with world.reader() as ledger:
-        return sum(ledger.events.count(EventFilter(uri=world.uri(name))) for name in "ab")
 
 
 @pytest.mark.usefixtures("on_a_file")
