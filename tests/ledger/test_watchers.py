@@ -13,7 +13,7 @@ from assetflow.core.watchers.intake import CursorStep, Note, RefusedChange, Watc
 from assetflow.errors import EvaluatorRunning
 from assetflow.ledger import Holder, Ledger
 from assetflow.ledger.lease.lease import Role
-from assetflow.watchers import FileTrigger
+from assetflow.watchers import FileTrigger, WebhookTrigger
 from tests.ledger.making import NOW, A, declared, update
 
 ONE, TWO = UUID(int=1), UUID(int=2)
@@ -82,3 +82,13 @@ def test_the_watchers_that_fail(ledger: Ledger) -> None:
     ledger.writer.watchers.switch("paused", paused=True, now=NOW)
     (found,) = ledger.reader.watchers.failing()
     assert (found.name, [asset.uri for asset in found.assets]) == ("fails", ["s3://lake/a"])
+
+
+def test_what_a_process_looks_after_are_watchers_that_are_not_paused_and_receive_no_webhooks(ledger: Ledger) -> None:
+    assert ledger.reader.watchers.status().watchers == 0
+    hook = AssetWatcher("hook", WebhookTrigger("${SECRET}"))
+    declare(ledger, ONE, hook, *(AssetWatcher(name, FILES) for name in ("fails", "paused", "works")))
+    ledger.writer.watchers.set_state(["hook", "fails", "paused"], "failing", "no such folder", NOW)
+    ledger.writer.watchers.switch("paused", paused=True, now=NOW)
+    told = ledger.reader.watchers.status()
+    assert (told.watchers, told.failing, told.alive) == (2, {"fails": "no such folder"}, False)

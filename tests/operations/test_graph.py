@@ -91,7 +91,10 @@ def test_the_whole_is_drawn_once_until_something_changes(site: Site, ledger: Led
         return {node["name"] for node in site.get("/api/v1/graph").json()["nodes"]}
 
     before = names()
-    assert ledger.reader.graph.whole() is ledger.reader.graph.whole()
+    whole = ledger.reader.graph.whole()
+    with statements() as asked:
+        assert ledger.reader.graph.whole() is whole
+    assert not [each for each in asked if "FROM edge" in each]
     deploy(ledger, "new/shop", BOARD)
     assert names() - before == {"new/shop"}
     update(ledger, ORDERS, 1)
@@ -101,6 +104,20 @@ def test_the_whole_is_drawn_once_until_something_changes(site: Site, ledger: Led
     assert "reads/shop" in names()
     ledger.writer.consumers.forget(UUID(int=7), NOON)
     assert names() - before == {"new/shop"}
+
+
+def test_the_whole_follows_what_is_hidden(site: Site, ledger: Ledger) -> None:
+    left = Asset("s3://lake/left", name="left")
+    update(ledger, left, 1, aliases=("late",))
+
+    def names() -> set[str]:
+        return {node["name"] for node in site.get("/api/v1/graph").json()["nodes"]}
+
+    assert names() == {"left", "late"}
+    ledger.writer.assets.hide(left.uri, by="me", now=NOON)
+    assert names() == set()
+    ledger.writer.assets.unhide(left.uri)
+    assert names() == {"left", "late"}
 
 
 @pytest.mark.usefixtures("chain")

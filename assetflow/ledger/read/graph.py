@@ -17,7 +17,18 @@ from assetflow.ledger.read.hidden import HIDDEN
 from assetflow.ledger.read.readable_names import READABLE_NAME
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import in_values
-from assetflow.ledger.sql.tables import ALIAS_LINK, ASSET, ASSET_NAME, CONSUMER, CONSUMER_TOKEN, DECISION, EDGE, EVENT
+from assetflow.ledger.sql.tables import (
+    ALIAS_LINK,
+    ASSET,
+    ASSET_NAME,
+    CONSUMER,
+    CONSUMER_TOKEN,
+    DECISION,
+    EDGE,
+    EVENT,
+    HIDDEN_ASSET,
+    LEDGER,
+)
 
 _LIVE = CONSUMER.c.removed_at.is_(None)
 _SCHEDULES = (
@@ -38,6 +49,9 @@ _NEWEST = (
     .scalar_subquery()
 )
 _ASSETS = select(ASSET.c.uri, READABLE_NAME, _NEWEST, ASSET.c.group).where(in_values(ASSET.c.uri, "uris"))
+# All that the whole graph follows from: each transaction that changes it has a revision of its own, but not hiding.
+_REVISION = select(LEDGER.c.revision)
+_HIDDEN = select(HIDDEN_ASSET.c.uri, HIDDEN_ASSET.c.sequence).order_by(HIDDEN_ASSET.c.uri)
 _LATER = DECISION.alias("later")
 _FLOWS = (
     select(
@@ -83,22 +97,33 @@ class NodeFacts:
     group: str | None = None
 
 
+@dataclass(frozen=True)
+class _Known:
+    """The graph as it was read last, with the rows that it was made from."""
+
+    age: Sequence[Rows]
+    rows: Sequence[Rows]
+    graph: WholeGraph
+
+
 class GraphReader:
     """Reads the graph. All methods raise `LedgerError` if the ledger cannot be read."""
 
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
-        self._known: tuple[Sequence[Rows], WholeGraph] | None = None
+        self._known: _Known | None = None
 
     def whole(self) -> WholeGraph:
         """Return all assets and flows: the same object for as long as nothing of them changes."""
         with self._connect() as connection:
+            age = [_rows(connection, query) for query in (_REVISION, _HIDDEN)]
+            known = self._known
+            if known is not None and known.age == age:
+                return known.graph
             rows = [_rows(connection, query) for query in (_OWNERS, _LINKS, _SCHEDULES, _DATA, _GROUPS)]
-        known = self._known
-        if known is None or known[0] != rows:
-            *of_edges, groups = rows
-            known = self._known = rows, WholeGraph(list(_edges(*of_edges)), dict(groups))
-        return known[1]
+        graph = known.graph if known is not None and known.rows == rows else _graph(rows)
+        self._known = _Known(age, rows, graph)
+        return graph
 
     def groups(self) -> dict[str, str]:
         """Return the group of each asset that has one, by URI."""
@@ -119,6 +144,11 @@ class GraphReader:
 def _rows(connection: Connection, query: Select[Any]) -> Rows:
     # Reading all at once takes half as long as row by row.
     return [tuple(row) for row in connection.execute(query).all()]
+
+
+def _graph(rows: Sequence[Rows]) -> WholeGraph:
+    *of_edges, groups = rows
+    return WholeGraph(list(_edges(*of_edges)), dict(groups))
 
 
 def _edges(owners: Rows, links: Rows, schedules: Rows, data: Rows) -> Iterator[Edge]:

@@ -16,11 +16,17 @@ from assetflow.core.watchers.webhook_trigger import WebhookTrigger
 from assetflow.ledger.lease.lease import Role, clock, is_held, read_lease
 from assetflow.ledger.records import NO_WATCHERS, WatcherRecord, WatchingStatus
 from assetflow.ledger.sql.engine import Connect
+from assetflow.ledger.sql.functions import text_at
 from assetflow.ledger.sql.tables import NOTED_MESSAGE, WATCHED_ASSET, WATCHER, WATCHER_ITEM
 
 _ASSETS = select(WATCHED_ASSET.c.watcher, WATCHED_ASSET.c.uri, WATCHED_ASSET.c.asset).order_by(
     WATCHED_ASSET.c.watcher, WATCHED_ASSET.c.uri, WATCHED_ASSET.c.deployment_id
 )
+# Webhooks are received by the server.
+_IS_LOOKED_AFTER = (WATCHER.c.paused.is_(False), text_at(WATCHER.c.trigger, "kind") != WebhookTrigger.kind)
+_IS_FAILING = WATCHER.c.state == "failing"
+_LOOKED_AFTER = select(func.count(), func.count().filter(_IS_FAILING)).where(*_IS_LOOKED_AFTER)
+_FAILING = select(WATCHER.c.name, WATCHER.c.error).where(*_IS_LOOKED_AFTER, _IS_FAILING).order_by(WATCHER.c.name)
 
 
 class WatcherReader:
@@ -58,17 +64,14 @@ class WatcherReader:
 
     def status(self) -> WatchingStatus:
         """Return how many watchers a process has to run, which of them fail, and whether it runs."""
-        columns = (WATCHER.c.name, WATCHER.c.state, WATCHER.c.error, WATCHER.c.trigger)
-        query = select(*columns).where(WATCHER.c.paused.is_(False)).order_by(WATCHER.c.name)
         with self._connect() as connection:
-            # Webhooks are received by the server.
-            rows = [each for each in connection.execute(query) if each.trigger["kind"] != WebhookTrigger.kind]
-            if not rows:
+            watchers, failing = connection.execute(_LOOKED_AFTER).one()
+            if not watchers:
                 return NO_WATCHERS
-            failing = {each.name: each.error for each in rows if each.state == "failing"}
+            reasons = dict(connection.execute(_FAILING).tuples().all()) if failing else {}
             lease = read_lease(connection, Role.WATCHERS)
             alive = lease is not None and is_held(connection, lease, clock(connection), gethostname())
-        return WatchingStatus(len(rows), failing, alive, None if lease is None else lease.renewed)
+        return WatchingStatus(watchers, reasons, alive, None if lease is None else lease.renewed)
 
     def latest_change(self) -> tuple[int, object]:
         """Return a value that changes when a watcher is declared, dropped, paused or resumed."""
