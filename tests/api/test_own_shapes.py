@@ -107,6 +107,7 @@ def calls(ledger: Ledger) -> dict[str, tuple[str, object]]:
         "check_health": "health",
         "check_readiness": "ready",
         "count_events": "events/count",
+        "explain_asset": f"assets/{quote(CORE.uri, safe='')}/explanation",
         "explain_consumer": "consumers/daily/nightly",
         "explain_decision": f"decisions/{decision.id}",
         "explain_event": f"events/{event_id(1)}",

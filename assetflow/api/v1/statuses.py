@@ -40,7 +40,7 @@ def get_status(asset: PathAsset, backend: TheBackend, partition_key: PartitionKe
 
 
 @router.get("/assets/{asset:path}/explanation", response_model=AssetExplanationOut, responses=answers(404))
-def get_explanation(asset: PathAsset, backend: TheBackend, partition_key: PartitionKey = None) -> Json:
+def explain_asset(asset: PathAsset, backend: TheBackend, partition_key: PartitionKey = None) -> Json:
     """Return the status, the versions that were read beside those of now, and where the data time comes from (8.12)."""
     reader = backend.ledger.reader
     return Json(reader.freshness.explained(find_uri(reader, asset), partition_key, backend.now()).as_json())
