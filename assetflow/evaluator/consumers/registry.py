@@ -16,19 +16,17 @@ from uuid import UUID
 
 from assetflow.core.deployed import Deployed, Shown
 from assetflow.core.refused_deployments import RefusedDeployment
-from assetflow.core.watchers.declaration import AssetWatcher
 from assetflow.errors import (
     AssetflowError,
     InvalidSchedule,
     LedgerError,
-    NameTaken,
     PrefectUnreachable,
     StatementRefused,
 )
-from assetflow.evaluator.consumers.cycles import find_cycles
 from assetflow.evaluator.consumers.reconcile import Reconciler, SyncReport
 from assetflow.evaluator.consumers.refusals import RefusalBoard, Refusals
-from assetflow.evaluator.consumers.seldom_run import seldom_run
+from assetflow.evaluator.consumers.warnings import Warnings
+from assetflow.evaluator.consumers.watcher_names import WatcherNames
 from assetflow.evaluator.health import heard
 from assetflow.evaluator.ports import ConsumerLedger, KnownConsumer, PrefectDeployments
 
@@ -68,8 +66,6 @@ class Registry:
         self._shown: dict[UUID, Shown] = {}
         # The deployments to reconcile, in the order in which their changes were seen.
         self._waiting: dict[UUID, None] = {}
-        # The deployments whose watchers are in conflict with those of others.
-        self._conflicts: set[UUID] = set()
         # The deployments that the ledger refuses beside others: they may be accepted when others change. Contract 8.1.
         self._refused: set[UUID] = set()
         # The deployments without a schedule as the ledger has them: their names and their declarations.
@@ -80,6 +76,8 @@ class Registry:
         self._nudged = asyncio.Event()
         self._looking = asyncio.Lock()
         self.report = SyncReport()
+        self._watcher_names = WatcherNames(self._deployed)
+        self._warnings = Warnings(ledger, self.report)
         self._refusals = Refusals(ledger)
         self._refusal_board = RefusalBoard(self._automations, self._shown)
         self._are_refusals_shown = True
@@ -176,8 +174,7 @@ class Registry:
         if not self._waiting:
             await self._save_seen()
         if self._declarations_changed:
-            self._warn_of_cycles()
-            await self._warn_of_freshness()
+            await self._warnings.give(self._deployed.values())
             self._declarations_changed = False
 
     async def _try_refused(self, shown: Mapping[UUID, Sequence[Shown]]) -> None:
@@ -273,7 +270,7 @@ class Registry:
             self._waiting[deployment_id] = None
         if deployments:
             # What was in conflict with another deployment may not be any more, once those are reconciled.
-            self._waiting.update(dict.fromkeys([*self._conflicts, *self._refused]))
+            self._waiting.update(dict.fromkeys([*self._watcher_names.conflicts, *self._refused]))
 
     async def _look_at_automations(self) -> None:
         automations = await self._automations.changes()
@@ -297,7 +294,7 @@ class Registry:
                 await self._drop_edges(deployment_id)
             return
         try:
-            if problem := _problem(deployed, known) or self._conflict(deployed):
+            if problem := _problem(deployed, known) or self._watcher_names.check(deployed):
                 raise problem
             if deployed.takes_part:
                 self._without_schedule.pop(deployment_id, None)
@@ -330,52 +327,12 @@ class Registry:
         await self._ledger.drop_edges(deployment_id)
         self._without_schedule.pop(deployment_id, None)
 
-    def _conflict(self, deployed: Deployed) -> AssetflowError | None:
-        """Return the error if another deployment gives the name of a watcher to another trigger. Contract 10.1."""
-        mine = {each.name: each.trigger for each in _watchers_of(deployed)}
-        self._conflicts.discard(deployed.id)
-        if not mine:
-            return None
-        for other in self._deployed.values():
-            if other.id == deployed.id or other.id in self._conflicts:
-                continue
-            for each in _watchers_of(other):
-                if mine.get(each.name, each.trigger) != each.trigger:
-                    self._conflicts.add(deployed.id)
-                    return NameTaken(
-                        f"the watcher {each.name!r} is {each.trigger.describe()} in {other.where}, and "
-                        f"{mine[each.name].describe()} here",
-                        where=deployed.where,
-                        fix="Give one of them another name, or deploy both with the same trigger",
-                        rule="10.1",
-                    )
-        return None
-
     def _note_problem(self, deployment_id: UUID, error: AssetflowError) -> None:
         """Keep the reason why a deployment is not in step, and log it once."""
         before = self.report.problems.get(deployment_id)
         self.report.problems[deployment_id] = error
         if str(before) != str(error):
             logger.error("%s", error if error.rule is None else f"{str(error).rstrip('.')}. Contract {error.rule}")
-
-    def _warn_of_cycles(self) -> None:
-        cycles = find_cycles({each.name: each.declaration for each in self._deployed.values() if each.declaration})
-        for cycle in cycles:
-            if cycle not in self.report.cycles:
-                logger.warning("%s", cycle)
-        self.report.cycles = cycles
-
-    async def _warn_of_freshness(self) -> None:
-        """Say which flows hardly ever run, and which freshness policies cannot be held. Contract 8.4, 8.14, 8.15."""
-        declarations = {each.name: each.declaration for each in self._deployed.values() if each.declaration}
-        found = seldom_run(declarations)
-        if any(each.options.data.policies for each in declarations.values()):
-            asked = await self._ledger.freshness()
-            found += [f"{each.uri}: {words}" for each in asked if (words := each.describe_feasibility())]
-        for each in found:
-            if each not in self.report.warnings:
-                logger.warning("%s", each)
-        self.report.warnings = found
 
 
 def _by_deployment(shown: Iterable[Shown]) -> Mapping[UUID, Sequence[Shown]]:
@@ -384,11 +341,6 @@ def _by_deployment(shown: Iterable[Shown]) -> Mapping[UUID, Sequence[Shown]]:
         if each.deployment_id is not None:
             found.setdefault(each.deployment_id, []).append(each)
     return found
-
-
-def _watchers_of(deployed: Deployed) -> Iterable[AssetWatcher]:
-    assets = () if deployed.declaration is None else deployed.declaration.assets
-    return (watcher for asset in assets for watcher in asset.watchers)
 
 
 def _problem(deployed: Deployed, known: KnownConsumer | None) -> AssetflowError | None:
