@@ -41,7 +41,9 @@ def fate(run: AbandonedRun, state: str, since: float, was_taken: bool, now: floa
         return "crash" if state == "RUNNING" else "cancel"
     if state not in _NOT_BEGUN:
         return "forget"
-    return "wait" if now - max(since, run.noted) < SECONDS_TO_BEGIN else _NOT_BEGUN[state]
+    if now - max(since, run.noted) < SECONDS_TO_BEGIN:
+        return "wait"
+    return "crash" if run.is_ordinary and state == "PENDING" else _NOT_BEGUN[state]
 
 
 async def see_to_abandoned_runs(taken: TakenRuns, client: PrefectClient) -> None:

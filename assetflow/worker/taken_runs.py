@@ -1,9 +1,10 @@
 """The flow runs that the workers of this machine have taken, as files that outlive them.
 
 Prefect hands a run to one worker, and to no other if that one dies. So a worker notes a run before it takes it, in a
-folder of its own, and the run's client and child hold a lock on the note. A lock ends with its processes: a note that
-nobody holds, in the folder of a worker that is dead, is that of an abandoned run. Whether the dead worker had taken it
-says the run's state in Prefect: the worker signs the PENDING states that it proposes.
+folder of its own, and the run's processes hold a lock on the note. A lock ends with its processes: a note that
+nobody holds, in the folder of a worker that is dead, is that of an abandoned run. The note of an ordinary process also
+tells which one it is, because not each holds the lock. Whether the dead worker had taken the run says its state in
+Prefect: the worker signs the PENDING states that it proposes.
 """
 
 from __future__ import annotations
@@ -17,9 +18,7 @@ from pathlib import Path
 from typing import Self
 from uuid import UUID, uuid4
 
-from assetflow.worker.client import BEGAN
-
-_ELSEWHERE = b"elsewhere"
+from assetflow.worker.client import BEGAN, mark_of
 
 
 @dataclass(frozen=True)
@@ -29,11 +28,13 @@ class AbandonedRun:
     Attributes:
         noted: when, in seconds since 1970.
         began: it had a process.
+        is_ordinary: that process may have done anything before the flow run began, so it is not started again.
     """
 
     note: Path
     noted: float
     began: bool
+    is_ordinary: bool = False
 
     @property
     def id(self) -> UUID:
@@ -76,9 +77,9 @@ class TakenRuns:
         note.touch()
         return note
 
-    def leave(self, run: UUID) -> None:
-        """Note that a run has a process that does not hold the note. It goes on without the worker."""
-        self.note(run).write_bytes(_ELSEWHERE)
+    def note_process(self, run: UUID, process: int) -> None:
+        """Note the process of a run, which does not hold the note."""
+        self.note(run).write_bytes(BEGAN + b" " + mark_of(process))
 
     def forget(self, run: UUID) -> None:
         """Remove the note of a run that has ended."""
@@ -111,11 +112,11 @@ def held(note: Path) -> Generator[AbandonedRun | None]:
             yield None
             return
         found = os.fstat(file.fileno())
-        said = file.read()
-        if not found.st_nlink or said == _ELSEWHERE:
+        began, *process = file.read().split()[:3] or [b""]
+        if not found.st_nlink or (process and mark_of(int(process[0])) == b" ".join(process)):
             yield None
         else:
-            yield AbandonedRun(note, found.st_mtime, said == BEGAN)
+            yield AbandonedRun(note, found.st_mtime, began == BEGAN, bool(process))
 
 
 def _lock_of(folder: Path) -> Path:

@@ -27,7 +27,7 @@ from pydantic import Field, PrivateAttr, TypeAdapter, ValidationError
 from assetflow.errors import PrefectUnreachable
 from assetflow.prefect_io.internals import start_by_command
 from assetflow.prefect_io.websocket import subscribe
-from assetflow.worker import POOL_TYPE
+from assetflow.worker import POOL_TYPE, client
 from assetflow.worker.abandoned_runs import see_to_abandoned_runs
 from assetflow.worker.hooks import MODULE as HOOKS
 from assetflow.worker.hooks import HookProcess
@@ -59,19 +59,39 @@ class WarmJobConfiguration(ProcessJobConfiguration):
     preload: list[str] = Field(default_factory=list)
 
     _is_warm: bool = PrivateAttr(default=False)
+    _holds_note: bool = PrivateAttr(default=False)
 
     @property
     def is_warm(self) -> bool:
-        """The run is a child of a template, or takes its place if that cannot fork. It holds its note."""
+        """The run is a child of a template, or takes its place if that cannot fork."""
         return self._is_warm
 
+    @property
+    def holds_note(self) -> bool:
+        """The process of the run marks and holds its note."""
+        return self._holds_note
+
     def prepare_for_flow_run(self, flow_run: FlowRun, *args: Any, **given: Any) -> None:
-        if self.keeper is not None and self.taken is not None and self.command is None and not self._installs():
-            command = self.keeper.command("prefect.engine", self.preload)
-            if command is not None:
-                self.command = shlex.join([*command, str(self.taken.note(flow_run.id))])
-                self._is_warm = True
+        if self.keeper is not None and self.taken is not None:
+            note = self.taken.note(flow_run.id)
+            if self.command is not None:
+                self._hold(note)
+            elif not self._installs():
+                self._warm(self.keeper, note)
         super().prepare_for_flow_run(flow_run, *args, **given)
+
+    def _hold(self, note: Path) -> None:
+        """Let the command of the run hold a note."""
+        holding = [sys.executable, "-S", "-E", client.__file__, client.COMMAND, str(note)]
+        self.command = f"{shlex.join(holding)} {self.command}"
+        self._holds_note = True
+
+    def _warm(self, keeper: TemplateKeeper, note: Path) -> None:
+        """Let a template fork the run, where it can, and the run hold a note."""
+        command = keeper.command("prefect.engine", self.preload)
+        if command is not None:
+            self.command = shlex.join([*command, str(note)])
+            self._is_warm = self._holds_note = True
 
     def hooks(self) -> HookProcess:
         """Return what calls the hooks of the run."""
@@ -148,7 +168,7 @@ class WarmWorker(ProcessWorker):
         if configuration.working_dir is not None and not configuration.working_dir.is_dir():
             raise NotADirectoryError(f"the working directory {configuration.working_dir} of this flow run is not there")
         status = task_status or anyio.TASK_STATUS_IGNORED
-        if not configuration.is_warm:
+        if not configuration.holds_note:
             status = _OrdinaryStatus(status, flow_run.id)
         with start_by_command(configuration.hooks(), as_engine=configuration.is_warm):
             result = await super().run(flow_run, configuration, status)
@@ -225,12 +245,12 @@ class WarmWorker(ProcessWorker):
 
 @dataclass(frozen=True)
 class _OrdinaryStatus:
-    """Is told when an ordinary process has started. Until then, a run is lost with its worker, and others see to it."""
+    """Is told when a process has started that does not hold the note of its run, and notes which one it is."""
 
     status: anyio.abc.TaskStatus[int]
     run: UUID
 
     def started(self, value: int | None = None) -> None:
-        if WarmJobConfiguration.taken is not None:
-            WarmJobConfiguration.taken.leave(self.run)
+        if WarmJobConfiguration.taken is not None and value is not None:
+            WarmJobConfiguration.taken.note_process(self.run, value)
         self.status.started(value)  # pyright: ignore[reportArgumentType]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shlex
 import signal
 import time
 from collections.abc import Iterable, Iterator
@@ -16,7 +17,7 @@ from assetflow.worker.abandoned_runs import SECONDS_TO_BEGIN
 from tests.environment.prefect_server import PrefectServer
 from tests.environment.waiting import until
 from tests.worker.conftest import is_running
-from tests.worker.pool import ENDED, Pool
+from tests.worker.pool import ENDED, OWN_COMMAND, Pool
 
 pytestmark = [pytest.mark.faults, pytest.mark.prefect, pytest.mark.timeout(900)]
 
@@ -95,19 +96,67 @@ def test_each_run_ends_and_began_at_most_once(pool: Pool, victim: str) -> None:
     assert judge(pool, last) == ["COMPLETED"]
 
 
+@pytest.mark.parametrize("command", [None, OWN_COMMAND], ids=["forked", "with a command"])
 @pytest.mark.parametrize("power", [False, True], ids=["worker", "power"])
-def test_the_runs_of_a_killed_worker_end_when_there_is_another_one(pool: Pool, power: bool) -> None:
+def test_the_runs_of_a_killed_worker_end_when_there_is_another_one(
+    pool: Pool, power: bool, command: str | None
+) -> None:
     dice = random.Random(power)
+    deployment = pool.deploy("flows.py:report", command=command)
     runs: dict[str, str] = {}
     for number in range(RUNS // 2):
         for each in "ab":
-            runs[f"run{number}{each}"] = pool.order(name=f"run{number}{each}")
+            runs[f"run{number}{each}"] = pool.order(deployment, name=f"run{number}{each}")
         pool.until(lambda name=f"run{number}a": pool.state(runs[name]) != "SCHEDULED")
         time.sleep(dice.uniform(0, 2))
-        _kill([*(pool.clients() if power else ()), pool.workers[-1].pid])
+        _kill([*(_processes(pool, runs) if power else ()), pool.workers[-1].pid])
         pool.workers[-1].wait()
         pool.start_worker()
     judge(pool, runs)
+
+
+def _processes(pool: Pool, runs: dict[str, str]) -> list[int]:
+    return [process for run in runs.values() if (process := pool.process_of(run))]
+
+
+WAITS = """
+import time
+from pathlib import Path
+from prefect import flow
+
+@flow
+def report(name):
+    with open(name, "a") as file:
+        file.write("began ")
+    while not Path("end").exists():
+        time.sleep(0.05)
+    with open(name, "a") as file:
+        file.write("ended ")
+"""
+
+
+@pytest.mark.parametrize("killed", ["before its flow begins", "while its flow runs"])
+def test_a_run_with_a_command_of_its_own_outlives_its_worker_or_crashes(pool: Pool, killed: str) -> None:
+    """One process is killed with the worker, one later, and one goes on for longer than a run is waited for."""
+    start, end = pool.home / "start", pool.home / "end"
+    pool.write(WAITS)
+    # Prefect's log ends a process that cannot write to its worker any more.
+    script = f"until [ -e {start} ]; do sleep 0.05; done; exec {OWN_COMMAND} >{pool.home}/output 2>&1"
+    deployment = pool.deploy("flows.py:report", command=shlex.join(["sh", "-c", script]))
+    runs = {name: pool.order(deployment, name=name) for name in ("with", "later", "not")}
+    processes = {name: until(lambda run=run: pool.process_of(run)) for name, run in runs.items()}
+    if killed == "while its flow runs":
+        start.touch()
+        pool.until(lambda: all((pool.home / name).exists() for name in runs))
+    _kill([pool.process.pid, processes["with"]])
+    pool.workers[-1].wait()
+    pool.start_worker()
+    assert pool.ended(runs["with"], SECONDS_TO_END) == "CRASHED"
+    _kill([processes["later"]])
+    assert pool.ended(runs["later"], SECONDS_TO_END) == "CRASHED"
+    start.touch()
+    end.touch()
+    assert judge(pool, runs) == ["CRASHED", "CRASHED", "COMPLETED"]
 
 
 def test_two_workers_start_each_run_once_while_their_processes_are_killed(pool: Pool) -> None:

@@ -30,6 +30,7 @@ def report(name, until_there=""):
     while until_there and not Path(until_there).exists():
         time.sleep(0.1)
 """
+OWN_COMMAND = f"{sys.executable} -m prefect.engine"
 ENDED = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
 
 
@@ -125,6 +126,15 @@ class Pool:
     def clients(self) -> list[int]:
         return _find(rb"assetflow/worker/client.py\0", [each.pid for each in self.workers])
 
+    def process_of(self, run: str) -> int | None:
+        """The process that a worker has started for a run."""
+        wanted = f"PREFECT__FLOW_RUN_ID={run}\0".encode()
+        for each in _find(rb"", [each.pid for each in self.workers]):
+            with suppress(OSError):
+                if wanted in Path(f"/proc/{each}/environ").read_bytes():
+                    return each
+        return None
+
     def until(self, condition: Callable[[], object], seconds: float = SECONDS) -> None:
         until(condition, seconds=seconds, told=lambda: self.log.read_text()[-4000:])
 
@@ -143,7 +153,10 @@ def _find(command: bytes, parents: Sequence[int]) -> list[int]:
     found: list[int] = []
     for each in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            parent = int((each / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent in parents and re.search(command, (each / "cmdline").read_bytes()):
+            if _parent(int(each.name)) in parents and re.search(command, (each / "cmdline").read_bytes()):
                 found.append(int(each.name))
     return found
+
+
+def _parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])

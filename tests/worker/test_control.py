@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.worker.conftest import is_running
-from tests.worker.pool import Pool
+from tests.worker.pool import OWN_COMMAND, Pool
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.timeout(400)]
 
@@ -90,7 +89,6 @@ from prefect import flow
 def report(name):
     Path(name).write_text(f"{os.environ.get('LEFT')}")
 """
-OWN_COMMAND = f"{sys.executable} -m prefect.engine"
 
 
 @pytest.mark.parametrize("command", [None, OWN_COMMAND], ids=["forked", "with a command"])

@@ -47,6 +47,22 @@ def test_the_fate_of_a_run(state: str, began: bool, since: float, was_taken: boo
     assert fate(run, state, since, was_taken, NOW) == expected
 
 
+@pytest.mark.parametrize(
+    ("state", "since", "expected"),
+    [
+        ("PENDING", NOW - 1, "wait"),
+        # What its command has done before the flow run began is not known.
+        ("PENDING", LONG_AGO, "crash"),
+        ("RUNNING", NOW - 1, "crash"),
+        ("CANCELLING", NOW - 1, "cancel"),
+        ("SCHEDULED", LONG_AGO, "forget"),
+    ],
+)
+def test_the_fate_of_a_run_that_was_an_ordinary_process(state: str, since: float, expected: Fate) -> None:
+    run = AbandonedRun(Path(str(RUN)), noted=LONG_AGO, began=True, is_ordinary=True)
+    assert fate(run, state, since, True, NOW) == expected
+
+
 def test_a_run_that_was_noted_just_now_is_waited_for() -> None:
     run = AbandonedRun(Path(str(RUN)), noted=NOW - 1, began=False)
     assert fate(run, "PENDING", LONG_AGO, True, NOW) == "wait"
@@ -84,17 +100,6 @@ def test_the_notes_of_a_dead_worker_are_found_and_its_folder_ends_with_them(tmp_
         assert found(living) == []
         assert len(list(tmp_path.iterdir())) == 2
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_run_whose_process_does_not_hold_its_note_is_left_alone_once_it_has_one(tmp_path: Path) -> None:
-    other = uuid4()
-    with TakenRuns(tmp_path, "living") as living:
-        with a_worker_that_dies(tmp_path) as dying:
-            dying.note(RUN)
-            dying.note(other)
-            dying.leave(RUN)
-            dying.note(RUN)
-        assert found(living) == [(other, False)]
 
 
 HOLDS = "import os, sys; print(os.getpid(), flush=True); sys.stdin.read()"

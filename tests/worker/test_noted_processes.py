@@ -1,0 +1,139 @@
+"""A run that is an ordinary process has a note that tells which one, because not each process holds its note."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from prefect.workers.process import ProcessWorker
+
+from assetflow.worker import client
+from assetflow.worker.taken_runs import TakenRuns, held
+from assetflow.worker.worker import WarmJobConfiguration, WarmWorker
+from tests.worker.conftest import SECONDS
+
+RUN = uuid4()
+WAITS = "import sys; print('ready', flush=True); sys.stdin.read()"
+# As sudo and ssh do.
+CLOSES = f"import os, sys; os.closerange(3, 100); os.execv(sys.executable, [sys.executable, '-c', {WAITS!r}])"
+# The process that began ends, and another one of the same command goes on.
+LEAVES = f"import os, sys\nif os.fork() == 0:\n    exec({WAITS!r})"
+
+
+@pytest.fixture
+def note(tmp_path: Path) -> Path:
+    """The note of a run whose worker has died."""
+    with TakenRuns(tmp_path / "notes", "dead") as dying:
+        return dying.note(RUN)
+
+
+def command(note: Path, *words: str) -> list[str]:
+    return [sys.executable, "-S", "-E", client.__file__, client.COMMAND, str(note), *words]
+
+
+@contextmanager
+def a_run(note: Path, code: str) -> Iterator[None]:
+    """A run with a command, from the line that it writes to its end."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command(note, sys.executable, "-c", code), stdin=pipe, stdout=pipe, text=True) as started:
+        assert started.stdout is not None
+        assert started.stdout.readline() == "ready\n"
+        yield
+        started.communicate("", timeout=SECONDS)
+
+
+def has_a_process(note: Path) -> bool:
+    with held(note) as run:
+        return run is None
+
+
+@pytest.mark.parametrize("code", [WAITS, CLOSES, LEAVES], ids=["keeps the lock", "closes the lock", "passes it on"])
+def test_a_run_with_a_command_has_a_process_until_that_has_ended(note: Path, code: str) -> None:
+    assert not has_a_process(note)
+    with a_run(note, code):
+        assert has_a_process(note)
+    with held(note) as run:
+        assert run is not None
+        assert (run.began, run.is_ordinary) == (True, True)
+
+
+def test_a_command_is_executed_as_it_stands(note: Path, tmp_path: Path) -> None:
+    code = "import os, signal, sys; print(os.getppid(), os.getcwd(), *sys.argv[1:], os.environ['GIVEN'])"
+    words = [sys.executable, "-c", code, "a word", "--command"]
+    done = subprocess.run(
+        command(note, *words), cwd=tmp_path, env=os.environ | {"GIVEN": "1"}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{os.getpid()} {tmp_path} a word --command 1\n"
+    # What Python ignores is not ignored by what it becomes.
+    ignored = [subprocess.check_output(each, text=True) for each in (WORDS, command(note, *WORDS))]
+    assert ignored[0] == ignored[1]
+
+
+WORDS = ["grep", "SigIgn", "/proc/self/status"]
+
+
+def test_a_command_that_is_not_there_is_named_and_ends_as_in_a_shell(note: Path, tmp_path: Path) -> None:
+    file = tmp_path / "not executable"
+    file.touch()
+    for word, status, reason in (("no-such", 127, "No such file or directory"), (str(file), 126, "Permission denied")):
+        done = subprocess.run(command(note, word), capture_output=True, text=True, timeout=SECONDS, check=False)
+        assert (done.returncode, done.stderr) == (
+            status,
+            f"the command of this flow run does not start: {word}: {reason}\n",
+        )
+
+
+def test_a_run_that_was_given_back_does_not_begin_with_its_command(note: Path) -> None:
+    note.unlink()
+    done = subprocess.run(command(note, "echo", "1"), capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "another worker has given this flow run back" in done.stderr
+
+
+def test_a_process_that_has_the_number_of_an_earlier_one_is_another(note: Path) -> None:
+    note.write_bytes(b"began %d 1" % os.getpid())
+    assert not has_a_process(note)
+    note.write_bytes(b"began " + client.mark_of(os.getpid()))
+    assert has_a_process(note)
+
+
+def test_a_process_that_nobody_waits_for_has_ended(note: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", WAITS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as started:
+        note.write_bytes(b"began " + client.mark_of(started.pid))
+        assert has_a_process(note)
+        started.kill()
+        os.waitid(os.P_PID, started.pid, os.WEXITED | os.WNOWAIT)
+        assert not has_a_process(note)
+
+
+async def test_a_note_tells_the_process_that_prefect_has_started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Prefect starts a run itself whose packages it installs."""
+    run: Any = SimpleNamespace(id=RUN)
+    said: list[bytes] = []
+    told: list[int | None] = []
+
+    async def start(_worker: object, _run: object, _configuration: object, status: Any) -> None:
+        said.append(note.read_bytes())
+        status.started(os.getpid())
+        said.append(note.read_bytes())
+        assert has_a_process(note)
+
+    monkeypatch.setattr(ProcessWorker, "run", start)
+    with TakenRuns(tmp_path, "worker") as taken:
+        monkeypatch.setattr(WarmJobConfiguration, "taken", taken)
+        note = taken.note(run.id)
+        status: Any = SimpleNamespace(started=told.append)
+        await WarmWorker(work_pool_name="pool").run(run, WarmJobConfiguration(), status)
+        assert not note.exists()
+    assert said == [b"", b"began " + client.mark_of(os.getpid())]
+    assert told == [os.getpid()]
