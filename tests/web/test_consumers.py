@@ -16,6 +16,7 @@ from assetflow.core.schedule_values import AssetOrTimeSchedule
 from assetflow.core.timing import Deadline, Intake
 from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Ledger
+from assetflow.ledger.records import ConsumerFilter
 from assetflow.operations import starting_runs
 from assetflow.patience import AskAgain
 from assetflow.prefect_io import rest
@@ -124,6 +125,7 @@ def test_thousands_are_paged(site: Site, ledger: Ledger) -> None:
         deploy(ledger, f"flow/{number:02}", ORDERS)
     assert "1–50 of 55" in site.page("/consumers").text
     assert len(site.page("/consumers?offset=50").rows) == 6
+    assert ledger.reader.consumers.listed(ConsumerFilter(), offset=1_000) == ([], 55)
 
 
 def test_a_consumer_tells_why_and_shows_queue_and_decisions(site: Site, ledger: Ledger) -> None:

@@ -12,7 +12,7 @@ from tests.web.conftest import Site
 
 HUB = Asset("s3://lake/hub", name="hub")
 PAGES = {
-    "/": 41,
+    "/": 39,
     "/assets": 19,
     "/assets?search=lake&sort=updated": 19,
     "/asset?asset=hub": 20,

@@ -208,11 +208,18 @@ class ConsumerReader:
         self, where: ConsumerFilter, order: ConsumerOrder = "name", *, limit: int = 100, offset: int = 0
     ) -> tuple[list[ConsumerRecord], int]:
         """Return a page of consumers, and the number of all consumers that match."""
-        conditions = _conditions(where)
-        page = _CONSUMERS.where(*conditions).order_by(*_ORDERS[order], CONSUMER.c.name).limit(limit).offset(offset)
+        # With the number beside them, the conditions are looked at once; and only what is shown is read whole.
+        found = select(CONSUMER.c.id, func.count().over()).where(*_conditions(where))
+        found = found.order_by(*_ORDERS[order], CONSUMER.c.name)
         with self._connect() as connection:
-            total = connection.execute(select(func.count()).select_from(CONSUMER).where(*conditions)).scalar_one()
-            return [_record(row) for row in connection.execute(page)], total
+            rows = connection.execute(found.limit(limit).offset(offset)).all()
+            if not rows and offset:
+                rest = connection.execute(found.limit(1)).first()
+                return [], 0 if rest is None else rest[1]
+            query = _CONSUMERS.where(in_values(CONSUMER.c.id, "numbers"))
+            shown = connection.execute(query, {"numbers": [number for number, _ in rows]}).all()
+        records = {each.consumer.id: each for each in map(_record, shown)}
+        return [records[number] for number, _ in rows if number in records], rows[0][1] if rows else 0
 
     def unlisted(self) -> dict[UUID, tuple[str, str]]:
         """Return the flows that stand in the data graph only, by deployment: their names and their declarations."""
