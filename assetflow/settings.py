@@ -87,7 +87,12 @@ class Settings(BaseSettings):
     @property
     def uses_api(self) -> bool:
         """True if there is no ledger on this machine, but the address of an API."""
-        return not self.database_url and bool(self.api_url) and not (self.home / "ledger.db").exists()
+        return self.has_no_ledger and bool(self.api_url)
+
+    @property
+    def has_no_ledger(self) -> bool:
+        """True if no other database is named, and there is no file of a ledger in `home`."""
+        return not self.database_url and not (self.home / "ledger.db").exists()
 
     @field_validator("home")
     @classmethod

@@ -7,13 +7,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast
 from uuid import UUID, uuid4
 
 from cyclopts import Parameter
 
 from assetflow.cli.output import print_json, show, text
-from assetflow.cli.preview import show_preview
 from assetflow.cli.user import this_user
 from assetflow.core.assets import Asset
 from assetflow.core.by_hand import event_by_hand
@@ -22,11 +21,11 @@ from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.json_data import MOST_LEVELS, RULE, fit_text
 from assetflow.core.visible import shown
 from assetflow.errors import InvalidEvent, PrefectRefused, PrefectUnreachable, RecordingFailed, places
-from assetflow.evaluator.liveness import downtime
-from assetflow.ledger.read.reader import Reader
 from assetflow.operations.effects import Effects, effects_of
 from assetflow.operations.recording import record_at_hand
-from assetflow.operations.what_if import Preview, if_updated
+
+if TYPE_CHECKING:
+    from assetflow.ledger.read.reader import Reader
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ def emit(
             data_version=data_version,
         )
     if dry_run:
-        show_preview(_preview(event), json)
+        _preview(event, json)
         return
     emitted = _record(event)
     for warning in emitted.warnings:
@@ -126,9 +125,13 @@ def emit(
         show(*(text(line) for line in _outcome_lines(emitted)))
 
 
-def _preview(event: AssetEvent) -> Preview:
+def _preview(event: AssetEvent, json: bool) -> None:
+    from assetflow.cli.preview import show_preview
+    from assetflow.ledger.read.reader import Reader
+    from assetflow.operations.what_if import if_updated
+
     with Reader.open() as reader:
-        return if_updated(reader, [event], event.occurred)
+        show_preview(if_updated(reader, [event], event.occurred), json)
 
 
 def read_extra(given: str) -> object:
@@ -161,6 +164,9 @@ def _record(event: AssetEvent) -> Emitted:
         ) from error
     if recorded.via == "prefect":
         return Emitted(event, recorded.via, warnings=recorded.warnings)
+    # Who only sends an update to Prefect does not wait for SQLAlchemy.
+    from assetflow.ledger.read.reader import Reader
+
     with Reader.open() as reader:
         effects = effects_of(reader, event)
         warnings = [*recorded.warnings, *_no_evaluator(reader)]
@@ -169,6 +175,8 @@ def _record(event: AssetEvent) -> Emitted:
 
 
 def _no_evaluator(reader: Reader) -> Iterator[str]:
+    from assetflow.evaluator.liveness import downtime
+
     down = downtime(reader.evaluators())
     if down is not None:
         yield str(down)

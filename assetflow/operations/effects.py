@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 from assetflow.core.consumers import Consumer
 from assetflow.core.events import AssetEvent
-from assetflow.ledger.read.explanations import event_explanation
-from assetflow.ledger.read.reader import Reader
+
+if TYPE_CHECKING:
+    from assetflow.ledger.read.reader import Reader
 
 _REFUSED = ("dropped", "not_for_consumer", "not_mapped")
 # The similarity, at most 1, from which one URI may be a typing error for another.
@@ -33,6 +35,9 @@ class Effects:
 
 def effects_of(reader: Reader, event: AssetEvent) -> Effects:
     """Return the effects of an update that is in the ledger."""
+    # Who only sends an update to Prefect does not wait for SQLAlchemy.
+    from assetflow.ledger.read.explanations import event_explanation
+
     receipts = event_explanation(reader, event.id).receipts
     consumers = [record.consumer for record in reader.consumers.all()]
     queued = {each.consumer for each in receipts if each.receipt.status == "queued"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 from uuid import uuid4
 
 from assetflow.core.assets import Asset
@@ -14,11 +14,12 @@ from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.json_data import fit_text
 from assetflow.core.observations import Versions, observation
 from assetflow.errors import AssetflowError, LedgerForeign, UnknownAsset
-from assetflow.ledger.ledger import Ledger
-from assetflow.ledger.read.assets import ListedAsset
-from assetflow.ledger.read.reader import Reader
-from assetflow.operations.installation import Installation
 from assetflow.settings import get_settings
+
+if TYPE_CHECKING:
+    from assetflow.ledger.read.assets import ListedAsset
+    from assetflow.ledger.read.reader import Reader
+    from assetflow.operations.installation import Installation
 
 
 @dataclass(frozen=True)
@@ -71,18 +72,19 @@ def record_at_hand(recording: Recording) -> RecordedUpdates:
         LedgerError: the ledger decides and cannot be written.
         PrefectUnreachable, PrefectRefused: the updates may not be recorded; repeating them with the same ids is safe.
     """
-    # Import the HTTP client only here: `--help` does not need it.
+    if get_settings().has_no_ledger:
+        return _at_address(recording, None)
+    # Who only sends an update to Prefect does not wait for SQLAlchemy.
+    from assetflow.ledger.ledger import Ledger
     from assetflow.operations.deciding_ledger import ledger_at_hand
-    from assetflow.prefect_io.rest import check_address
+    from assetflow.operations.installation import Installation
 
     at_hand = ledger_at_hand()
     if at_hand.decides:
         with Ledger.open() as ledger:
             recorded = _into_ledger(Installation(ledger), recording)
     else:
-        # Unlike a task, this must not start a temporary Prefect server: no evaluator would read from it.
-        check_address()
-        recorded = _through_prefect(recording, at_hand.other)
+        recorded = _at_address(recording, at_hand.other)
     return replace(recorded, warnings=[*at_hand.warnings, *recorded.warnings])
 
 
@@ -117,6 +119,15 @@ def observe(at: Installation, asset: Asset, versions: Versions, *, origin: Origi
 def keep_refused(at: Installation, given: object, error: AssetflowError) -> None:
     """Keep an update that was posted and refused, with the reason. Contract 2.6."""
     at.ledger.writer.events.refuse(given, str(error), error.rule, "api", None, at.now())
+
+
+def _at_address(recording: Recording, other: str | None) -> RecordedUpdates:
+    """Record updates in the Prefect of the settings. Unlike a task, this starts no temporary Prefect server."""
+    # `--help` does not need the HTTP client. A temporary server has no evaluator that would read from it.
+    from assetflow.prefect_io.rest import check_address
+
+    check_address()
+    return _through_prefect(recording, other)
 
 
 def _through_prefect(recording: Recording, other: str | None) -> RecordedUpdates:
