@@ -53,8 +53,9 @@ def _clean_environment() -> None:
     mark_session()
 
 
-# Compile each module once, not in every process: containers often set PYTHONDONTWRITEBYTECODE.
+# Compile each module once, not in every process, nor in every child: containers often set PYTHONDONTWRITEBYTECODE.
 sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Prefect reads its settings when it is imported, so this cannot wait for a fixture.
 _clean_environment()
