@@ -91,7 +91,7 @@ class Settings(BaseSettings):
 
     @property
     def has_no_ledger(self) -> bool:
-        """True if no other database is named, and there is no file of a ledger in `home`."""
+        """True if `database_url` is not set and the file `home/ledger.db` does not exist."""
         return not self.database_url and not (self.home / "ledger.db").exists()
 
     @field_validator("home")

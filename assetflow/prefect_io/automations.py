@@ -233,7 +233,7 @@ class Automations:
 
         Parameters:
             name: `flow/deployment`.
-            options: what it still runs by; `None` if it is no consumer.
+            options: the options by which the deployment still runs; `None` if it is not a consumer.
         """
         if options is not None and options.schedule.starts_runs:
             before = automation_for(deployment_id, name, options, delivery=self._delivery)

@@ -64,7 +64,7 @@ class AutomationBoard(Protocol):
 
         Parameters:
             name: `flow/deployment`.
-            options: what it still runs by; `None` if it is no consumer.
+            options: the options by which the deployment still runs; `None` if it is not a consumer.
         """
         ...
 
