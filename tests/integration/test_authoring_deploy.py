@@ -87,3 +87,4 @@ def test_the_api_accepts_runs_without_parameters_and_with_none(prefect_here: Pre
         assert httpx.post(url, json={"parameters": parameters}, timeout=10).status_code == 201
     refused = httpx.post(url, json={"parameters": {"limit": "many"}}, timeout=10)
     assert refused.status_code == 409, "the parameters are still validated"
+    httpx.delete(f"{prefect_here.api_url}/deployments/{found['id']}", timeout=10).raise_for_status()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 from uuid import UUID, uuid4
 
 import httpx
@@ -59,14 +60,15 @@ def test_from_a_task_to_the_run_that_follows(
     prefect_here: PrefectServer, tmp_path: Path, spans: InMemorySpanExporter
 ) -> None:
     with get_client(sync_client=True) as client:
-        consumer.to_deployment("traced").apply()  # pyright: ignore[reportAttributeAccessIssue]
+        deployment = cast(UUID, cast(Any, consumer.to_deployment("traced")).apply())
         with BackgroundEvaluator(tmp_path / "ledger.db") as evaluator, Reader.open(tmp_path / "ledger.db") as reader:
             evaluator.call(lambda each: each.registry.sync(), 30)
             producer()
             evaluator.call(lambda each: each.settled(), 30)
             run = until(lambda: run_of(reader), seconds=30)
         assert run_flow_sync(consumer, flow_run=client.read_flow_run(run), return_type="result") == 2
-    httpx.delete(f"{prefect_here.api_url}/flow_runs/{run}")
+    httpx.delete(f"{prefect_here.api_url}/flow_runs/{run}").raise_for_status()
+    httpx.delete(f"{prefect_here.api_url}/deployments/{deployment}").raise_for_status()
 
     found = {span.name.rpartition("-")[0] or span.name: span for span in spans.get_finished_spans()}
     decision, followed = found["assetflow.decision"], span_of(spans, str(run))
