@@ -16,9 +16,6 @@ from assetflow.core.words import count, iso
 from assetflow.ledger.read.graph import NodeFacts
 from assetflow.ledger.read.reader import Reader
 
-# Of more assets, a picture does not say whether they are up to date: each needs some reads.
-MOST_COMPARED = 300
-
 
 @dataclass(frozen=True)
 class Wanted:
@@ -137,7 +134,7 @@ def _facts(reader: Reader, nodes: Collection[Node]) -> dict[Node, NodeFacts]:
     """Return the facts about nodes; where it is known, the state of an asset says if it is late, or up to date."""
     facts = reader.graph.facts(nodes)
     uris = [node.value for node in nodes if node.kind == "asset"]
-    states = reader.freshness.states(uris) if len(uris) <= MOST_COMPARED and reader.freshness.compares() else {}
+    states = reader.freshness.states(uris) if reader.freshness.compares() else {}
     states |= {each.uri: "late" for each in reader.policies.all() if each.is_late}
     return {
         node: replace(told, state=states[node.value]) if node.kind == "asset" and node.value in states else told

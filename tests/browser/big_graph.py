@@ -1,13 +1,14 @@
-"""A large graph: 1,500 assets in seven layers, and 500 flows."""
+"""A large graph: 1,500 assets in seven layers, and 500 Eager flows."""
 
 from __future__ import annotations
 
 import random
 
+from assetflow import Eager
 from assetflow.core.assets import Asset
-from assetflow.core.conditions import AssetAll
 from assetflow.ledger import Ledger
-from tests.cli.shop import deploy
+from tests.browser.site import START
+from tests.ledger.making import deploy_maker
 
 LAYERS = ("raw", "staging", "clean", "core", "marts", "reports", "exports")
 PER_LAYER = 215
@@ -31,4 +32,4 @@ def make_big(ledger: Ledger) -> None:
         first = number // 6 * 3 % PER_LAYER
         before, made = mixed[layer - 1][first:][:3], layers[layer][first:][:3]
         inputs = [*before, hub] if number % 25 == 0 else before
-        deploy(ledger, f"build-{LAYERS[layer]}/{number:03}", AssetAll(*inputs), produces=tuple(made))
+        deploy_maker(ledger, Eager(), made, inputs, f"build-{LAYERS[layer]}/{number:03}", at=START)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -257,6 +259,50 @@ def test_8_9_the_statements_do_not_grow_with_the_keys(sqlite_ledger: Ledger) -> 
             assert not scans(ledger, given, TABLES)
             run(ledger, ledger.reader.decisions.find(limit=1), B)
 
+    assert sent[0] == sent[1]
+
+
+def layered(ledger: Ledger) -> list[Asset]:
+    """Deploy five layers of 40 flows each: some are fresh, stale, missing or outdated, and some assets have keys."""
+    layers = [[Asset(f"s3://lake/{layer}/{number:02}") for number in range(40)] for layer in range(6)]
+    for layer, (above, below) in enumerate(pairwise(layers)):
+        for number, made in enumerate(below):
+            schedule = Eager() if number % 10 else Eager(default_partition_mapper=IdentityMapper())
+            deploy_maker(ledger, schedule, [made], above[number : number + 3], f"make-{layer}/{number:02}")
+    chance = random.Random(8)
+    for asset in [*layers[0], *(asset for layer in layers[1:] for asset in chance.sample(layer, 25))]:
+        record(ledger, asset, inputs={layers[0][0].uri: 1})
+        if asset.uri.endswith("0"):
+            record(ledger, asset, partition_key=chance.choice("abc"))
+    for asset in chance.sample(layers[0], 5):
+        record(ledger, asset, minute=1, data_version="second")
+    return [asset for layer in layers for asset in layer]
+
+
+def test_8_9_many_assets_are_read_together(sqlite_ledger: Ledger) -> None:
+    ledger = sqlite_ledger
+    assets = layered(ledger)
+    alone = {asset.uri: status(ledger, asset) for asset in assets}
+    with statements(ledger) as sent:
+        together = {each.uri: each for each in ledger.reader.freshness.statuses(None, NOW)}
+    assert together == alone
+    assert {each.state for each in alone.values()} >= {"source", "fresh", "stale", "missing"}
+    assert not scans(ledger, sent, TABLES)
+
+
+@pytest.mark.parametrize("has_updates", [True, False], ids=["fresh", "missing"])
+def test_8_9_assets_without_keys_take_no_statement_more(sqlite_ledger: Ledger, has_updates: bool) -> None:
+    ledger = sqlite_ledger
+    sent: list[int] = []
+    for number in range(40):
+        made = Asset(f"s3://lake/made/{number}")
+        deploy_maker(ledger, Eager(), [made], [A], f"make/{number}")
+        if has_updates:
+            record(ledger, made, inputs={A.uri: 1})
+        if number in (19, 39):
+            with statements(ledger) as given:
+                assert len(ledger.reader.freshness.statuses(None, NOW)) == number + 2
+            sent.append(len(given))
     assert sent[0] == sent[1]
 
 

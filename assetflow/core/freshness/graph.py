@@ -258,6 +258,17 @@ class DataGraph:
                 waiting += new
         return found
 
+    def with_inputs(self, uris: Iterable[str]) -> Collection[str]:
+        """Return assets, and all that they are made from, directly or through others."""
+        found = dict.fromkeys(uris)
+        waiting = list(found)
+        while waiting:
+            maker = self.maker(waiting.pop())
+            new = [uri for uri in maker.inputs if uri not in found] if maker is not None else []
+            found |= dict.fromkeys(new)
+            waiting += new
+        return found
+
     def parents_first(self, numbers: Iterable[int]) -> list[FlowNode]:
         """Return flows in the order in which a pass looks at them: by name, each after the makers of its inputs."""
         known = [number for number in numbers if number in self._nodes]

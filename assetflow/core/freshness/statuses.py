@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from typing import TypeVar
 
 from assetflow.core.freshness.causes import Cause
 from assetflow.core.freshness.counting import count_states
@@ -14,6 +15,8 @@ from assetflow.core.freshness.reads import items_read
 from assetflow.core.freshness.records import Item, ItemState
 from assetflow.core.freshness.state.book import Book
 from assetflow.core.freshness.status import causes_of, target_key_of
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,8 @@ class Statuses:
         self._most = most
         self._fresh: dict[Item, bool] = {}
         self._counted: dict[str, Counter[ItemState]] = {}
-        self._current: set[str] = set()
+        self._outdated: dict[Item, bool] = {}
+        self._behind: dict[str, bool] = {}
 
     def of(self, item: Item) -> ItemStatus:
         """Return the status of an item."""
@@ -91,17 +95,8 @@ class Statuses:
         return any(self._is_outdated(Item(uri, key)) for key in reversed(self._book.updates.keys(uri)))
 
     def _is_outdated(self, item: Item) -> bool:
-        """Return True if an item or one above is not fresh; with a stack of its own, because graphs may be deep."""
-        waiting, seen = [item], {item}
-        while waiting:
-            current = waiting.pop()
-            if not self._is_fresh(current):
-                return True
-            for above in self._above(current):
-                if above not in seen:
-                    seen.add(above)
-                    waiting.append(above)
-        return False
+        """Return True if an item or one above is not fresh."""
+        return reaches(item, lambda each: not self._is_fresh(each), self._above, self._outdated)
 
     def _above(self, item: Item) -> Iterator[Item]:
         maker = self._book.graph.maker(item.uri)
@@ -112,25 +107,43 @@ class Statuses:
 
     def _is_current(self, uri: str) -> bool:
         """Return True if no item of an asset, nor of any above, is stale: then nothing that reads it is outdated."""
-        waiting, entered = [uri], {uri}
-        while waiting:
-            current = waiting.pop()
-            maker = self._book.graph.maker(current)
-            if current in self._current or maker is None:
-                continue
-            if self._has_stale(maker, current):
-                return False
-            new = maker.outputs[current] - entered
-            entered |= new
-            waiting += new
-        self._current |= entered
-        return True
+        return not reaches(uri, self._has_stale, self._assets_above, self._behind)
 
-    def _has_stale(self, maker: FlowNode, uri: str) -> bool:
+    def _assets_above(self, uri: str) -> Iterable[str]:
+        maker = self._book.graph.maker(uri)
+        return () if maker is None else maker.outputs[uri]
+
+    def _has_stale(self, uri: str) -> bool:
+        maker = self._book.graph.maker(uri)
+        if maker is None:
+            return False
         if self._has_keys(maker, uri) and self._states(maker, uri)["stale"]:
             return True
         whole = Item(uri)
         return self._book.updates.newest(whole) is not None and not self._is_fresh(whole)
+
+
+def reaches(start: T, is_wanted: Callable[[T], bool], above: Callable[[T], Iterable[T]], known: dict[T, bool]) -> bool:
+    """Return True if a node is wanted, or one above it; with a stack of its own, because graphs may be deep.
+
+    Parameters:
+        known: what earlier calls found of nodes. What this call finds is added, so that each node is walked once.
+    """
+    waiting, came_from = [start], dict[T, T | None]({start: None})
+    while waiting:
+        current = waiting.pop()
+        if known[current] if current in known else is_wanted(current):
+            step: T | None = current
+            while step is not None:
+                known[step] = True
+                step = came_from[step]
+            return True
+        for each in above(current) if current not in known else ():
+            if each not in came_from:
+                came_from[each] = current
+                waiting.append(each)
+    known |= dict.fromkeys(came_from, False)
+    return False
 
 
 def status_of(book: Book, item: Item) -> ItemStatus:

@@ -149,13 +149,13 @@ class FreshnessReader:
 
     def statuses(self, uris: Collection[str] | None, now: datetime) -> list[Status]:
         """Return the status of these assets, in order; of all that Eager and Lazy flows need, by URI, for `None`."""
-        with self._states.open() as state:
+        with self._states.open(assets=uris) as state:
             explainer = StatusExplainer(state.freshness, _names_of(state), now)
             return [explainer.of(uri) for uri in (sorted(state.freshness.graph.compared()) if uris is None else uris)]
 
     def states(self, uris: Collection[str]) -> dict[str, str]:
         """Return `fresh`, `outdated`, `stale` or `missing` for each of these assets that is compared."""
-        with self._states.open() as state:
+        with self._states.open(assets=uris) as state:
             return states_of(state.freshness, uris)
 
     def stale_keys(self, uri: str, keys: Collection[str]) -> set[str]:
