@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -120,6 +121,26 @@ def test_migrations_make_the_tables_that_the_code_uses(ledger: Ledger) -> None:
     with ledger.writes() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": schema.VERSION_TABLE})
         assert compare_metadata(context, Base.metadata) == []
+
+
+def test_migrations_make_the_indexes_of_some_rows_only(ledger: Ledger) -> None:
+    wanted = {
+        index.name: re.sub(r"\s", "", index.info["where"]).lower()
+        for table in Base.metadata.tables.values()
+        for index in table.indexes
+        if "where" in index.info
+    }
+    of_sqlite = "SELECT name, sql FROM sqlite_master WHERE type = 'index'"
+    of_postgres = "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = current_schema()"
+    with ledger.writes() as connection:
+        query = of_sqlite if connection.dialect.name == "sqlite" else of_postgres
+        made = {name: sql or "" for name, sql in connection.exec_driver_sql(query)}
+    found = {
+        name: re.sub(r"[\s()]|::text", "", condition).lower()
+        for name, sql in made.items()
+        if (condition := sql.partition(" WHERE ")[2])
+    }
+    assert {name: found.get(name) for name in wanted} == wanted
 
 
 def test_the_version_is_the_newest_migration() -> None:

@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
-from sqlalchemy import Index, MetaData, Table, Text, text
+from sqlalchemy import Index, MetaData, Table, Text
+from sqlalchemy.ext.declarative import DeferredReflection
 from sqlalchemy.orm import declared_attr, registry
 from sqlmodel import Field, SQLModel
 
@@ -31,13 +32,16 @@ CLUSTERED: dict[str, Any] = {"sqlite_with_rowid": False}
 
 
 def partial_index(name: str, *columns: str, where: str, unique: bool = False) -> Index:
-    """Return an index over the rows that meet a condition."""
-    condition = text(where)
-    return Index(name, *columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
+    """Return an index over the rows that meet a condition, which the migrations create.
+
+    The options of the dialects, such as `postgresql_where`, would import the drivers of all databases.
+    """
+    return Index(name, *columns, unique=unique, info={"where": where})
 
 
-# With its own registry: a user's SQLModel tables in the same process may have the same names.
-class Base(SQLModel, registry=registry(metadata=MetaData(naming_convention=_NAMES))):
+# With its own registry: a user's SQLModel tables in the same process may have the same names. Statements use the tables
+# only, so the row classes are never prepared as mappers.
+class Base(DeferredReflection, SQLModel, registry=registry(metadata=MetaData(naming_convention=_NAMES))):
     """Base of all tables of the ledger: the row class `AssetNameRow` has the table `asset_name`."""
 
     @declared_attr.directive
