@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from assetflow.ledger import Ledger
-
 if TYPE_CHECKING:
+    from assetflow.ledger import Ledger
     from assetflow.prefect_io.rest import PrefectApi
 
 OpenPrefect = Callable[[], "AbstractAsyncContextManager[PrefectApi]"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sqlalchemy import Connection, Executable, bindparam, delete, func, literal, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from assetflow.core.freshness.records import Update
 from assetflow.core.freshness.state.changes import FreshnessChanges
@@ -48,7 +47,7 @@ from assetflow.ledger.sql.freshness_tables import (
     TARGET,
     TARGET_KEY,
 )
-from assetflow.ledger.sql.functions import in_values
+from assetflow.ledger.sql.functions import in_values, insert_into
 from assetflow.ledger.sql.rows import key_to_column
 
 _ADD_VERSIONS = upsert_rows(VERSION_KEY, VERSION_VALUES)
@@ -117,8 +116,7 @@ def _setting_aside(connection: Connection) -> Executable:
     rows = select(TARGET_KEY.c.consumer, TARGET_KEY.c.target_key, *values).where(
         TARGET_KEY.c.consumer == bindparam("of"), ~in_values(TARGET_KEY.c.target_key, "others")
     )
-    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-    adding = dialect.insert(TARGET).from_select([each.name for each in columns], rows)
+    adding = insert_into(TARGET, connection.dialect.name).from_select([each.name for each in columns], rows)
     return adding.on_conflict_do_update(
         index_elements=[each.name for each in TARGET_PLACE],
         set_={"verdict": adding.excluded.verdict, "look": adding.excluded.look},

@@ -26,10 +26,9 @@ from sqlalchemy import (
     type_coerce,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
 from assetflow.ledger.sql.freshness_tables import ITEM, ITEM_VERSION
-from assetflow.ledger.sql.functions import text_at
+from assetflow.ledger.sql.functions import insert_into, text_at
 from assetflow.ledger.sql.tables import EVENT, NO_KEY
 
 _V = ITEM_VERSION.c
@@ -63,9 +62,8 @@ def track(connection: Connection, uri: str, makers: Mapping[UUID, int]) -> None:
         )
         rows = update(ITEM_VERSION).where(_V.uri == bindparam("of_uri"), _V.event.in_(made))
         connection.execute(rows.values(consumer=consumer, pins=null()), given)
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     newest = select(EVENT.c.uri, _KEY, func.max(EVENT.c.sequence)).where(*_NEW).group_by(EVENT.c.uri, _KEY)
-    items = dialect.insert(ITEM).from_select(["uri", "partition_key", "sequence"], newest)
+    items = insert_into(ITEM, connection.dialect.name).from_select(["uri", "partition_key", "sequence"], newest)
     changes = {"sequence": items.excluded.sequence}
     connection.execute(items.on_conflict_do_update(index_elements=["uri", "partition_key"], set_=changes), given)
 

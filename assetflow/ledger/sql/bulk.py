@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from sqlalchemy import (
+    ARRAY,
     Column,
     ColumnElement,
     Connection,
@@ -22,8 +23,9 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.compiler import SQLCompiler
+
+from assetflow.ledger.sql.functions import insert_into
 
 # For each column, by name, the expression that stands for its value in the statement.
 Given = Mapping[str, ColumnElement[Any]]
@@ -120,14 +122,14 @@ def _inserting(columns: Sequence[Column[Any]], finish: Callable[[Any], Any]) -> 
     names = [each.name for each in columns]
     return Bulk(
         columns,
-        lambda given: finish(sqlite.insert(table).values(dict(given))),
-        lambda given: finish(postgresql.insert(table).from_select(names, select(*given.values()))),
+        lambda given: finish(insert_into(table, "sqlite").values(dict(given))),
+        lambda given: finish(insert_into(table, "postgresql").from_select(names, select(*given.values()))),
     )
 
 
 def _arrays(columns: Sequence[Column[Any]]) -> Given:
     """Return the columns of a table that Postgres makes from arrays, one array for each column."""
-    arrays = (bindparam(f"given_{each.name}", type_=postgresql.ARRAY(each.type, dimensions=1)) for each in columns)
+    arrays = (bindparam(f"given_{each.name}", type_=ARRAY(each.type, dimensions=1)) for each in columns)
     rows = func.unnest(*arrays).table_valued(*(column(each.name, each.type) for each in columns), name="given")
     table = rows.render_derived()
     return {each.name: table.c[each.name] for each in columns}

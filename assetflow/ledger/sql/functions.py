@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, ColumnElement, Dialect, String, Text, and_, bindparam, func
-from sqlalchemy.dialects import postgresql
+from sqlalchemy import ARRAY, BigInteger, Column, ColumnElement, Dialect, String, Table, Text, and_, bindparam, func
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -30,7 +29,7 @@ class ValueList(TypeDecorator[list[Any]]):
         self.item = item
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        return dialect.type_descriptor(Text() if dialect.name == "sqlite" else postgresql.ARRAY(self.item))
+        return dialect.type_descriptor(Text() if dialect.name == "sqlite" else ARRAY(self.item))
 
     def process_bind_param(self, value: Iterable[Any] | None, dialect: Dialect) -> Any:
         values = list(value or ())
@@ -106,6 +105,19 @@ def _number_at_on_sqlite(element: number_at, compiler: SQLCompiler, **kw: Any) -
 def _number_at_on_postgres(element: number_at, compiler: SQLCompiler, **kw: Any) -> str:
     column, key = (compiler.process(part, **kw) for part in element.clauses)
     return f"(({column})::json ->> {key})::bigint"
+
+
+def insert_into(table: Table, dialect: str) -> Any:
+    """Return an INSERT for a database, which has `excluded`, `on_conflict_do_nothing` and `on_conflict_do_update`.
+
+    Parameters:
+        dialect: the database's name in SQLAlchemy. Its drivers are imported only here, because that takes long.
+    """
+    if dialect == "sqlite":
+        from sqlalchemy.dialects.sqlite import insert
+    else:
+        from sqlalchemy.dialects.postgresql import insert
+    return insert(table)
 
 
 def begins_with(column: Any, text: str) -> ColumnElement[bool]:
