@@ -19,6 +19,10 @@ from assetflow.patience import UNAUTHORIZED, refuses, retry_after
 _NO_SUCH_PATH = "Not Found"
 # The statuses with which a server says that it is overloaded.
 _OVERLOADED = frozenset({429, 503})
+_IS_API = (
+    "Check that PREFECT_API_URL is the address of the API, as in http://127.0.0.1:4200/api, "
+    "and what is between here and the Prefect server"
+)
 _DETAILS = ("detail", "exception_detail", "exception_message")
 _SHOWN = 500
 
@@ -55,6 +59,13 @@ def no_answer(error: Exception, address: str) -> PrefectUnreachable:
     )
 
 
+def unreadable(error: Exception, address: str) -> PrefectUnreachable:
+    """Return the error for an answer that is JSON, but not in a form in which Prefect answers."""
+    return PrefectUnreachable(
+        f"something that is not Prefect's API answers: {type(error).__name__}: {error}", where=address, fix=_IS_API
+    )
+
+
 def unconfirmed(refusal: PrefectRefused) -> PrefectUnreachable:
     """Return the error for a refusal that comes from something on the way, as far as Prefect's other answers tell."""
     return PrefectUnreachable(f"{refusal.message}; Prefect itself does not confirm it")
@@ -83,8 +94,7 @@ def _not_prefect(response: httpx.Response, request: str, address: str) -> Prefec
     return PrefectUnreachable(
         f"something that is not Prefect's API answers {response.status_code} to {request}: {_text(response)}",
         where=address,
-        fix="Check that PREFECT_API_URL is the address of the API, as in http://127.0.0.1:4200/api, "
-        "and what is between here and the Prefect server",
+        fix=_IS_API,
     )
 
 

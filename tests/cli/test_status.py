@@ -174,6 +174,18 @@ def test_prefect_cannot_be_reached(ledger: Ledger, call: Call, lease: bool) -> N
     assert ("stopped; start it" in answer.out) is not lease
 
 
+@respx.mock
+@pytest.mark.parametrize("answer", [{}, [], ["ok"], {"events": 5}, {"events": [{}]}, "ok", 5, None], ids=str)
+def test_something_that_is_not_prefect_answers_with_json(ledger: Ledger, call: Call, answer: object) -> None:
+    evaluate(ledger)
+    respx.route().respond(200, json=answer)
+    said = call("status", "--json")
+    assert (said.code, said.err) == (1, "")
+    (problem,) = said.json["problems"]
+    assert "something that is not Prefect's API answers" in problem
+    assert "PREFECT_API_URL" in problem
+
+
 def test_without_a_ledger_it_says_so(call: Call) -> None:
     answer = call("status")
     assert answer.code == 2

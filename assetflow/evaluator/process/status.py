@@ -20,6 +20,7 @@ from assetflow.evaluator.process.held_up import HeldUp, held_up
 from assetflow.ledger.lease.standby import Evaluators
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import NO_WATCHERS, WatchingStatus
+from assetflow.prefect_io.answers import unreadable
 from assetflow.prefect_io.artifact_log import ArtifactLog
 from assetflow.prefect_io.event_log import EventLog
 from assetflow.prefect_io.not_started import not_started
@@ -139,6 +140,8 @@ async def installation_status(reader: Reader, now: datetime, prefect: OpenPrefec
             late_runs = await _not_started(api, reader, now)
     except AssetflowError as error:
         trouble = str(error)
+    except (LookupError, TypeError, ValueError) as error:
+        trouble = str(unreadable(error, address))
     return InstallationStatus(
         now=now,
         evaluators=evaluators,
