@@ -139,11 +139,19 @@ def test_scenarios_on_the_ledger(
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("first", [1, pytest.param(8, marks=pytest.mark.long)])
-def test_scenarios_on_postgres(first: int, new_postgres: NewLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "part",
+    [
+        slice(1),
+        pytest.param(slice(1, 4), marks=pytest.mark.long),
+        pytest.param(slice(4, 25), marks=[pytest.mark.heavy, pytest.mark.timeout(1800)]),
+    ],
+    ids=str,
+)
+def test_scenarios_on_postgres(part: slice, new_postgres: NewLedger, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = new_postgres()
     for file in FILES:
         expected = json.loads(file.with_suffix(".expected.json").read_text())
-        for number, scenario in enumerate(json.loads(file.read_text())[:first]):
+        for number, scenario in list(enumerate(json.loads(file.read_text())))[part]:
             answer = run_on(ledger, scenario, 3 + number, monkeypatch)
             assert answer["runs"] == expected[number]["runs"], scenario["name"]

@@ -36,14 +36,8 @@ def on_connect(tmp_path: Path) -> Iterator[Settings]:
         yield {"ASSETFLOW_SPARK_REMOTE": url}
 
 
-@pytest.mark.parametrize(
-    "engine",
-    [
-        pytest.param("standalone", marks=pytest.mark.long),
-        pytest.param("local-cluster", marks=pytest.mark.heavy),
-        pytest.param("connect", marks=pytest.mark.heavy),
-    ],
-)
+@pytest.mark.heavy
+@pytest.mark.parametrize("engine", ["standalone", "local-cluster", "connect"])
 def test_the_flows_run_unchanged(
     engine: str,
     request: pytest.FixtureRequest,

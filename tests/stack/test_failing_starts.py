@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from assetflow.cli.failures import refused
-from assetflow.errors import PortInUse
+from assetflow.errors import PortInUse, PrefectRefused, PrefectUnauthorized
+from assetflow.stack.calls import PrefectCalls
 from assetflow.stack.environment import StackEnvironment
 from assetflow.stack.stack import Stack
+from tests.environment.prefect_server import PrefectServer
 from tests.environment.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.timeout(300)]
@@ -136,13 +138,18 @@ def test_a_port_that_was_taken_meanwhile(project: Path, capsys: pytest.CaptureFi
     assert remedy(project) == "Stop the process that listens there, or choose another port with --port"
 
 
-@pytest.mark.parametrize("pool", ["a/b", "a%b", "prefect-of-mine", "😀/"])
-def test_a_work_pool_that_prefect_refuses(project: Path, pool: str) -> None:
+def test_a_work_pool_that_prefect_refuses(project: Path) -> None:
     (project / "prefect.yaml").write_text(
-        f"deployments: [{{name: shop, entrypoint: 'flows.py:report', work_pool: {{name: '{pool}'}}}}]\n"
+        "deployments: [{name: shop, entrypoint: 'flows.py:report', work_pool: {name: 'a/b'}}]\n"
     )
-    with dev(project) as process:
+    with dev(project, ASSETFLOW_SPARK_REMOTE="") as process:
         assert process.wait(120) == 2
-    assert f"Prefect does not accept a work pool with this name: {pool!r}" in told(project)
+    assert "Prefect does not accept a work pool with this name: 'a/b'" in told(project)
     assert "where: prefect.yaml" in told(project)
     assert remedy(project) == ("Choose another name, of letters, digits and dashes, that does not begin with `prefect`")
+
+
+@pytest.mark.parametrize("pool", ["a/b", "a%b", "prefect-of-mine", "😀/"])
+def test_names_of_work_pools_that_prefect_refuses(prefect_server: PrefectServer, pool: str) -> None:
+    with PrefectCalls(prefect_server.api_url) as calls, pytest.raises((PrefectRefused, PrefectUnauthorized)):
+        calls.make_pool(pool)
