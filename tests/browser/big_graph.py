@@ -1,4 +1,4 @@
-"""A large graph: 1,500 assets in seven layers, and 500 Eager flows."""
+"""A large graph: 1,500 assets in seven layers, and 500 flows, most of them Eager."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import random
 
 from assetflow import Eager
 from assetflow.core.assets import Asset
+from assetflow.core.conditions import AssetAll
 from assetflow.ledger import Ledger
 from tests.browser.site import START
 from tests.ledger.making import deploy_maker
@@ -26,10 +27,13 @@ def make_big(ledger: Ledger) -> None:
         for layer in LAYERS
     ]
     mixed = [chance.sample(layer, PER_LAYER) for layer in layers]
-    hub = layers[0][0]
+    hub, kept = layers[0][0], set[Asset]()
     for number in range(FLOWS):
         layer = 1 + number % (len(LAYERS) - 1)
         first = number // 6 * 3 % PER_LAYER
         before, made = mixed[layer - 1][first:][:3], layers[layer][first:][:3]
         inputs = [*before, hub] if number % 25 == 0 else before
-        deploy_maker(ledger, Eager(), made, inputs, f"build-{LAYERS[layer]}/{number:03}", at=START)
+        # Only one Eager flow may make an asset.
+        schedule = Eager() if kept.isdisjoint(made) else AssetAll(*inputs)
+        kept.update(made)
+        deploy_maker(ledger, schedule, made, inputs, f"build-{LAYERS[layer]}/{number:03}", at=START)
