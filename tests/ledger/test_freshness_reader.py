@@ -270,10 +270,12 @@ def layered(ledger: Ledger) -> list[Asset]:
             schedule = Eager() if number % 10 else Eager(default_partition_mapper=IdentityMapper())
             deploy_maker(ledger, schedule, [made], above[number : number + 3], f"make-{layer}/{number:02}")
     chance = random.Random(8)
-    for asset in [*layers[0], *(asset for layer in layers[1:] for asset in chance.sample(layer, 25))]:
-        record(ledger, asset, inputs={layers[0][0].uri: 1})
-        if asset.uri.endswith("0"):
-            record(ledger, asset, partition_key=chance.choice("abc"))
+    for above, layer in pairwise([[], *layers]):
+        last = ledger.reader.status().last_event
+        for asset in layer if not above else chance.sample(layer, 25):
+            record(ledger, asset, inputs={each.uri: last for each in above})
+            if asset.uri.endswith("0"):
+                record(ledger, asset, partition_key=chance.choice("abc"))
     for asset in chance.sample(layers[0], 5):
         record(ledger, asset, minute=1, data_version="second")
     return [asset for layer in layers for asset in layer]
