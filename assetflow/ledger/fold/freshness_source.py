@@ -55,12 +55,13 @@ _NEWEST_FIRST = (_V.sequence.desc(), _V.confirms.desc())
 _OLDEST_FIRST = (_V.sequence, _V.confirms)
 _HISTORY = select(*VERSION_COLUMNS).where(_OF_ITEM).order_by(*_NEWEST_FIRST)
 _NEWEST = _HISTORY.limit(1)
-_MANY_NEWEST = (
+# The newest updates of all items; a confirmation comes after the update that it confirms.
+NEWEST_OF_ITEMS = (
     select(*VERSION_COLUMNS)
     .join(ITEM, and_(ITEM.c.uri == _V.uri, ITEM.c.partition_key == _V.partition_key, ITEM.c.sequence == _V.sequence))
-    .where(ITEM.c.uri == bindparam("uri"), in_values(ITEM.c.partition_key, "keys"))
     .order_by(_V.confirms)
 )
+_MANY_NEWEST = NEWEST_OF_ITEMS.where(ITEM.c.uri == bindparam("uri"), in_values(ITEM.c.partition_key, "keys"))
 _AS_OF = _HISTORY.where(_V.sequence <= bindparam("sequence")).limit(1)
 _FIRST = select(*VERSION_COLUMNS).where(_OF_ITEM).order_by(*_OLDEST_FIRST).limit(1)
 _ENDED = (

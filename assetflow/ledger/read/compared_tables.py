@@ -10,13 +10,13 @@ from threading import Lock
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, and_, exists, func, select
+from sqlalchemy import Connection, Row, exists, func, select
 
 from assetflow.core.freshness.graph import DataGraph, Resolve, TokensOf
 from assetflow.core.freshness.records import Item, Update
-from assetflow.ledger.fold.freshness_rows import VERSION_COLUMNS, update_from_row
-from assetflow.ledger.fold.freshness_source import FreshnessTables
-from assetflow.ledger.sql.freshness_tables import ITEM, ITEM_VERSION
+from assetflow.ledger.fold.freshness_rows import update_from_row
+from assetflow.ledger.fold.freshness_source import NEWEST_OF_ITEMS, FreshnessTables
+from assetflow.ledger.sql.freshness_tables import ITEM
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.tables import ALIAS_LINK, ASSET, ASSET_NAME, LEDGER, NO_KEY
 
@@ -26,15 +26,9 @@ _AGE = select(
     select(func.count()).select_from(ASSET_NAME).scalar_subquery(),
     select(func.count()).select_from(ALIAS_LINK).scalar_subquery(),
 )
-_V = ITEM_VERSION.c
 _HAS_KEYS = exists().where(ITEM.c.uri == ASSET.c.uri, ITEM.c.partition_key != NO_KEY)
 _WITH_KEYS = select(ASSET.c.uri).where(in_values(ASSET.c.uri, "uris"), _HAS_KEYS)
-_NEWEST = (
-    select(*VERSION_COLUMNS)
-    .join(ITEM, and_(ITEM.c.uri == _V.uri, ITEM.c.partition_key == _V.partition_key, ITEM.c.sequence == _V.sequence))
-    .where(in_values(ITEM.c.uri, "uris"), ITEM.c.partition_key == NO_KEY)
-    .order_by(_V.confirms)
-)
+_NEWEST = NEWEST_OF_ITEMS.where(in_values(ITEM.c.uri, "uris"), ITEM.c.partition_key == NO_KEY)
 
 
 @dataclass
