@@ -6,9 +6,10 @@ as a refusal. After every other answer, the same request may succeed later.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, cast
+from uuid import UUID
 
 import httpx
 
@@ -48,6 +49,32 @@ def read_answer(response: httpx.Response, request: str, address: str) -> Any:
         return response.json() if response.content else None
     except ValueError as error:
         raise _not_prefect(response, request, address) from error
+
+
+def id_of(answer: object) -> UUID:
+    """Return the id of the object that Prefect has answered with.
+
+    Raises:
+        PrefectUnreachable: there is no id, so that something other than Prefect has answered.
+    """
+    try:
+        return UUID(str(cast("Mapping[str, object]", answer)["id"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise _no_object("its answer has no id") from error
+
+
+def objects_of(answer: object) -> Sequence[Mapping[str, Any]]:
+    """Return the objects that Prefect has listed.
+
+    Raises:
+        PrefectUnreachable: there is no list of objects, so that something other than Prefect has answered.
+    """
+    if not isinstance(answer, list):
+        raise _no_object("its answer is not a list")
+    listed = cast("list[object]", answer)
+    if not all(isinstance(each, Mapping) for each in listed):
+        raise _no_object("its list is not one of objects")
+    return cast("list[Mapping[str, Any]]", listed)
 
 
 def no_answer(error: Exception, address: str) -> PrefectUnreachable:
@@ -96,6 +123,10 @@ def _not_prefect(response: httpx.Response, request: str, address: str) -> Prefec
         where=address,
         fix=_IS_API,
     )
+
+
+def _no_object(what: str) -> PrefectUnreachable:
+    return PrefectUnreachable(f"something that is not Prefect answered: {what}", fix="Check PREFECT_API_URL")
 
 
 def _detail(response: httpx.Response) -> str | None:

@@ -18,10 +18,10 @@ from uuid import UUID
 
 from assetflow.core.codec import events_to_text
 from assetflow.core.consumers import Decision
-from assetflow.errors import PrefectRefused, PrefectUnreachable
-from assetflow.prefect_io.answers import unconfirmed
+from assetflow.errors import PrefectRefused
+from assetflow.prefect_io.answers import id_of, objects_of, unconfirmed
 from assetflow.prefect_io.names import TRIGGERING_EVENTS_ARTIFACT, UPDATE_ARTIFACT, artifact_key
-from assetflow.prefect_io.rest import Json, PrefectApi, id_of, patiently
+from assetflow.prefect_io.rest import Json, PrefectApi, patiently
 
 PAGE = 200
 OVERLAP = 20
@@ -102,9 +102,7 @@ class ArtifactLog:
             answer = await self._api.post("/artifacts/filter", body)
         except PrefectRefused as refusal:
             raise unconfirmed(refusal) from refusal
-        if not isinstance(answer, list):
-            raise PrefectUnreachable("something that is not Prefect answered: its answer is not a list of artifacts")
-        return cast("list[Json]", answer)
+        return objects_of(answer)
 
 
 def events_key(consumer: str) -> str:

@@ -15,7 +15,7 @@ from assetflow.core.json_data import fit_text
 from assetflow.core.run_changes import DELETED, RunEnd
 from assetflow.core.run_names import listed, run_name
 from assetflow.errors import PrefectNotFound, PrefectRefused, PrefectUnreachable, Unsendable
-from assetflow.prefect_io.answers import unconfirmed
+from assetflow.prefect_io.answers import id_of, unconfirmed
 from assetflow.prefect_io.names import (
     BECAUSE_LABEL,
     CONSUMER_LABEL,
@@ -27,7 +27,7 @@ from assetflow.prefect_io.names import (
     TRACEPARENT_LABEL,
 )
 from assetflow.prefect_io.open_runs import end_in
-from assetflow.prefect_io.rest import Json, PrefectApi, id_of
+from assetflow.prefect_io.rest import Json, PrefectApi
 from assetflow.prefect_io.turns import Turns
 
 MOST_IN_LABEL = 1_000

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from assetflow.errors import PrefectNotFound, PrefectUnreachable
+from assetflow.prefect_io.answers import unreadable
 from assetflow.prefect_io.names import LEDGER_VARIABLE
 from assetflow.prefect_io.task_api import TaskApi
 
@@ -36,6 +37,8 @@ def _asked(patience: float) -> str | None:
     with TaskApi.connect(patience=patience) as api:
         try:
             variable = cast("Mapping[str, object]", api.get(BY_NAME))
+            return str(variable["value"])
         except PrefectNotFound:
             return None
-    return str(variable["value"])
+        except (KeyError, TypeError) as error:
+            raise unreadable(error, api.url) from error

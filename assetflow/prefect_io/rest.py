@@ -13,8 +13,7 @@ import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from typing import Any, TypeVar, cast
-from uuid import UUID
+from typing import Any, TypeVar
 
 import httpx
 
@@ -174,20 +173,6 @@ async def patiently(ask: Callable[[], Awaitable[Answer]], *, within: float = mat
             if pause is None:
                 raise
         await asyncio.sleep(pause)
-
-
-def id_of(answer: object) -> UUID:
-    """Return the id in Prefect's answer.
-
-    Raises:
-        PrefectUnreachable: it has no id, so that something other than Prefect has answered.
-    """
-    try:
-        return UUID(str(cast(Json, answer)["id"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise PrefectUnreachable(
-            "something that is not Prefect answered: its answer has no id", fix="Check PREFECT_API_URL"
-        ) from error
 
 
 @asynccontextmanager

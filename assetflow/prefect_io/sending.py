@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import cast
 
 from assetflow.core.events import Recording
 from assetflow.errors import AssetflowError
+from assetflow.prefect_io.answers import id_of, objects_of
 from assetflow.prefect_io.recordings import (
     created,
     recording_from_artifact,
@@ -32,7 +32,7 @@ def keep(api: TaskApi, recording: Recording) -> Recording:
     Raises:
         PrefectUnreachable, PrefectRefused
     """
-    stored = cast("Mapping[str, object]", api.post("/artifacts/", recording_to_artifact(recording)) or {})
+    stored = api.create("/artifacts/", recording_to_artifact(recording))
     return replace(recording, durable=created(stored)) if "created" in stored else recording
 
 
@@ -49,19 +49,19 @@ def keep_observation(api: TaskApi, recording: Recording) -> None:
     body = recording_to_artifact(recording)
     (newest, *_) = [*_artifacts(api, body["key"], 1), None]
     if newest is None or _versions_in(newest) != _versions_of(recording):
-        api.post("/artifacts/", body)
+        api.create("/artifacts/", body)
         return
     key = f"{_SEEN}{body['key']}"
     before = _artifacts(api, key, _MOST_SEEN)
-    api.post("/artifacts/", {**body, "key": key})
+    api.create("/artifacts/", {**body, "key": key})
     for each in before:
-        api.delete(f"/artifacts/{each['id']}")
+        api.delete(f"/artifacts/{id_of(each)}")
 
 
 def _artifacts(api: TaskApi, key: object, limit: int) -> Sequence[Mapping[str, object]]:
     """Return the newest artifacts with a key."""
     body = {"artifacts": {"key": {"any_": [key]}}, "sort": "CREATED_DESC", "limit": limit}
-    return cast("Sequence[Mapping[str, object]]", api.post("/artifacts/filter", body))
+    return objects_of(api.post("/artifacts/filter", body))
 
 
 def _versions_in(artifact: Mapping[str, object]) -> Versions | None:

@@ -15,7 +15,7 @@ from assetflow.core.redaction import without_passwords
 from assetflow.errors import PrefectNotFound, PrefectUnauthorized, PrefectUnreachable
 from assetflow.patience import AskAgain, Attempts
 from assetflow.prefect_io import csrf
-from assetflow.prefect_io.answers import no_answer, read_answer
+from assetflow.prefect_io.answers import id_of, no_answer, read_answer
 from assetflow.prefect_io.connection import Connection, read_connection
 
 DEFAULT_PATIENCE = 30.0
@@ -91,6 +91,16 @@ class TaskApi:
         """
         return self._call("POST", path, body, self.patience if patience is None else patience)
 
+    def create(self, path: str, body: object) -> Mapping[str, object]:
+        """Create a resource and return it as Prefect has stored it.
+
+        An answer without an id is not Prefect's, so that it does not count: what has to be durable may not be stored.
+
+        Raises:
+            PrefectUnauthorized, PrefectUnreachable, PrefectRefused: as `post`.
+        """
+        return self._call("POST", path, body, self.patience, check=id_of)
+
     def delete(self, path: str) -> None:
         """Delete a resource, unless it is gone already.
 
@@ -112,11 +122,16 @@ class TaskApi:
     ) -> None:
         self.close()
 
-    def _call(self, method: str, path: str, body: object, patience: float) -> Any:
+    def _call(
+        self, method: str, path: str, body: object, patience: float, check: Callable[[object], object] | None = None
+    ) -> Any:
         attempts = AskAgain(patience).start(self._clock)
         while True:
             try:
-                return self._send(method, path, body, attempts)
+                answer = self._send(method, path, body, attempts)
+                if check is not None:
+                    check(answer)
+                return answer
             except PrefectUnauthorized:
                 raise
             except PrefectUnreachable as error:

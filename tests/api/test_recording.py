@@ -128,7 +128,7 @@ def test_beside_a_ledger_that_was_taken_over_updates_are_recorded_in_prefect(
     monkeypatch.setattr(TaskApi, "connect", lambda patience: TaskApi(prefect, patience=patience))
     with respx.mock:
         respx.route(host="127.0.0.1").pass_through()
-        artifacts = respx.post(f"{prefect}/artifacts/").respond(201, json={})
+        artifacts = respx.post(f"{prefect}/artifacts/").respond(201, json={"id": str(UUID(int=1))})
         events = respx.post(f"{prefect}/events").respond(204)
         status, told = post(api, {"uri": ORDERS.uri}, {"uri": CUSTOMERS.uri})
     assert (status, told["recorded"]) == (200, 2)

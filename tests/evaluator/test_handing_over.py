@@ -50,7 +50,7 @@ class Bound:
 @pytest.fixture
 async def bound(tmp_path: Path) -> AsyncIterator[Bound]:
     with prefect_at(URL), respx.mock:
-        artifacts = respx.post(f"{URL}/artifacts/").respond(201, json={})
+        artifacts = respx.post(f"{URL}/artifacts/").respond(201, json={"id": str(UUID(int=1))})
         async with LedgerThread(tmp_path / "ledger.db") as thread, prefect_api() as api:
             bound = Bound(thread, Binding(api, thread), artifacts)
             bound.belongs_to(str(thread.ledger.id))

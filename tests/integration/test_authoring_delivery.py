@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -77,7 +78,8 @@ def test_the_bodies_that_prefect_gets(router: respx.Router, prefect_here: Prefec
 
 def test_a_busy_server_delays_the_task_only(router: respx.Router, prefect_here: PrefectServer) -> None:
     busy = [httpx.Response(503), httpx.Response(503), httpx.ReadTimeout("slow")]
-    router.post(f"{prefect_here.api_url}/artifacts/").mock(side_effect=[*busy, httpx.Response(201, json={})])
+    stored = httpx.Response(201, json={"id": str(UUID(int=1))})
+    router.post(f"{prefect_here.api_url}/artifacts/").mock(side_effect=[*busy, stored])
     passing(router)
     state = run_task()
     assert state.is_completed()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from uuid import UUID
 
 import httpx
@@ -56,6 +57,32 @@ def test_without_an_answer_and_an_evaluator_a_warning_says_what_may_be(ledger: L
     assert "taken over" not in beside_an_evaluator.err
 
 
+@respx.mock
+@pytest.mark.parametrize("answer", [{}, [], ["ok"], "ok", 5, None], ids=str)
+def test_something_that_is_not_prefect_answers_with_json(ledger: Ledger, call: Call, answer: object) -> None:
+    """It names no ledger that decides, and stores nothing: an update goes where it is safe, or is not taken."""
+    deploy(ledger, "report/shop", ORDERS)
+    respx.route().respond(200, json=answer)
+    here = call("emit", ORDERS.uri)
+    assert here.code == 0
+    assert ledger.reader.events.count() == 1
+
+
+@respx.mock
+@pytest.mark.parametrize("answer", [{}, [], "ok", None], ids=str)
+def test_without_a_ledger_something_that_is_not_prefect_stores_nothing(
+    home: Path, call: Call, monkeypatch: pytest.MonkeyPatch, answer: object
+) -> None:
+    monkeypatch.setenv("ASSETFLOW_RECORDING_TIMEOUT", "0.1")
+    respx.route().respond(200, json=answer)
+    with prefect_at(API_URL):
+        sent = call("emit", ORDERS.uri)
+    assert not (home / "ledger.db").exists()
+    assert sent.code == 2
+    assert "something that is not Prefect answered" in sent.err
+    assert "--id" in sent.err
+
+
 def test_what_came_before_prefect_answered_reaches_the_other_ledger(
     ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,7 +100,7 @@ def test_what_came_before_prefect_answered_reaches_the_other_ledger(
         variable.mock(return_value=ANSWER)
         assert call("emit", ORDERS.uri, "--id", str(new)).code == 2
         assert ledger.reader.cursor(TAKEN_OVER) is None
-        artifacts.mock(return_value=httpx.Response(201, json={}))
+        artifacts.mock(return_value=httpx.Response(201, json={"id": str(UUID(int=2))}))
         before = artifacts.call_count
         assert call("emit", ORDERS.uri, "--id", str(new), "--json").json["via"] == "prefect"
         sent = [recording_from_artifact(json.loads(each.request.content)) for each in list(artifacts.calls)[before:]]

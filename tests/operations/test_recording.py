@@ -94,7 +94,7 @@ def test_beside_a_ledger_that_decides_no_more_only_prefect_is_written(
     beside = Installation(ledger, other_ledger=lambda: "9")
     monkeypatch.setattr(TaskApi, "connect", lambda patience: TaskApi(PREFECT, patience=patience))
     with respx.mock:
-        respx.post(f"{PREFECT}/artifacts/").respond(201, json={})
+        respx.post(f"{PREFECT}/artifacts/").respond(201, json={"id": str(UUID(int=1))})
         respx.post(f"{PREFECT}/events").respond(204)
         (warning,) = record(beside, RECORDING).warnings
     assert "ledger 9 has taken over" in warning
@@ -118,7 +118,7 @@ def test_a_command_that_writes_to_no_ledger_needs_the_address_of_prefect(
 def test_an_announcement_that_fails_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TaskApi, "connect", lambda patience: TaskApi(PREFECT, patience=patience))
     with respx.mock:
-        respx.post(f"{PREFECT}/artifacts/").respond(201, json={})
+        respx.post(f"{PREFECT}/artifacts/").respond(201, json={"id": str(UUID(int=1))})
         respx.post(f"{PREFECT}/events").mock(return_value=httpx.Response(422, json={"detail": "no"}))
         (warning,) = through_prefect(RECORDING)
     assert "The update is recorded" in warning

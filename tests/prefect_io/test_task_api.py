@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from uuid import UUID
 
 import httpx
 import pytest
@@ -87,6 +88,17 @@ def test_a_refusal_is_final(connect: Callable[..., TaskApi], time: Time, status:
         api.post("/artifacts/", {})
     assert route.call_count == 1
     assert not time.pauses
+
+
+@pytest.mark.parametrize("other", [{}, [], ["ok"], {"id": 5}, "ok", 5, None], ids=str)
+@respx.mock
+def test_what_has_no_id_is_not_stored(connect: Callable[..., TaskApi], other: object) -> None:
+    stored = {"id": str(UUID(int=1))}
+    respx.post(f"{URL}/artifacts/").mock(
+        side_effect=[httpx.Response(200, json=other), httpx.Response(201, json=stored)]
+    )
+    with connect() as api:
+        assert api.create("/artifacts/", {}) == stored
 
 
 @pytest.mark.parametrize("other", [httpx.Response(200, html="<html>Sign in</html>"), httpx.Response(404)])
