@@ -115,6 +115,11 @@ class Schedule:
         kept = self.keeping.named_assets if self.keeping is not None else ()
         return (*in_condition, *in_mappers, *kept)
 
+    @property
+    def kind_without_assets(self) -> Literal["time only", "eager", "lazy"]:
+        """What starts the flow, if the schedule has no condition on assets."""
+        return "time only" if self.keeping is None else self.keeping.kind
+
     def describe(self) -> str:
         """Return the schedule in words: its condition and when that may start runs, or its times, or both."""
         parts: list[str] = []

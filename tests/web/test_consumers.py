@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from assetflow import Eager
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.schedule_values import AssetOrTimeSchedule
 from assetflow.core.timing import Deadline, Intake
@@ -22,6 +23,7 @@ from assetflow.patience import AskAgain
 from assetflow.prefect_io import rest
 from assetflow.web import consumers
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
+from tests.ledger.making import deploy_maker
 from tests.web.conftest import MakeSite, Site
 from tests.web.html import Page, read
 
@@ -108,6 +110,8 @@ def test_the_list_says_how_far_each_condition_is(site: Site, ledger: Ledger) -> 
     deploy(ledger, "all/two", ORDERS & CUSTOMERS)
     deploy(ledger, "any/three", HOURLY | CUSTOMERS | Asset("s3://lake/x"))
     deploy(ledger, "one/done", ORDERS)
+    deploy(ledger, "hourly/times", timedelta(hours=1))
+    deploy_maker(ledger, Eager(), [Asset("s3://lake/kept")], [Asset("s3://lake/raw")], "kept/eager")
     (decision,) = update(ledger, ORDERS, 0)
 
     def rows() -> dict[str, str]:
@@ -118,6 +122,8 @@ def test_the_list_says_how_far_each_condition_is(site: Site, ledger: Ledger) -> 
     assert "up to date" in rows()["one/done"]
     assert "1 of 2 updated" in rows()["all/two"]
     assert "waiting for one of 3 assets" in rows()["any/three"]
+    assert "time only" in rows()["hourly/times"]
+    assert "eager" in rows()["kept/eager"]
 
 
 def test_thousands_are_paged(site: Site, ledger: Ledger) -> None:

@@ -150,7 +150,7 @@ def _state(facts: ConsumerFacts, rows: tuple[ConditionRow, ...], holds: bool) ->
     if consumer.held:
         return "held"
     if not rows:
-        return "time only" if consumer.schedule.keeping is None else consumer.schedule.keeping.kind
+        return consumer.schedule.kind_without_assets
     if holds and _held_back(facts) is not None:
         return "waiting"
     if holds:

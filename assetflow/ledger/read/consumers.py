@@ -122,8 +122,13 @@ class ConsumerOverview:
 
     @property
     def state(self) -> str:
-        """How far its condition is: `1 of 2 updated`, `waiting for one of 3 assets`, `up to date`, `2 keys pending`."""
+        """How far its condition is: `1 of 2 updated`, `waiting for one of 3 assets`, `up to date`, `2 keys pending`.
+
+        Without a condition on assets: `time only`, `eager` or `lazy`.
+        """
         schedule = self.record.consumer.schedule
+        if not schedule.tokens:
+            return schedule.kind_without_assets
         if schedule.is_partitioned:
             return f"{count(self.pending, 'key')} pending"
         needed = isinstance(schedule.condition, AssetAll) and all(
