@@ -6,7 +6,8 @@ import gc
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
-from typing import NoReturn
+from types import ModuleType
+from typing import NoReturn, cast
 
 # Importing makes many objects and hardly any garbage: Python's 700 cost a short command a tenth of its time.
 _OBJECTS_BEFORE_COLLECTION = 50_000
@@ -15,6 +16,8 @@ _OBJECTS_BEFORE_COLLECTION = 50_000
 def main() -> NoReturn:
     """Run the command that the process was started with, and exit."""
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
+    # httpx would import its own command line, with packages for colours that take a third of its time. It does without.
+    sys.modules.setdefault("httpx._main", cast("ModuleType", None))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # Print the number of a character that the terminal cannot show, instead of failing.

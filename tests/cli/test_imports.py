@@ -72,6 +72,19 @@ def test_an_update_that_is_sent_to_prefect_needs_no_database(tmp_path: Path) -> 
     assert not found & {"prefect", "sqlalchemy", "sqlmodel", "alembic", "fastapi", "opentelemetry"}
 
 
+def test_a_command_that_asks_prefect_imports_no_second_command_line(home: Path) -> None:
+    env = os.environ | {"ASSETFLOW_HOME": str(home), "PREFECT_API_URL": NOWHERE}
+    command = [sys.executable, "-X", "importtime", "-m", "assetflow", "status"]
+    done = subprocess.run(command, env=env, cwd=home, capture_output=True, text=True, check=False)
+    found = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert "httpx" in found
+    assert not found & {"click", "pygments", "rich.syntax"}
+
+
+def test_pruning_is_imported_by_those_who_prune(home: Path) -> None:
+    assert "assetflow.ledger.write.prune" not in imported(home, "emit", "s3://lake/a")
+
+
 def test_a_command_imports_the_readers_of_its_own_topics(home: Path) -> None:
     read = imported(home, "assets", "ls")
     assert "assetflow.ledger.read.assets" in read

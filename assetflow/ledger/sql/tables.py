@@ -40,9 +40,11 @@ def partial_index(name: str, *columns: str, where: str, unique: bool = False) ->
 
 
 # With its own registry: a user's SQLModel tables in the same process may have the same names. Statements use the tables
-# only, so the row classes are never prepared as mappers.
+# only, so the row classes are never prepared as mappers, and their validators are not built.
 class Base(DeferredReflection, SQLModel, registry=registry(metadata=MetaData(naming_convention=_NAMES))):
     """Base of all tables of the ledger: the row class `AssetNameRow` has the table `asset_name`."""
+
+    model_config = {"defer_build": True}
 
     @declared_attr.directive
     @classmethod

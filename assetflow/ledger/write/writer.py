@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, update
 
@@ -18,11 +19,13 @@ from assetflow.ledger.write.events import EventWriter
 from assetflow.ledger.write.freshness import FreshnessWriter
 from assetflow.ledger.write.lease import LeaseWriter
 from assetflow.ledger.write.lineage import LineageWriter
-from assetflow.ledger.write.prune import Step, prune_chunk
 from assetflow.ledger.write.queues import QueueWriter
 from assetflow.ledger.write.runs import RunWriter
 from assetflow.ledger.write.store import Store
 from assetflow.ledger.write.watchers import WatcherWriter
+
+if TYPE_CHECKING:
+    from assetflow.ledger.write.prune import Step
 
 _SET_CURSOR = upsert_rows((CURSOR.c.name,), (CURSOR.c.value,))
 _END_SESSION = upsert_rows((ENDED_SESSION.c.session,), (ENDED_SESSION.c.expires,))
@@ -68,6 +71,8 @@ class Writer:
             before: what was recorded and occurred before this time is old.
             after: the sequence after which the chunk begins.
         """
+        from assetflow.ledger.write.prune import prune_chunk
+
         with self._store.writes() as connection:
             return prune_chunk(connection, before, after)
 
