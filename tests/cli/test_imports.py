@@ -85,6 +85,12 @@ def test_pruning_is_imported_by_those_who_prune(home: Path) -> None:
     assert "assetflow.ledger.write.prune" not in imported(home, "emit", "s3://lake/a")
 
 
+def test_the_validators_of_rows_are_not_built(home: Path) -> None:
+    look = "from assetflow.ledger.sql.tables import LedgerRow; print(LedgerRow.__pydantic_complete__)"
+    done = subprocess.run([sys.executable, "-c", look], cwd=home, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
 def test_a_command_imports_the_readers_of_its_own_topics(home: Path) -> None:
     read = imported(home, "assets", "ls")
     assert "assetflow.ledger.read.assets" in read
