@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from assetflow.ledger import Ledger
 from assetflow.stack.environment import StackEnvironment
@@ -22,6 +22,10 @@ QUIET = (
     "--disable-sync",
     "--no-first-run",
 )
+
+# What is there at once on an idle machine may take its time on a busy one. In milliseconds.
+PATIENCE = 30_000
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,6 @@ from tests.integration.served_installation import KEY, ServedInstallation
 
 pytestmark = [pytest.mark.long, pytest.mark.browser, pytest.mark.prefect, pytest.mark.timeout(400)]
 
-SECONDS = 30_000
 # No worker takes the run, so that its badge changes from the ledger's word to Prefect's.
 HANDED_OVER = re.compile("launched|Scheduled|Late")
 
@@ -41,11 +40,8 @@ def browsed(served: ServedInstallation) -> Iterator[Page]:
         try:
             context = browser.new_context(base_url=served.url, viewport={"width": 1280, "height": 900})
             page = context.new_page()
-            page.set_default_timeout(SECONDS)
-            expect.set_options(timeout=SECONDS)
             log_in(page)
             yield page
-            expect.set_options(timeout=5_000)
         finally:
             browser.close()
 
