@@ -1,4 +1,4 @@
-"""Commands start fast: they do not import what they do not need."""
+"""Commands start and end fast: they do not import what they do not need, nor look for garbage in it."""
 
 from __future__ import annotations
 
@@ -95,3 +95,22 @@ def test_a_command_imports_the_readers_of_its_own_topics(home: Path) -> None:
     read = imported(home, "assets", "ls")
     assert "assetflow.ledger.read.assets" in read
     assert not read & {f"assetflow.ledger.read.{topic}" for topic in ("pruning", "backfills", "freshness", "watchers")}
+
+
+COLLECTIONS = """
+import atexit, gc, sys
+from assetflow.cli import main
+looked = []
+gc.callbacks.append(lambda phase, _: looked.append(phase))
+atexit.register(lambda: print(len(looked), gc.get_freeze_count(), file=sys.stderr))
+main()
+"""
+
+
+def test_a_short_command_does_not_look_for_garbage(home: Path) -> None:
+    env = os.environ | {"ASSETFLOW_HOME": str(home), "PREFECT_API_URL": NOWHERE}
+    command = [sys.executable, "-c", COLLECTIONS, "explain", "flow/one"]
+    done = subprocess.run(command, env=env, cwd=home, capture_output=True, text=True, check=True)
+    looked, frozen = map(int, done.stderr.split()[-2:])
+    assert looked == 0
+    assert frozen > 100_000
