@@ -9,7 +9,7 @@ from io import TextIOWrapper
 from types import ModuleType
 from typing import NoReturn, cast
 
-# A short command makes 200,000 objects and hardly any garbage: with Python's 700, a tenth of its time is looking for it.
+# A short command makes 200,000 objects and hardly any garbage. With Python's 700, it spends a tenth of its time on it.
 _OBJECTS_BEFORE_COLLECTION = 300_000
 
 
@@ -23,7 +23,7 @@ def main() -> NoReturn:
             # Print the number of a character that the terminal cannot show, instead of failing.
             stream.reconfigure(errors="backslashreplace")
     status = run(sys.argv[1:])
-    # While it ends, Python looks for garbage several times in what it frees anyhow: a quarter of a short command's time.
+    # While it ends, Python looks for garbage several times in all that it frees: a quarter of a short command's time.
     gc.freeze()
     sys.exit(status)
 
