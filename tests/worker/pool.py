@@ -58,6 +58,11 @@ class Pool:
         """The sockets at which templates listen, or have listened until they were killed."""
         return set(self.home.glob("assetflow-worker-*/*.socket"))
 
+    def listens(self) -> bool:
+        """Return whether a template forks the next flow run."""
+        commands = [Path(f"/proc/{each}/cmdline").read_text() for each in self.templates()]
+        return any(f"{socket}\0" in command for socket in self.sockets() for command in commands)
+
     def start_worker(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", self.name]
         with self.log.open("ab") as log:
