@@ -221,7 +221,11 @@ def test_what_is_killed_between_the_fork_and_the_word_to_begin(pool: Pool, victi
     if victim == "worker":
         pool.process.wait()
         pool.start_worker()
-    until(lambda: victim not in ("template", "child") or not is_running(child))
+    if victim in ("template", "child"):
+        until(lambda: not is_running(child))
+    if victim == "template":
+        # As long as one of its threads exists, the client's connection does.
+        until(lambda: not _threads(template))
     if victim != "client":
         os.kill(client, signal.SIGCONT)
     ended = judge(pool, runs)
@@ -229,6 +233,14 @@ def test_what_is_killed_between_the_fork_and_the_word_to_begin(pool: Pool, victi
     assert ended == [KILLED_BEFORE_IT_BEGINS.get(victim)] or victim == "child"
     last = {"last": pool.order(name="last")}
     assert judge(pool, last) == ["COMPLETED"]
+
+
+def _threads(process: int) -> list[int]:
+    """Return the threads of a process that have not ended."""
+    with suppress(FileNotFoundError):
+        threads = [int(each.name) for each in Path(f"/proc/{process}/task").iterdir()]
+        return [each for each in threads if is_running(each)]
+    return []
 
 
 def _waits_for_the_template(client: int) -> bool:
