@@ -4,6 +4,8 @@ SHELL := /bin/sh
 BIN := .venv/bin
 # How many processes share the tests: most tests wait for other processes, so there is one more than two cores.
 JOBS ?= 3
+# The long ones wait even more.
+LONG_JOBS ?= 4
 READY := .venv/.ready
 
 .PHONY: audit help setup demo dev screenshots charts test test-long test-heavy faults lint format types imports check clean
@@ -33,7 +35,7 @@ test: $(READY) ## run the tests (ARGS="tests/core -k cron" for some of them)
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder --durations 20 -m "not faults and not long and not heavy" $(ARGS)
 
 test-long: $(READY) ## run the tests that start whole stacks, browsers and Spark processes, or kill them
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --durations 20 -m "long and not heavy and not faults" $(ARGS)
+	@$(BIN)/python -m pytest -n $(LONG_JOBS) --dist loadfile --no-loadscope-reorder --durations 20 -m "long and not heavy and not faults" $(ARGS)
 
 test-heavy: $(READY) ## run the tests on clusters and larger installations, and the benchmarks in short forms
 	@$(BIN)/python -m pytest -m "heavy and not faults" $(ARGS)
