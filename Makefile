@@ -2,10 +2,6 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 BIN := .venv/bin
-# How many processes share the tests: most tests wait for other processes, so there is one more than two cores.
-JOBS ?= 3
-# The long ones wait even more.
-LONG_JOBS ?= 4
 READY := .venv/.ready
 
 .PHONY: audit help setup demo dev screenshots charts test test-long test-heavy faults lint format types imports check clean
@@ -31,11 +27,15 @@ screenshots: $(READY) ## take the pictures of docs/images, and of every page (AR
 charts: $(READY) ## draw docs/images/performance.svg anew, from benchmarks/results
 	@$$(command -v uv || echo .assetflow/tools/bin/uv) run --quiet --isolated --only-group charts python -m benchmarks.charts
 
+# How many processes share the tests. Most tests wait for other processes, the long ones most: more than two for two cores.
+test: JOBS ?= 3
+test-long: JOBS ?= 4
+
 test: $(READY) ## run the tests (ARGS="tests/core -k cron" for some of them)
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder --durations 20 -m "not faults and not long and not heavy" $(ARGS)
 
 test-long: $(READY) ## run the tests that start whole stacks, browsers and Spark processes, or kill them
-	@$(BIN)/python -m pytest -n $(LONG_JOBS) --dist loadfile --no-loadscope-reorder --durations 20 -m "long and not heavy and not faults" $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --durations 20 -m "long and not heavy and not faults" $(ARGS)
 
 test-heavy: $(READY) ## run the tests on clusters and larger installations, and the benchmarks in short forms
 	@$(BIN)/python -m pytest -m "heavy and not faults" $(ARGS)
