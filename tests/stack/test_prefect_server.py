@@ -77,6 +77,34 @@ def test_collecting_garbage_stops_nobody(tmp_path: Path, collecting: str, said: 
     assert done.stdout.strip() == said
 
 
+STARTED = f"""
+import gc, weakref
+from {prefect_server.__name__} import collect_garbage_in_a_thread
+
+class Garbage: pass
+
+def make_garbage():
+    garbage = Garbage()
+    garbage.itself = garbage
+    return weakref.ref(garbage)
+
+collect_garbage_in_a_thread(0.001)
+while not gc.get_freeze_count():
+    pass
+garbage = make_garbage()
+while garbage() is not None:
+    pass
+print(gc.get_freeze_count() > 10 * len(gc.get_objects()))
+"""
+
+
+def test_what_the_server_has_imported_is_not_looked_through_again_and_later_garbage_is(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STARTED], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "True"
+
+
 @pytest.mark.prefect
 def test_requests_that_write_at_the_same_time_are_not_refused(prefect_server: PrefectServer) -> None:
     with httpx.Client(base_url=prefect_server.api_url, timeout=60) as http, ThreadPoolExecutor(16) as threads:
