@@ -17,7 +17,15 @@ from assetflow.operations.lookup import find_uri
 
 
 @watchable
-def status(asset: str | None = None, /, *, key: str | None = None, stale: bool = False, json: bool = False) -> int:
+def status(
+    asset: str | None = None,
+    /,
+    *,
+    key: str | None = None,
+    stale: bool = False,
+    wide: bool = False,
+    json: bool = False,
+) -> int:
     """Show whether assets are up to date, and what has changed since they were made.
 
     The exit status is 1 if one of them fails its freshness policy.
@@ -30,6 +38,8 @@ def status(asset: str | None = None, /, *, key: str | None = None, stale: bool =
         One partition of the asset.
     stale
         List only assets that are not up to date, or made from something that is not.
+    wide
+        Show all columns, however wide the terminal is.
     json
         Print one JSON document.
     """
@@ -41,14 +51,16 @@ def status(asset: str | None = None, /, *, key: str | None = None, stale: bool =
             found = reader.freshness.statuses(None, now)
         else:
             found = [reader.freshness.status(find_uri(reader, asset), key, now)]
+        names = reader.assets.names([each.uri for each in found])
         empty = empty_message(reader, _nothing(found))
     fails = any(each.freshness == "fail" for each in found)
     found = [each for each in found if each.outdated or not stale]
     if json:
         print_json([each.as_json() for each in found] if asset is None else found[0].as_json() if found else None)
     elif asset is None:
-        made = table("asset", "state", "freshness", "made by", "why", whole=("asset",))
-        show(rows(made, map(_cells, found), empty=empty, spare=("made by",)))
+        made = table("asset", "uri", "state", "freshness", "made by", "why", whole=("uri",))
+        cells = (_cells(each, names.get(each.uri, each.uri)) for each in found)
+        show(rows(made, cells, empty=empty, spare=("uri", "made by"), wide=wide), wide=wide)
     else:
         show(*(part for each in found for part in status_parts(each)))
     return int(fails)
@@ -58,7 +70,8 @@ def _nothing(found: Sequence[Status]) -> str:
     return "Everything is up to date." if found else NOTHING_KEPT
 
 
-def _cells(status: Status) -> list[Text]:
+def _cells(status: Status, name: str) -> list[Text]:
     more = len(status.causes) - 1
     why = status.causes[0].words + (f", and {more} more" if more > 0 else "") if status.causes else ""
-    return [text(status.uri), state_cell(status), freshness_cell(status), text(status.producer or ""), text(why)]
+    made_by = text(status.producer or "")
+    return [text(name), text(status.uri), state_cell(status), freshness_cell(status), made_by, text(why)]

@@ -13,33 +13,39 @@ from assetflow.core.freshness.asset_freshness import AssetFreshness
 from assetflow.core.spans import rounded_in_words
 from assetflow.ledger.read.reader import Reader
 
-_COLUMNS = ("asset", "state", "since", "lag", "policy", "data time", "made by", "due", "note")
+_COLUMNS = ("asset", "uri", "state", "since", "lag", "policy", "data time", "made by", "due", "note")
+_SPARE = ("uri", "data time", "since", "made by")
 
 
 @watchable
-def freshness(*, json: bool = False) -> int:
+def freshness(*, wide: bool = False, json: bool = False) -> int:
     """Show how fresh the assets with a freshness policy are. Exits with 1 if one of them fails.
 
     Parameters
     ----------
+    wide
+        Show all columns, however wide the terminal is.
     json
         Print one JSON document.
     """
     with Reader.open() as reader:
         found = reader.policies.all()
+        names = reader.assets.names([each.uri for each in found])
         empty = empty_message(reader, "No deployed flow names an asset with freshness=FreshnessPolicy(...).")
     now = datetime.now(UTC)
     if json:
         print_json([each.as_json(now) for each in found])
     else:
-        show(rows(table(*_COLUMNS), (_cells(each, now) for each in found), empty=empty))
+        cells = (_cells(each, names.get(each.uri, each.uri), now) for each in found)
+        show(rows(table(*_COLUMNS, whole=("uri",)), cells, empty=empty, spare=_SPARE, wide=wide), wide=wide)
     return int(any(each.record.state == "fail" for each in found))
 
 
-def _cells(each: AssetFreshness, now: datetime) -> list[Text]:
+def _cells(each: AssetFreshness, name: str, now: datetime) -> list[Text]:
     record, lag = each.record, each.lag(now)
     data_time = record.data_time
     return [
+        text(name),
         text(each.uri),
         Text(record.state, FRESHNESS_STYLES.get(record.state, "")),
         time_cell(record.state_since, now),

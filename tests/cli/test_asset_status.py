@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from rich.text import Text
 
 from assetflow import Asset, Eager, FreshnessPolicy
 from assetflow.core.partitions import IdentityMapper
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
+from tests.cli.screen import screen_of
 from tests.ledger.making import NOW, A, B, C, deploy_maker, update
 
 
@@ -31,6 +34,29 @@ def test_every_asset_that_an_eager_flow_needs_is_listed(call: Call) -> None:
     assert "make-b/x" in fact
     assert f"{A.uri} changed: first → second" in fact
     assert "it was never made" in board
+
+
+def test_a_terminal_of_80_columns_has_names_and_unbroken_columns(
+    ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "file:///home/somebody/projects/air/data/carriers.json"
+    carriers = Asset(long, name="carriers", freshness=FreshnessPolicy(timedelta(minutes=10)))
+    deploy_maker(ledger, Eager(), [carriers], [A], "by-carrier/air")
+    now = datetime.now(UTC)
+    ledger.writer.events.record([update(carriers)], now)
+    ledger.writer.clock.run(now, now)
+    for command in (("assets", "status"), ("freshness",)):
+        screen = screen_of(80, monkeypatch)
+        call(*command)
+        lines = Text.from_ansi(screen.getvalue()).plain.splitlines()
+        assert max(map(len, lines)) <= 80
+        assert len(lines) < 9, "a column is so narrow that its words are broken"
+        (line,) = [each for each in lines if each.startswith("carriers ")]
+        assert "by-carrier/air" in line
+        assert re.fullmatch("Not shown for lack of room: uri(, .*)?; --wide shows everything", lines[-1])
+        screen = screen_of(80, monkeypatch)
+        call(*command, "--wide")
+        assert long in screen.getvalue()
 
 
 @pytest.mark.usefixtures("made")

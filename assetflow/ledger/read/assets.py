@@ -208,6 +208,12 @@ class AssetReader:
         with self._connect() as connection:
             return {row[0]: row[1] for row in connection.execute(query, {"uris": uris})}
 
+    def names(self, uris: Collection[str]) -> dict[str, str]:
+        """Return what those of these assets that the ledger knows are called, by URI: their name, or else their URI."""
+        query = select(ASSET.c.uri, READABLE_NAME).where(in_values(ASSET.c.uri, "uris"))
+        with self._connect() as connection:
+            return {row[0]: row[1] for row in connection.execute(query, {"uris": uris})}
+
     def activity(self) -> Mapping[str, Activity]:
         """Return how often, and when last, each asset that has events was updated, by URI."""
         newest = select(EVENT.c.uri, func.count().label("count"), func.max(EVENT.c.sequence).label("newest"))
