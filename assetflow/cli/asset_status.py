@@ -59,7 +59,7 @@ def status(
         print_json([each.as_json() for each in found] if asset is None else found[0].as_json() if found else None)
     elif asset is None:
         made = table("asset", "uri", "state", "freshness", "made by", "why", whole=("uri",))
-        cells = (_cells(each, names.get(each.uri, each.uri)) for each in found)
+        cells = (_cells(each, names[each.uri]) for each in found)
         show(rows(made, cells, empty=empty, spare=("uri", "made by"), wide=wide), wide=wide)
     else:
         show(*(part for each in found for part in status_parts(each)))

@@ -36,7 +36,7 @@ def freshness(*, wide: bool = False, json: bool = False) -> int:
     if json:
         print_json([each.as_json(now) for each in found])
     else:
-        cells = (_cells(each, names.get(each.uri, each.uri), now) for each in found)
+        cells = (_cells(each, names[each.uri], now) for each in found)
         show(rows(table(*_COLUMNS, whole=("uri",)), cells, empty=empty, spare=_SPARE, wide=wide), wide=wide)
     return int(any(each.record.state == "fail" for each in found))
 

@@ -209,10 +209,11 @@ class AssetReader:
             return {row[0]: row[1] for row in connection.execute(query, {"uris": uris})}
 
     def names(self, uris: Collection[str]) -> dict[str, str]:
-        """Return what those of these assets that the ledger knows are called, by URI: their name, or else their URI."""
+        """Return what these assets are called, by URI: their name, or else their URI."""
         query = select(ASSET.c.uri, READABLE_NAME).where(in_values(ASSET.c.uri, "uris"))
         with self._connect() as connection:
-            return {row[0]: row[1] for row in connection.execute(query, {"uris": uris})}
+            known = {row[0]: row[1] for row in connection.execute(query, {"uris": uris})}
+        return {uri: known.get(uri, uri) for uri in uris}
 
     def activity(self) -> Mapping[str, Activity]:
         """Return how often, and when last, each asset that has events was updated, by URI."""
