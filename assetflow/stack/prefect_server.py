@@ -37,9 +37,11 @@ def collect_garbage_in_a_thread(seconds: float = SECONDS) -> None:
 def _collect(seconds: float) -> None:
     for rounds in itertools.count(1):
         time.sleep(seconds)
-        gc.collect(2 if rounds == ROUNDS_UNTIL_STARTED or rounds % ROUNDS_UNTIL_ALL == 0 else 1)
         if rounds == ROUNDS_UNTIL_STARTED:
+            gc.collect()
             gc.freeze()
+        else:
+            gc.collect(2 if rounds % ROUNDS_UNTIL_ALL == 0 else 1)
 
 
 def take_turns_on_sqlite() -> None:
