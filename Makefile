@@ -30,6 +30,8 @@ charts: $(READY) ## draw docs/images/performance.svg anew, from benchmarks/resul
 # How many processes share the tests. Most tests wait for other processes, the long ones most: more than two for two cores.
 test: JOBS ?= 3
 test-long: JOBS ?= 4
+# Each process would import every other file too, to find no long test in it.
+test-long: ARGS ?= $$(grep -rl --include='test_*.py' 'mark\.long' tests)
 
 test: $(READY) ## run the tests (ARGS="tests/core -k cron" for some of them)
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder --durations 20 -m "not faults and not long and not heavy" $(ARGS)
