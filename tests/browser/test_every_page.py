@@ -36,10 +36,10 @@ def check(page: Page, width: int) -> list[object]:
 @pytest.mark.parametrize(("theme", "width"), LOOKS)
 def test_every_page_and_dialog_is_accessible_and_fits(shown: Shown, theme: Theme, width: int) -> None:
     found: dict[str, list[object]] = {}
+    page = shown.page("/", theme, width)
     for name, path in every_page(shown.ledger).items():
-        page = shown.page(path, theme, width)
+        page.goto(path)
         found[name] = check(page, width)
-        page.context.close()
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
     # The browser says so by itself, of any page that is not found.
     shown.complaints[:] = [each for each in shown.complaints if "status of 404" not in each]
