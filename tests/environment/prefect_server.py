@@ -162,7 +162,13 @@ class PrefectServer:
         return self.home / "prefect.db"
 
     def _database(self) -> dict[str, str]:
-        return {"PREFECT_SERVER_DATABASE_CONNECTION_URL": url_of(self._database_path)}
+        if "PREFECT_SERVER_DATABASE_CONNECTION_URL" in self._settings:
+            return {}
+        return {
+            "PREFECT_SERVER_DATABASE_CONNECTION_URL": url_of(self._database_path),
+            # The copied database has them.
+            "PREFECT_SERVER_REGISTER_BLOCKS_ON_START": "false",
+        }
 
     def _signal(self, number: signal.Signals) -> None:
         if self._process is None:

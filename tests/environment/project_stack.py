@@ -12,6 +12,7 @@ from typing import Any
 
 from assetflow.stack.environment import StackEnvironment, choose_port
 from assetflow.stack.stack import Stack
+from tests.environment.prefect_database import spare_first_start
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 def running_stack(home: Path) -> Iterator[StackEnvironment]:
     """The stack of `assetflow dev` with its files in `home`, stopped in the end."""
     environment = StackEnvironment(ROOT, home, choose_port(None))
+    spare_first_start(home)
     told: list[str] = []
     with Stack(environment, told.append):
         yield environment

