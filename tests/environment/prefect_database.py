@@ -18,6 +18,8 @@ import httpx
 from assetflow.stack.environment import choose_port
 from tests.environment.waiting import until
 
+# The migrations write to the disk again and again: on a busy machine for minutes.
+START_SECONDS = 600.0
 KEPT = Path(__file__).parents[2] / ".assetflow" / "tests"
 
 
@@ -60,7 +62,7 @@ def _start_once(folder: Path, settings: dict[str, str]) -> None:
     with log.open("wb") as output:
         server = subprocess.Popen(command, env=os.environ | settings, stdout=output, stderr=output)
     try:
-        until(lambda: server.poll() is not None or _answers(port), told=log.read_text)
+        until(lambda: server.poll() is not None or _answers(port), seconds=START_SECONDS, told=log.read_text)
         assert server.poll() is None, log.read_text()
     finally:
         server.terminate()
