@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from assetflow.cli.output import print_json, show, text
+from assetflow.cli.values import ZeroOrMore
 from assetflow.cli.watch import watchable
 from assetflow.core.graph.parts import Way
 from assetflow.core.words import ago, count
@@ -15,7 +16,7 @@ from assetflow.operations.lookup import find_node
 
 
 @watchable
-def lineage(what: str, /, *, up: int = 1, down: int = 3, json: bool = False) -> None:
+def lineage(what: str, /, *, up: ZeroOrMore = 1, down: ZeroOrMore = 3, json: bool = False) -> None:
     """Show what leads to an asset or a flow, and what follows from it.
 
     Parameters
@@ -29,7 +30,7 @@ def lineage(what: str, /, *, up: int = 1, down: int = 3, json: bool = False) -> 
     """
     with Reader.open() as reader:
         node = find_node(reader, what)
-        graph = graph_of(reader, Wanted(node, max(0, up), max(0, down), hubs=False))
+        graph = graph_of(reader, Wanted(node, up, down, hubs=False))
     if json:
         print_json(graph.as_json())
     else:

@@ -61,5 +61,6 @@ def _age(_: object, tokens: Sequence[Token]) -> timedelta:
 Age = Annotated[timedelta, Parameter(converter=_age)]
 EventName = Annotated[UUID | int | IdStart, Parameter(converter=_event, accepts_keys=False)]
 DecisionName = Annotated[UUID | int | IdStart, Parameter(converter=_decision, accepts_keys=False)]
+ZeroOrMore = Annotated[int, Parameter(converter=_whole_number, validator=Number(gte=0))]
 AtLeastOne = Annotated[int, Parameter(converter=_whole_number, validator=Number(gte=1))]
 Port = Annotated[int, Parameter(converter=_whole_number, validator=Number(gte=0, lte=65_535))]

@@ -21,6 +21,8 @@ BAD = [
     (("events", "ls", "--limit", "many"), "'many' is not a whole number"),
     (("events", "ls", "--limit", "1.5"), "'1.5' is not a whole number"),
     (("events", "ls", "--asset", "ordrs"), "Similar names: orders"),
+    (("lineage", "orders", "--down", "-1"), "Must be >= 0"),
+    (("lineage", "orders", "--up", "1.5"), "'1.5' is not a whole number"),
     (("events", "show", "123"), "no event has the number 123"),
     (("events", "show", "9" * 30), "no event has the number"),
     (("events", "show", "orders"), "'orders' is neither the number"),
