@@ -20,6 +20,7 @@ from tests.environment.waiting import until
 
 # The migrations write to the disk again and again: on a busy machine for minutes.
 START_SECONDS = 600.0
+STOP_SECONDS = 60.0
 KEPT = Path(__file__).parents[2] / ".assetflow" / "tests"
 
 
@@ -66,6 +67,9 @@ def _start_once(folder: Path, settings: dict[str, str]) -> None:
         assert server.poll() is None, log.read_text()
     finally:
         server.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            server.wait(STOP_SECONDS)
+        server.kill()
         server.wait()
 
 
