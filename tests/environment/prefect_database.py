@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import fcntl
-import os
 import shutil
 import sqlite3
-import subprocess
-import sys
-from contextlib import closing, suppress
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import httpx
-
-from assetflow.stack.environment import choose_port
-from tests.environment.waiting import until
-
+# The setting that names a server's database.
+DATABASE = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
 # The migrations write to the disk again and again: on a busy machine for minutes.
-START_SECONDS = 600.0
-STOP_SECONDS = 60.0
+FIRST_START_SECONDS = 600.0
 KEPT = Path(__file__).parents[2] / ".assetflow" / "tests"
 
 
@@ -47,33 +40,16 @@ def spare_first_start(home: Path) -> None:
 
 
 def _make(template: Path) -> None:
+    # This one starts from nothing; all others start from what it makes.
+    from tests.environment.prefect_server import PrefectServer
+
     with TemporaryDirectory(prefix="prefect-database-", dir=template.parent) as folder:
-        made, whole = Path(folder) / "prefect.db", Path(folder) / "whole.db"
-        _start_once(Path(folder), {"PREFECT_HOME": folder, "PREFECT_SERVER_DATABASE_CONNECTION_URL": url_of(made)})
+        made, whole = Path(folder) / "made.db", Path(folder) / "whole.db"
+        server = PrefectServer(Path(folder), {DATABASE: url_of(made)})
+        # Before it answers, it makes its tables and registers its block types.
+        server.start(FIRST_START_SECONDS)
+        server.stop()
         with closing(sqlite3.connect(made)) as database:
             # One file, with what is still in the log beside it.
             database.execute("VACUUM INTO ?", (str(whole),))
         whole.replace(template)
-
-
-def _start_once(folder: Path, settings: dict[str, str]) -> None:
-    """Let a server make its tables and register its block types, which it does before it answers."""
-    port, log = choose_port(None), folder / "server.log"
-    command = [sys.executable, "-m", "prefect", "server", "start", "--port", str(port)]
-    with log.open("wb") as output:
-        server = subprocess.Popen(command, env=os.environ | settings, stdout=output, stderr=output)
-    try:
-        until(lambda: server.poll() is not None or _answers(port), seconds=START_SECONDS, told=log.read_text)
-        assert server.poll() is None, log.read_text()
-    finally:
-        server.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            server.wait(STOP_SECONDS)
-        server.kill()
-        server.wait()
-
-
-def _answers(port: int) -> bool:
-    with suppress(httpx.TransportError):
-        return httpx.get(f"http://127.0.0.1:{port}/api/health", timeout=2, verify=False).is_success
-    return False

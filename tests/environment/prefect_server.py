@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 
 from assetflow.stack import prefect_server
-from tests.environment.prefect_database import copy_empty_database, url_of
+from tests.environment.prefect_database import DATABASE, copy_empty_database, url_of
 from tests.environment.waiting import until
 
 START_SECONDS = 90.0
@@ -97,12 +97,12 @@ class PrefectServer:
         with prefect_at(self.api_url):
             yield
 
-    def start(self) -> None:
-        """Start the server and return when its API answers."""
+    def start(self, seconds: float = START_SECONDS) -> None:
+        """Start the server and return when its API answers, which it has to do within this time."""
         if self._process is not None:
             raise RuntimeError(f"the server on port {self.port} runs already")
         self.home.mkdir(parents=True, exist_ok=True)
-        if not self._database_path.exists():
+        if DATABASE not in self._settings and not self._database_path.exists():
             copy_empty_database(self._database_path)
         command = [sys.executable, "-m", prefect_server.__name__, "--host", "127.0.0.1", "--port", str(self.port)]
         with self._log_path.open("ab") as log:
@@ -116,7 +116,7 @@ class PrefectServer:
                 start_new_session=True,
             )
         try:
-            self._wait_until_healthy(self._process)
+            self._wait_until_healthy(self._process, seconds)
         except BaseException:
             self.kill()
             raise
@@ -162,10 +162,10 @@ class PrefectServer:
         return self.home / "prefect.db"
 
     def _database(self) -> dict[str, str]:
-        if "PREFECT_SERVER_DATABASE_CONNECTION_URL" in self._settings:
+        if DATABASE in self._settings:
             return {}
         return {
-            "PREFECT_SERVER_DATABASE_CONNECTION_URL": url_of(self._database_path),
+            DATABASE: url_of(self._database_path),
             # The copied database has them.
             "PREFECT_SERVER_REGISTER_BLOCKS_ON_START": "false",
         }
@@ -175,12 +175,12 @@ class PrefectServer:
             raise RuntimeError(f"no server runs on port {self.port}")
         os.killpg(self._process.pid, number)
 
-    def _wait_until_healthy(self, process: subprocess.Popen[bytes]) -> None:
+    def _wait_until_healthy(self, process: subprocess.Popen[bytes], seconds: float) -> None:
         # One client: each loads all certificates, unless it is told not to, and takes longer than its request.
         with httpx.Client(timeout=2, verify=False) as client:
             until(
                 lambda: process.poll() is not None or self._is_healthy(client),
-                seconds=START_SECONDS,
+                seconds=seconds,
                 told=self._log_tail,
             )
         if process.poll() is not None:
