@@ -31,15 +31,15 @@ class Shown:
         """A new window on an address; whatever is written to its console is a complaint."""
         view: ViewportSize = {"width": width, "height": 860}
         page = self.browser.new_context(base_url=self.url, color_scheme=theme, viewport=view, **options).new_page()
-        page.on("console", lambda message: self._complain(path, message.text))
-        page.on("pageerror", lambda error: self.complaints.append(f"{path}: {error}"))
-        page.on("dialog", lambda dialog: self.complaints.append(f"{path}: a dialog {dialog.message}"))
+        page.on("console", lambda message: self._complain(page.url, message.text))
+        page.on("pageerror", lambda error: self.complaints.append(f"{page.url}: {error}"))
+        page.on("dialog", lambda dialog: self.complaints.append(f"{page.url}: a dialog {dialog.message}"))
         page.goto(path)
         return page
 
-    def _complain(self, path: str, text: str) -> None:
+    def _complain(self, url: str, text: str) -> None:
         if is_complaint(text):
-            self.complaints.append(f"{path}: {text}")
+            self.complaints.append(f"{url}: {text}")
 
     def drawn(self, path: str, *given: Any, **options: Any) -> Page:
         """The same with everything there that is loaded later."""

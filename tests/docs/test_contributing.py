@@ -27,6 +27,12 @@ def test_a_make_target_is_there(page: Path) -> None:
     assert named(page) <= TARGETS
 
 
+def test_long_tests_are_marked_in_their_own_file_where_make_test_long_looks() -> None:
+    marked = [path for path in (ROOT / "tests").rglob("*.py") if "mark.long" in path.read_text()]
+    assert len(marked) > 50
+    assert [path for path in marked if not path.name.startswith("test_")] == []
+
+
 def test_every_marker_is_explained() -> None:
     table = re.findall(r"^\| (`.+`) \|", PAGES[0].read_text(), re.M)
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
