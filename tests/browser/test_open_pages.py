@@ -69,9 +69,17 @@ def test_new_rows_wait_while_somebody_reads(shown: Shown) -> None:
     # The button floats above a row, and may cover a link of it until somebody scrolls. All targets were checked above.
     assert [each for each in violations(page) if each[0] != "target-size"] == []
     assert violations(page, "'#unread'") == []
+
+    # axe scrolls, too: if it comes to the top, the new rows do. Read on, as before.
+    page.reload()
+    expect(page.locator("#live-words")).to_have_text(re.compile("^Live"))
+    rows.nth(40).get_by_role("link").first.focus()
+    happen(shown, "read-at-last")
+    expect(unread).to_have_text("1 new")
     unread.press("Enter")
-    expect(rows.first).to_contain_text("once-more")
-    expect(rows.nth(1)).to_contain_text("while-scrolled")
+    expect(rows.first).to_contain_text("read-at-last")
+    expect(rows.nth(1)).to_contain_text("once-more")
+    expect(rows.nth(2)).to_contain_text("while-scrolled")
     expect(unread).to_be_hidden()
     expect(page.locator("#list")).to_be_focused()
 
