@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -125,3 +126,21 @@ async def keep_going(name: str, loop: Callable[[], Awaitable[None]], health: Hea
                 backoff.reset()
             health.down(name, error)
         await asyncio.sleep(backoff.next())
+
+
+@contextmanager
+def one_reason() -> Generator[None]:
+    """In a block with a group of loops, raise the first error that ends all of them by itself, not in a group.
+
+    `except*` would not do: before Python 3.11.4 it puts what is raised in it into a group again.
+
+    Raises:
+        EvaluatorRunning, LeaseLost, LedgerForeign: another evaluator has taken over.
+    """
+    try:
+        yield
+    except ExceptionGroup as group:
+        ends, _ = group.split(ENDS_ALL)
+        if ends is None:
+            raise
+        raise ends.exceptions[0] from None

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from assetflow.core.watchers.intake import Note, WatcherIntake
 from assetflow.errors import LeaseLost, LedgerForeign, WatchingFailed
-from assetflow.evaluator.health import Health, keep_going, logger
+from assetflow.evaluator.health import Health, keep_going, logger, one_reason
 from assetflow.evaluator.process.ledger_thread import LedgerThread
 from assetflow.ledger.lease.lease import LEASE_SECONDS, Role
 from assetflow.ledger.records import WatcherRecord
@@ -72,14 +72,12 @@ async def _run(thread: LedgerThread, ready: Callable[[], None]) -> None:
     folders, health = Folders(), Health()
     sources = Sources(folders, _read_block, lambda: datetime.now(UTC))
     watching = Watching(ThreadedLedger(thread), sources.open, ready)
-    try:
+    with one_reason():
         async with asyncio.TaskGroup() as group:
             group.create_task(keep_going("lease", partial(_keep_lease, thread, health), health))
             group.create_task(keep_going("binding", partial(_check_decider, thread, health), health))
             group.create_task(keep_going("folders", folders.run, health))
             group.create_task(watching.run())
-    except* (LeaseLost, LedgerForeign) as errors:
-        raise errors.exceptions[0] from None
 
 
 async def _keep_lease(thread: LedgerThread, health: Health) -> None:

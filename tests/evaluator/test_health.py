@@ -7,8 +7,8 @@ import logging
 
 import pytest
 
-from assetflow.errors import LedgerLocked
-from assetflow.evaluator.health import FIRST_PAUSE, REASONS_LOGGED, Health, heard, keep_going
+from assetflow.errors import AssetflowError, LeaseLost, LedgerForeign, LedgerLocked
+from assetflow.evaluator.health import FIRST_PAUSE, REASONS_LOGGED, Health, heard, keep_going, one_reason
 from tests.evaluator.test_launch import Pad
 
 
@@ -69,3 +69,26 @@ async def test_after_a_success_the_pauses_start_with_the_shortest_one(monkeypatc
     monkeypatch.setattr("assetflow.evaluator.health.asyncio.sleep", sleep)
     await keep_going("deployments", loop, health)
     assert pauses == [FIRST_PAUSE * factor for factor in (1, 2, 4, 1, 2, 4)]
+
+
+@pytest.mark.parametrize("ends", [LeaseLost("taken"), LedgerForeign("another")])
+async def test_what_ends_several_loops_is_raised_once_and_not_in_a_group(ends: AssetflowError) -> None:
+    with pytest.raises(type(ends)) as raised:
+        await _fail_together(ends, ends, OSError("disk"))
+    assert raised.value is ends
+
+
+async def test_other_errors_stay_in_their_group() -> None:
+    with pytest.raises(ExceptionGroup) as raised:
+        await _fail_together(OSError("disk"))
+    assert raised.group_contains(OSError)
+
+
+async def _fail_together(*errors: Exception) -> None:
+    async def fail(error: Exception) -> None:
+        raise error
+
+    with one_reason():
+        async with asyncio.TaskGroup() as group:
+            for error in errors:
+                group.create_task(fail(error))

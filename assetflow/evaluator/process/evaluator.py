@@ -14,7 +14,7 @@ from assetflow.core.time.timetables import Tick
 from assetflow.evaluator.consumers.clock import Clock
 from assetflow.evaluator.consumers.freshness import FreshnessTeller
 from assetflow.evaluator.consumers.timers import Timers
-from assetflow.evaluator.health import ENDS_ALL, Health, keep_going
+from assetflow.evaluator.health import Health, keep_going, one_reason
 from assetflow.evaluator.incoming.catch_up import OLDER, CatchUp, Sweeps
 from assetflow.evaluator.incoming.inbox import Inbox
 from assetflow.evaluator.ports import ConsumerRegistry, Launch, Ledger, Prefect
@@ -125,15 +125,12 @@ class Evaluator:
         Raises:
             LeaseLost, LedgerForeign: another evaluator has taken over.
         """
-        try:
+        with one_reason():
             async with asyncio.TaskGroup() as tasks:
                 self._keep_all_going(tasks, self._loops())
                 await self._start()
                 on_ready()
                 self._keep_all_going(tasks, self._loops_after_start())
-        except* ENDS_ALL as group:
-            # Several loops may fail for the same reason; report the first.
-            raise group.exceptions[0] from None
 
     def _keep_all_going(self, tasks: asyncio.TaskGroup, loops: Mapping[str, Callable[[], Awaitable[None]]]) -> None:
         for name, loop in loops.items():
