@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def write_locked(place: Path, *groups: str) -> None:
 
 
 def make_environment(folder: Path, *install: str, options: Sequence[str] = ()) -> Path:
-    """Make a virtual environment and install into it; its `bin`."""
-    run_uv("venv", "--clear", str(folder))
+    """Make a virtual environment of the Python of these tests and install into it; its `bin`."""
+    run_uv("venv", "--clear", "--python", sys.executable, str(folder))
     run_uv("pip", "install", "--python", str(folder / "bin" / "python"), *options, *install)
     return folder / "bin"
