@@ -9,7 +9,8 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
+# The first one is Chromium without windows: the tests take a quarter of the CPU time that they take with the others.
+CHROMIUM_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 MAC_CHROME = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
 
 

@@ -7,12 +7,26 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from uuid import uuid4
 
+import httpx
 import pytest
 
+from tests.environment.prefect_server import PrefectServer
 from tests.worker.pool import FLOW, Pool
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.timeout(400)]
+
+
+def test_prefect_creates_a_pool_of_the_type(prefect_server: PrefectServer) -> None:
+    name = f"created-{uuid4().hex[:8]}"
+    create = [sys.executable, "-m", "prefect", "work-pool", "create", "--type", "assetflow", name]
+    subprocess.run(create, env=prefect_server.env, check=True, capture_output=True)
+    with httpx.Client(base_url=prefect_server.api_url, verify=False) as http:
+        pool = http.get(f"/work_pools/{name}").raise_for_status().json()
+        http.delete(f"/work_pools/{name}")
+    assert pool["type"] == "assetflow"
+    assert "preload" in pool["base_job_template"]["variables"]["properties"]
 
 
 def test_runs_are_heard_of_and_forked_and_an_edited_flow_counts(pool: Pool) -> None:
