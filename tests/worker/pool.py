@@ -36,9 +36,13 @@ ENDED = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
 
 
 class Pool:
-    """A pool with a worker, and a deployment of one flow in a folder."""
+    """A pool with a worker, and a deployment of one flow in a folder.
 
-    def __init__(self, server: PrefectServer, home: Path) -> None:
+    Parameters:
+        env: further variables of the worker's environment.
+    """
+
+    def __init__(self, server: PrefectServer, home: Path, **env: str) -> None:
         self.home = home
         self.name = f"warm-{uuid4().hex[:8]}"
         # On a busy machine, the server may close a connection that is kept while the next request is on its way.
@@ -46,7 +50,7 @@ class Pool:
         self.http = PatientClient(base_url=server.api_url, headers=server.headers, timeout=60, limits=kept)
         self.write(FLOW)
         # Asking at intervals must not be what finds the runs.
-        self.env = server.env | {"PREFECT_WORKER_QUERY_SECONDS": "300", "TMPDIR": str(home)}
+        self.env = server.env | {"PREFECT_WORKER_QUERY_SECONDS": "300", "TMPDIR": str(home)} | env
         # `prefect work-pool create` does the same, and takes seconds.
         self.post("/work_pools/", {"name": self.name, "type": POOL_TYPE})
         self.log = home / "worker.log"

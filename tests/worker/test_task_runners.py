@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.environment.fresh import install_apart
+from tests.environment.prefect_server import PrefectServer
 from tests.worker.pool import Pool
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.timeout(400)]
@@ -26,15 +30,21 @@ def report(name):
 """
 
 
-@pytest.mark.parametrize(
-    ("module", "runner", "options"),
-    [
-        ("prefect.task_runners", "ProcessPoolTaskRunner", "max_workers=2"),
-        ("prefect_dask", "DaskTaskRunner", "cluster_kwargs={'n_workers': 2, 'dashboard_address': None}"),
-    ],
-    ids=["ProcessPoolTaskRunner", "DaskTaskRunner"],
-)
-def test_tasks_run_in_processes_of_the_task_runner(pool: Pool, module: str, runner: str, options: str) -> None:
+def test_tasks_run_in_processes_of_prefect(pool: Pool) -> None:
+    check(pool, "prefect.task_runners", "ProcessPoolTaskRunner", "max_workers=2")
+
+
+def test_tasks_run_in_a_cluster_of_dask(prefect_server: PrefectServer, tmp_path: Path) -> None:
+    install_apart(tmp_path / "dask", "dask")
+    (tmp_path / "pool").mkdir()
+    pool = Pool(prefect_server, tmp_path / "pool", PYTHONPATH=str(tmp_path / "dask"))
+    try:
+        check(pool, "prefect_dask", "DaskTaskRunner", "cluster_kwargs={'n_workers': 2, 'dashboard_address': None}")
+    finally:
+        pool.close()
+
+
+def check(pool: Pool, module: str, runner: str, options: str) -> None:
     (pool.home / "squares.py").write_text(FLOW.format(module=module, runner=runner, options=options))
     run = pool.order(pool.deploy("squares.py:report"), name="squares")
     assert pool.ended(run, seconds=180) == "COMPLETED", pool.said(run)
