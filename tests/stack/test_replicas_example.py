@@ -77,7 +77,6 @@ def test_two_servers_two_evaluators_and_a_worker(example: Example, tmp_path: Pat
         for port in example.ports:
             at = {"PREFECT_SERVER_API_PORT": str(port), "PREFECT_HOME": str(tmp_path / str(port))}
             stack.enter_context(running(f"exec {start}", servers | at, tmp_path / f"{port}.log"))
-        for port in example.ports:
             until(lambda port=port: answers(f"http://127.0.0.1:{port}/api/health"))
 
         evaluators: dict[int, subprocess.Popen[bytes]] = {}
