@@ -215,8 +215,12 @@ def main(place: Path, modules: Sequence[str]) -> None:
     """Import what runs need, serve, and in each child do the job."""
     renewal = Renewal()
     _import(place, modules)
-    # Like the folder of most flow runs, this one has no settings of Prefect.
-    os.chdir(place.parent)
+    try:
+        # Like the folder of most flow runs, this one has no settings of Prefect.
+        os.chdir(place.parent)
+    except FileNotFoundError:
+        # The worker has stopped meanwhile, and taken the folder along.
+        return
     set_up()
     sources = read_sources()
     gc.collect()

@@ -7,6 +7,7 @@ import select
 import signal
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -222,6 +223,14 @@ def test_without_its_worker_the_template_lets_its_children_end(own_seam: Seam) -
         started.communicate("abc", timeout=SECONDS)
     assert started.returncode == 3
     assert own_seam.process.wait(SECONDS) == 0
+
+
+def test_a_template_whose_worker_stops_while_it_imports_says_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "assetflow.worker.template", str(tmp_path / "removed" / "socket")]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.long
