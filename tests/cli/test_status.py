@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
@@ -97,6 +98,22 @@ def test_what_prefect_holds_and_the_ledger_does_not_is_the_lag(ledger: Ledger, c
     answer = call("status", "--json")
     assert answer.json["lag"]["updates"] == 1
     assert answer.code == 0, "it came a moment ago"
+
+
+@pytest.mark.parametrize("floor", [None, timedelta(days=-2)], ids=["created", "replayed"])
+@respx.mock
+def test_what_was_updated_before_the_ledger_is_not_the_lag(ledger: Ledger, call: Call, floor: timedelta | None) -> None:
+    evaluate(ledger)
+    prefect_holds()
+    begins = ledger.reader.created + (floor or timedelta())
+    if floor is not None:
+        ledger.writer.set_cursor("floor", begins.isoformat())
+    # The evaluator reads again from its cursor minus the overlap, but never what is older than the floor.
+    ledger.writer.set_cursor("events", (begins + timedelta(seconds=1)).isoformat())
+    assert call("status").code == 0
+    (asked,) = (each.request for each in respx.calls if each.request.url.path.endswith("/events/filter"))
+    events = json.loads(asked.content)
+    assert datetime.fromisoformat(events["filter"]["occurred"]["since"]) == begins
 
 
 @respx.mock
