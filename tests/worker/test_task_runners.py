@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.environment.fresh import install_apart
@@ -34,10 +32,13 @@ def test_tasks_run_in_processes_of_prefect(pool: Pool) -> None:
     check(pool, "prefect.task_runners", "ProcessPoolTaskRunner", "max_workers=2")
 
 
-def test_tasks_run_in_a_cluster_of_dask(prefect_server: PrefectServer, tmp_path: Path) -> None:
-    install_apart(tmp_path / "dask", "dask")
-    (tmp_path / "pool").mkdir()
-    pool = Pool(prefect_server, tmp_path / "pool", PYTHONPATH=str(tmp_path / "dask"))
+def test_tasks_run_in_a_cluster_of_dask(
+    prefect_server: PrefectServer, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    dask = tmp_path_factory.mktemp("dask")
+    install_apart(dask, "dask")
+    # A short name: the path of the template's socket may have 107 characters.
+    pool = Pool(prefect_server, tmp_path_factory.mktemp("pool"), PYTHONPATH=str(dask))
     try:
         check(pool, "prefect_dask", "DaskTaskRunner", "cluster_kwargs={'n_workers': 2, 'dashboard_address': None}")
     finally:
