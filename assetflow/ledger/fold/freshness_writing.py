@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, Executable, bindparam, delete, func, literal, select
+from sqlalchemy import Connection, Executable, bindparam, delete, func, literal, or_, select, update
 
 from assetflow.core.freshness.records import Update
 from assetflow.core.freshness.state.changes import FreshnessChanges
@@ -41,6 +41,7 @@ from assetflow.ledger.sql.freshness_tables import (
     ITEM,
     ITEM_VERSION,
     KEPT_RUN,
+    POLICY,
     POLICY_CHANGE,
     POLICY_TOUCH,
     READING,
@@ -66,6 +67,13 @@ _SET_POLICIES = upsert_rows(POLICY_KEY, POLICY_VALUES)
 _DROP_POLICIES = delete_rows(POLICY_KEY)
 _ADD_TOUCHES = upsert_rows((POLICY_TOUCH.c.at, POLICY_TOUCH.c.uri), ())
 _DROP_TOUCHES = delete(POLICY_TOUCH).where(POLICY_TOUCH.c.at <= bindparam("judged"))
+_NOTHING_DUE = (
+    update(TARGET).where(TARGET.c.look.is_not(None)).values(look=None),
+    update(POLICY)
+    .where(or_(POLICY.c.due.is_not(None), POLICY.c.next_change.is_not(None)))
+    .values(due=None, next_change=None),
+    delete(POLICY_TOUCH),
+)
 _ADD_CHANGES = insert_rows(CHANGE_COLUMNS)
 _SET_BACKFILLS = upsert_rows(BACKFILL_KEY, (*BACKFILL_VALUES, BACKFILL.c.begun))
 _SET_STEPS = upsert_rows(STEP_KEY, STEP_VALUES)
@@ -74,6 +82,9 @@ _ADD_EDGES = upsert_rows((BACKFILL_EDGE.c.backfill, BACKFILL_EDGE.c.above, BACKF
 
 def write_freshness(connection: Connection, changes: FreshnessChanges) -> None:
     """Write the changes of a book to the tables."""
+    if changes.rests:
+        for statement in _NOTHING_DUE:
+            connection.execute(statement)
     _write_updates(connection, changes)
     _write_targets(connection, changes)
     _write_runs(connection, changes)

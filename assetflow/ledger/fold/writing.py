@@ -102,8 +102,9 @@ class Writing:
         self._receipts()
         self._counts()
         write_clocks(self.connection, self.state.changes)
-        if self.state.freshness.compares or self.state.freshness.changes.flows:
-            write_freshness(self.connection, self.state.freshness.changes)
+        kept = self.state.freshness
+        if kept.compares or kept.changes.flows or kept.changes.rests:
+            write_freshness(self.connection, kept.changes)
 
     def _assets(self) -> None:
         changes = self.state.changes

@@ -60,6 +60,7 @@ class ClockWriter:
             unit.state.queues.load_events(queues)
             decisions, _ = clock.run(unit.state, queues, until)
             decisions = self._store.keep_up_to_date(unit.state, decisions, until, recorded=True)
+            unit.state.freshness.rest()
             judge_states(unit.state.freshness, until)
             told = len(unit.state.freshness.changes.told)
         with self._store.reads() as connection:

@@ -124,8 +124,13 @@ class Book:
 
     def begin(self) -> None:
         """Begin a unit of work. Where nothing is compared, there is nothing to clear."""
-        if self.compares or self.changes.flows:
+        if self.compares or self.changes.flows or self.changes.rests:
             self.changes.begin()
+
+    def rest(self) -> None:
+        """Let the clock have nothing to do here if nothing is compared: no pass would move what is due on."""
+        if not self.compares:
+            self.changes.rests = True
 
     def renew(self) -> None:
         """End a unit of work: what it changed is written. Only the graph is remembered."""
@@ -143,6 +148,7 @@ class Book:
             for node in list(self.graph.all()):
                 self.graph.remove(node.id)
                 self.save_flow(node.id, None)
+            self.rest()
         compared = self.graph.compared()
         new = sorted(compared - self._compared)
         self._compared = compared

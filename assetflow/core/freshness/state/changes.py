@@ -36,6 +36,7 @@ class FreshnessChanges:
         backfills: the backfills that were made or went on.
         steps: what became of the targets of backfills, by backfill and place.
         edges: what the targets of new backfills wait for: the backfill, the place above and the place below.
+        rests: True if nothing was compared any more, so that nothing from before this unit has to be looked at.
     """
 
     def __init__(self) -> None:
@@ -57,6 +58,7 @@ class FreshnessChanges:
         self.backfills: dict[int, Backfill] = {}
         self.steps: dict[tuple[int, int], Step] = {}
         self.edges: list[tuple[int, int, int]] = []
+        self.rests = False
 
     def begin(self) -> None:
         """Begin the next unit of work and clear the changes of the one before."""
