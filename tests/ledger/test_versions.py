@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import uuid4, uuid5
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from assetflow.core.assets import Asset
 from assetflow.core.codec import FlowDeclaration
@@ -18,6 +18,8 @@ from assetflow.ledger import Ledger
 from assetflow.ledger.sql.freshness_tables import ITEM_VERSION, TARGET
 from tests.ledger.making import NOW
 from tests.ledger.test_kept import BOARD, CORE, RAW, Place, kept, only
+from tests.ledger.test_lazy import BOARD as FRESH
+from tests.ledger.test_lazy import lazy
 
 
 @pytest.fixture
@@ -116,6 +118,46 @@ def test_an_observation_remembers_when_a_version_was_seen_last(place: Place) -> 
 
     with place.ledger.writer.events._store.reads() as connection:
         assert connection.scalar(select(ITEM_VERSION.c.seen)) == place.now
+
+
+def last_seen(place: Place) -> datetime | None:
+    with place.ledger.writer.events._store.reads() as connection:
+        return connection.scalar(select(func.max(ITEM_VERSION.c.seen)))
+
+
+def test_an_observation_that_is_read_again_does_not_move_back_when_a_version_was_seen_last(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    first, again, newest = (observation(RAW, "1", durable=place.later()) for _ in range(3))
+    for each in (first, again, newest, first, again):
+        record(place, each)
+
+    assert last_seen(place) == newest.durable
+
+
+def test_an_observation_from_before_an_update_has_not_seen_it(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    old = observation(RAW, "1", durable=place.later())
+    record(place, old)
+    place.update(RAW, version="2")
+    place.update(RAW, version="1")
+    record(place, old)
+
+    with place.ledger.writer.events._store.reads() as connection:
+        seen = connection.execute(select(ITEM_VERSION.c.seen).order_by(ITEM_VERSION.c.sequence)).scalars().all()
+    assert seen == [old.durable, None, None]
+
+
+def test_8_13_a_start_that_reads_old_observations_again_makes_no_asset_fail(place: Place) -> None:
+    place.deploy("core", lazy([RAW], [FRESH]))
+    old = observation(RAW, "1", durable=place.now)
+    place.run("core", only(record(place, old)), FRESH)
+    place.later(2400)
+    record(place, observation(RAW, "1", durable=place.now))
+    place.later(1500)
+    record(place, old)
+    assert not place.ledger.writer.clock.run(place.now, place.now).decisions
+    (found,) = place.ledger.reader.policies.all()
+    assert found.record.state == "pass"
 
 
 def test_rule_8_2_each_item_has_a_version_of_its_own(place: Place) -> None:

@@ -107,11 +107,18 @@ def confirm(book: Book, item: Item, confirmation: UUID, made: Made, now: datetim
         touch_item(book, item, is_new=False)
 
 
-def see(book: Book, item: Item, version: str | None, now: datetime) -> None:
-    """Remember that an observation saw the newest version of an item."""
+def see(book: Book, item: Item, version: str | None, observation: UUID, at: datetime) -> None:
+    """Remember that an observation saw the newest version of an item. It may be heard of late, or once more.
+
+    Parameters:
+        observation: the id of its event.
+    """
     newest = book.updates.newest(item)
-    if newest is not None and newest.data_version == version:
-        book.updates.see(newest, now)
+    if newest is None or newest.data_version != version or (at < newest.recorded and newest.event != observation):
+        return
+    seen = book.updates.seen(newest)
+    if seen is None or seen < at:
+        book.updates.see(newest, at)
         book.agenda.assets[item.uri] = None
 
 

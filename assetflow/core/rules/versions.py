@@ -41,7 +41,7 @@ def remember(state: State, recording: Recording, instant: datetime) -> None:
     book = state.freshness
     for event in recording.observed:
         if book.concerns(event.uri) and not state.is_made(event.uri):
-            see(book, Item(event.uri, event.partition_key), event.data_version, instant)
+            see(book, Item(event.uri, event.partition_key), event.data_version, event.id, instant)
     for skipped in recording.confirmed:
         if book.concerns(skipped.uri):
             event = placed(state, skipped)
