@@ -259,6 +259,22 @@ def test_a_cooldown_of_an_older_ledger_goes_on(ledger: Ledger) -> None:
         assert connection.scalars(text("SELECT consumer FROM queue_clock")).all() == [1]
 
 
+@pytest.mark.parametrize("beside", [timedelta(), INSTANT, timedelta(seconds=1), hours(0.4)])
+def test_an_update_after_until_does_not_delay_what_comes_later(sqlite_ledger: Ledger, beside: timedelta) -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    opened = Opening(CronTriggerTimetable("0 */2 * * *"), CronTriggerTimetable("0 1-23/2 * * *"))
+    deploy(sqlite_ledger, Schedule(B | (A & C).within(hours(6)), opening=opened))
+    let_pass(sqlite_ledger, noon)
+    sqlite_ledger.writer.events.record([update(A)], noon + hours(0.1))
+    # The clock has not looked at the closing yet.
+    sqlite_ledger.writer.events.record([update(A)], noon + hours(1) + beside)
+    let_pass(sqlite_ledger, noon + hours(2))
+
+    sqlite_ledger.writer.events.record([update(B)], noon + hours(2.5))
+
+    assert [each.made for each in sqlite_ledger.reader.decisions.find()] == [noon + hours(2.5)]
+
+
 def test_recordings_of_one_instant_whose_passes_had_to_wait_have_a_pass_each(sqlite_ledger: Ledger) -> None:
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
     deploy(sqlite_ledger, A, intake=Intake(cooldown=hours(1)))

@@ -48,8 +48,9 @@ def pass_over_queue(
         recorded_from: the earliest instant of the events that were recorded; `None` after anything else.
     """
     if _is_behind(state, consumer, key, now):
-        waits = replace(state.clocks.queue(consumer.id, key), deferred=True)
-        state.clocks.set_queue(consumer.id, key, replace(waits, due=waits.due or now))
+        clock = state.clocks.queue(consumer.id, key)
+        due = now if clock.due is None else min(clock.due, now)
+        state.clocks.set_queue(consumer.id, key, replace(clock, deferred=True, due=due))
         return []
     queue = TimedQueue(state, consumer, key, now, recorded=False)
     if recorded_from is not None and queue.cannot_be_decided_by(recorded_from):
