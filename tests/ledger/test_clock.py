@@ -556,3 +556,37 @@ def test_what_a_queue_waits_for_outlives_opening_hours_that_are_taken_away(sqlit
     assert len(sqlite_ledger.reader.decisions.find()) == 1
     let_pass(sqlite_ledger, noon + hours(7))
     assert len(sqlite_ledger.reader.decisions.find()) == 2
+
+
+def test_what_was_due_by_options_without_instants_is_not_made_up_for(sqlite_ledger: Ledger) -> None:
+    """For a while, the flow has no window; the end of the window before it falls into that time (9.5, 9.14)."""
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    timed, plain = declared((A & B).within(hours(1))), declared(A & B)
+    ledger = sqlite_ledger
+    deploy(ledger, (A & B).within(hours(1)))
+    ledger.writer.events.record([update(A)], noon)
+    ledger.writer.consumers.change(1, plain, noon + hours(0.5))
+    ledger.writer.consumers.change(1, timed, noon + hours(2))
+
+    let_pass(ledger, noon + hours(3))
+
+    (receipt,) = ledger.reader.receipts.of_event(ledger.reader.events.find()[0].id)
+    assert (receipt.receipt.status, receipt.at) == ("expired", noon + hours(2))
+
+
+@pytest.mark.parametrize("options", [{}, {"intake": Intake(cooldown=hours(4))}, {"deadline": Deadline(hours(9))}])
+def test_a_missed_deadline_says_run_only_as_long_as_there_is_such_a_deadline(
+    sqlite_ledger: Ledger, options: dict[str, Any]
+) -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    ledger = sqlite_ledger
+    deploy(ledger, A & B, intake=Intake(cooldown=hours(4)), deadline=Deadline(hours(1), then="run"))
+    ledger.writer.events.record([update(A, B)], noon)
+    ledger.writer.events.record([update(A)], noon + hours(1))
+    let_pass(ledger, noon + hours(2))
+    ledger.writer.consumers.change(1, declared(A & B, **options), noon + hours(2.5))
+    ledger.writer.consumers.change(1, declared((A & B).within(hours(9))), noon + hours(5))
+
+    let_pass(ledger, noon + hours(6))
+
+    assert [each.made for each in ledger.reader.decisions.find()] == [noon]

@@ -61,6 +61,14 @@ def fill(state: State, consumer: Consumer, key: str | None) -> None:
         set_overdue(state, consumer, key, overdue=False)
 
 
+def follow(state: State, consumer: Consumer) -> None:
+    """Follow a consumer that has other options: without a deadline that says "run", none that was missed does."""
+    deadline = consumer.options.deadline
+    if deadline is None or deadline.then != "run":
+        for key in state.queues.target_keys(consumer.id):
+            set_overdue(state, consumer, key, overdue=False)
+
+
 def set_overdue(state: State, consumer: Consumer, key: str | None, *, overdue: bool) -> None:
     """Note whether a deadline of a queue is missed, so that it runs with what is there."""
     clock = state.clocks.queue(consumer.id, key)

@@ -52,6 +52,10 @@ def change(state: State, consumer: Consumer, options: ConsumerOptions) -> Consum
     state.consumers.save(changed)
     if changed.cooldown is not None and consumer.cooldown is None:
         state.clocks.recall_decisions(consumer.id)
+    if consumer.is_timed:
+        deadlines.follow(state, changed)
+        if not changed.is_timed:
+            state.clocks.rest(consumer.id, state.queues.target_keys(consumer.id))
     for event in sorted(by_event, key=place_in_ledger):
         _requeue(state, changed, event, by_event[event])
     return changed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -113,6 +113,11 @@ class Clocks:
         """Write what is remembered of a queue."""
         if clock != self.queue(consumer, target_key):
             self._queues[consumer, target_key] = self._changes.queue_clocks[consumer, target_key] = clock
+
+    def rest(self, consumer: int, target_keys: Iterable[str | None]) -> None:
+        """Let time act on these queues of a consumer no more: its new options depend on no instants."""
+        for key in target_keys:
+            self.set_queue(consumer, key, replace(self.queue(consumer, key), deferred=False, due=None))
 
     def note_decision(self, decision: Decision) -> None:
         """Remember when a queue with a cooldown was decided on, and when the run starts. Contract 9.11."""
