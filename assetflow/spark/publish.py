@@ -332,6 +332,9 @@ def _commit_partitions(write: Write, path: Path, staging: Staging, attempt: Atte
 def _swap(write: Write, layout: DatasetLayout, staging: Staging, attempt: Attempt) -> str | None:
     """Make staged data visible, and return its data version; `None` if nobody asked for one."""
     with layout.lock():
+        if not write.is_keyed:
+            # Another run may have published the first partition since this one began.
+            refuse_partitions(layout.path)
         current = layout.current()
         if write.mode == "append" and current is not None:
             carry_over(current, staging.data, attempt)

@@ -20,6 +20,7 @@ from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.events import AssetEvent, Origin
 from assetflow.errors import InvalidCall, InvalidEvent, PublishFailed, UnknownAsset
 from assetflow.partitions import StartOfDayMapper
+from assetflow.spark import publish as publish_module
 from assetflow.spark.layout import DatasetLayout
 from assetflow.spark.partitioned import PartitionedLayout, directory_of, key_of
 from assetflow.spark.publish import asset_path, publish
@@ -153,6 +154,22 @@ def test_a_dataset_without_partitions_gets_none(spark: Any, orders: Asset) -> No
 
     assert read(orders, spark).count() == 3
     assert path_of(orders).readlink().parent == Path(DatasetLayout(path_of(orders)).versions_folder.name)
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "append"])
+def test_a_partition_that_another_run_publishes_meanwhile_is_not_replaced_by_the_whole(
+    spark: Any, orders: Asset, monkeypatch: pytest.MonkeyPatch, mode: Any
+) -> None:
+    def write_meanwhile(*arguments: Any) -> None:
+        monkeypatch.undo()
+        publish(spark.range(2), orders, partition_key="a")
+        publish_module.mark_files(*arguments)
+
+    monkeypatch.setattr(publish_module, "mark_files", write_meanwhile)
+    with pytest.raises(PublishFailed, match="is in partitions"):
+        publish(spark.range(3), orders, mode=mode)
+
+    assert plain(spark, orders) == {"a": [0, 1]}
 
 
 def test_reading_a_key_that_is_not_there_names_it(spark: Any, orders: Asset) -> None:
