@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from threading import Lock
 
 from assetflow.authoring.origin import current_origin, is_deployed, run_start
 from assetflow.authoring.outlet_events import OutletEvents
@@ -16,6 +17,8 @@ from assetflow.core.outcome import ResolveName, TaskOutcome, Update
 from assetflow.errors import InvalidFlow, OutletError
 
 _current: ContextVar[TaskRecording | None] = ContextVar("assetflow_recording", default=None)
+_MEASURING = Lock()
+_running: list[TaskRecording] = []
 
 
 class TaskRecording:
@@ -70,9 +73,10 @@ class TaskRecording:
             # An asset that is added to an alias has the run's own key.
             if not any(isinstance(outlet, AssetAlias) for outlet in self.outlets):
                 raise
-        known = self._metrics.setdefault((asset.uri, partition_key), {})
-        for name, value in metrics.items():
-            known[name] = known.get(name, 0) + value
+        with _MEASURING:
+            known = self._metrics.setdefault((asset.uri, partition_key), {})
+            for name, value in metrics.items():
+                known[name] = known.get(name, 0) + value
 
     def set_version(self, asset: Asset, version: str, *, partition_key: str | None = None) -> None:
         """Say which data version an asset has, or one of its partitions. Raises as `measure`. Contract 8.2."""
@@ -136,15 +140,22 @@ class TaskRecording:
     def active(self) -> Generator[TaskRecording]:
         """Make this the current recording of the block and of everything that the block calls or submits."""
         token = _current.set(self)
+        _running.append(self)
         try:
             yield self
         finally:
+            _running.remove(self)
             _current.reset(token)
 
 
 def current_recording() -> TaskRecording | None:
     """Return the recording of the running task, or `None` outside of a task with outlets."""
     return _current.get()
+
+
+def is_outlet_of_a_running_task(asset: Asset) -> bool:
+    """Return True if a task that runs in this process, in whichever thread, declares the asset as an outlet."""
+    return any(outlet == asset for recording in list(_running) for outlet in recording.outlets)
 
 
 class CurrentOutletEvents(OutletEvents):

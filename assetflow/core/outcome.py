@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import NamedTuple, cast
 from uuid import UUID
 
@@ -22,6 +23,9 @@ Keys = str | Iterable[str] | Mapping[str, str]
 
 # Returns the URI that a name belongs to, or None.
 ResolveName = Callable[[str], str | None]
+
+# Threads of one task may say something at the same time. It is no attribute, so that an outcome can be pickled.
+_MERGING = Lock()
 
 
 @dataclass(frozen=True)
@@ -167,8 +171,9 @@ class TaskOutcome:
             for key, own in _keys(target, keys).items()
         }
         if added:
-            known = said.keys or {}
-            said.keys = known | {key: own or known.get(key) for key, own in added.items()}
+            with _MERGING:
+                known = said.keys or {}
+                said.keys = known | {key: own or known.get(key) for key, own in added.items()}
 
     def check_outlet(self, target: Asset | AssetRef) -> None:
         """Raise `OutletError` unless the asset is an outlet of the task. Contract 2.3."""
@@ -227,13 +232,14 @@ class TaskOutcome:
 
     def _of(self, target: Asset | AssetRef) -> _Said:
         token = self._token(target)
-        if token not in self._said:
-            if not any(outlet.token == token or self._token(outlet) == token for outlet in self._outlets):
-                raise OutletError(
-                    f"{target!r} is not an outlet of the task", rule="2.3", fix=f"Add {target!r} to the task's outlets"
-                )
-            self._said[token] = _Said()
-        return self._said[token]
+        if token not in self._said and not any(
+            outlet.token == token or self._token(outlet) == token for outlet in self._outlets
+        ):
+            raise OutletError(
+                f"{target!r} is not an outlet of the task", rule="2.3", fix=f"Add {target!r} to the task's outlets"
+            )
+        # Another thread of the task may have said something of it meanwhile.
+        return self._said.setdefault(token, _Said())
 
     def _token(self, target: Asset | AssetRef) -> Token:
         """Return the key of `_said` for a target: its URI, or its name if that belongs to no URI."""

@@ -15,7 +15,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import unquote, urlsplit
 
-from assetflow.authoring.recording import current_recording
+from prefect.context import FlowRunContext, TaskRunContext
+
+from assetflow.authoring.recording import current_recording, is_outlet_of_a_running_task
 from assetflow.authoring.triggering import partition_key as key_of_run
 from assetflow.core.assets import Asset
 from assetflow.core.partitions import check_key
@@ -154,7 +156,7 @@ def publish(
     Raises:
         InvalidEvent: a key breaks contract 2.5.
         PublishFailed: Spark could not write the data, or the data could not be made visible. The old data is intact;
-            the error names the cause.
+            the error names the cause. Also: a thread that the task has started without its context publishes.
         OutletError: the running task has outlets, and the asset is not one of them.
     """
     columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
@@ -175,7 +177,9 @@ def publish_together(writes: Sequence[Write]) -> list[Published]:
     writes = [_of_run(write) for write in writes]
     for write in writes:
         _check(write)
-        if recording is not None:
+        if recording is None:
+            _refuse_lost_thread(write.asset)
+        else:
             # Refuse it before anything is written, not after.
             recording.measure(write.asset, {})
     with ExitStack() as stack:
@@ -192,6 +196,17 @@ def publish_together(writes: Sequence[Write]) -> list[Published]:
 
 def _of_run(write: Write) -> Write:
     return write if write.is_keyed else replace(write, partition_key=key_of_run())
+
+
+def _refuse_lost_thread(asset: Asset) -> None:
+    """Refuse a thread that a task has started without its context: its run's key and its attempt are not known."""
+    known = FlowRunContext.get() or TaskRunContext.get()
+    if known is None and is_outlet_of_a_running_task(asset):
+        raise PublishFailed(
+            "a thread that does not know its task publishes an outlet of that task",
+            where=asset.uri,
+            fix="Give the thread the task's context: pool.submit(contextvars.copy_context().run, publish, df, asset)",
+        )
 
 
 def _check(write: Write) -> None:

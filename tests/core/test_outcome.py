@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -196,3 +199,44 @@ def test_rule_8_2_a_bad_data_version_is_refused_with_its_path(version: Any) -> N
             call()
         assert (caught.value.rule, caught.value.where[:5]) == ("8.2", "s3://")
         assert "1 to 250" in caught.value.fix
+
+
+@pytest.fixture
+def _threads_take_turns_often() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def at_once(work: Callable[[int], object]) -> None:
+    """Call it in 8 threads that begin together."""
+    barrier = Barrier(8)
+
+    def begin(number: int) -> None:
+        barrier.wait(30)
+        work(number)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(begin, range(8)))
+
+
+@pytest.mark.usefixtures("_threads_take_turns_often")
+def test_threads_that_name_partitions_at_the_same_time_lose_none() -> None:
+    outcome = TaskOutcome([A])
+
+    def add(number: int) -> None:
+        for each in range(200):
+            outcome.add_partitions(A, f"{number} {each}")
+
+    at_once(add)
+
+    assert len(outcome.updates()) == 1600
+
+
+@pytest.mark.usefixtures("_threads_take_turns_often")
+def test_threads_that_name_an_outlet_for_the_first_time_share_what_is_said_of_it() -> None:
+    for _ in range(100):
+        outcome = TaskOutcome([B, C, A])
+        at_once(lambda number: outcome.extra_of(A).update({str(number): number}))  # noqa: B023
+        assert len(outcome.extra_of(A)) == 8

@@ -6,6 +6,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
@@ -217,6 +219,22 @@ def test_the_event_has_the_key_and_its_own_metrics(spark: Any, orders: Asset) ->
 
     assert {event.partition_key: event.metrics["rows"] for event in events} == {"a": 3, "b": 7, "c": 3}
     assert all(event.metrics["files"] >= 1 for event in events)
+
+
+def test_threads_of_a_task_publish_with_its_context_or_not_at_all(spark: Any, orders: Asset) -> None:
+    def write(key: str) -> None:
+        publish(spark.range(3), orders, partition_key=key)
+
+    with TaskRecording((orders,), "run", 1).active() as recording, ThreadPoolExecutor() as pool:
+        with pytest.raises(PublishFailed, match=r"copy_context\(\)\.run"):
+            pool.submit(write, "lost").result()
+        for done in [pool.submit(copy_context().run, write, key) for key in "abcd"]:
+            done.result()
+
+    assert {event.partition_key: event.metrics["rows"] for event in recording.complete().events} == dict.fromkeys(
+        "abcd", 3
+    )
+    assert sorted(plain(spark, orders)) == ["a", "b", "c", "d"]
 
 
 def test_through_an_alias_the_key_is_that_of_the_run(spark: Any, orders: Asset) -> None:
