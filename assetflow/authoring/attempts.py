@@ -22,7 +22,7 @@ from assetflow.authoring.metadata import Metadata, Skip
 from assetflow.authoring.origin import is_deployed
 from assetflow.authoring.outlet_events import OutletEvents
 from assetflow.authoring.past_events.reading import InletEvents, reading
-from assetflow.authoring.past_events.sources import newest_events, open_source, pin_of, resolve_name
+from assetflow.authoring.past_events.sources import newest_events, open_source, pin_of, resolve_outlet
 from assetflow.authoring.recording import TaskRecording
 from assetflow.authoring.signature import PublicSignature
 from assetflow.authoring.triggering import triggering_asset_events
@@ -174,6 +174,8 @@ class Attempt:
             return self.result
         recording = self._recording.confirm() if skipped else self._recording.complete()
         reach("between-publish-and-record")
+        if self._in_run:
+            self._warn_of_unknown_names()
         if not self._in_run or not recording.told:
             return self.result
         if not _emits():
@@ -183,6 +185,14 @@ class Attempt:
         else:
             deliver(recording)
         return self.result
+
+    def _warn_of_unknown_names(self) -> None:
+        for name in self._recording.outcome.unknown_names():
+            run_logger().warning(
+                "The outlet Asset.ref(name=%r) gets no update: no asset has this name, as far as is known here. "
+                "Give its URI, set ASSETFLOW_API_URL, or update the asset once under this name",
+                name,
+            )
 
 
 class _Start:
@@ -225,7 +235,7 @@ class _Start:
         known = newest_events((*self._declaration.inlets, *triggering_asset_events()))
         code_version = self._declaration.code_version or flow_code_version()
         return TaskRecording(
-            outlets, task_run, number, inputs=known, code_version=code_version, resolve_name=resolve_name
+            outlets, task_run, number, inputs=known, code_version=code_version, resolve_name=resolve_outlet
         )
 
     def _fill(self, kwargs: dict[str, Any], recording: TaskRecording, inlets: InletEvents) -> None:

@@ -215,6 +215,11 @@ class TaskOutcome:
             found.append(Update(asset, extra, run_key, tuple(sorted(names)), added.data_version))
         return found
 
+    def unknown_names(self) -> list[str]:
+        """Return the names of the outlets that belong to no asset, which get no update. Contract 2.1."""
+        tokens = [self._token(outlet) for outlet in self._outlets]
+        return [token.value for token in dict.fromkeys(tokens) if token.kind == "name"]
+
     def _declared(self) -> dict[str, Asset]:
         """Return the assets of the outlets by URI, in order; an `Asset` outlet counts before a reference to it."""
         found: dict[str, Asset] = {}

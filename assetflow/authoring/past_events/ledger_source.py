@@ -11,7 +11,7 @@ from uuid import UUID
 from assetflow.authoring.past_events.reading import PastEventQuery
 from assetflow.core.events import AssetEvent, Pin
 from assetflow.core.redaction import without_passwords
-from assetflow.errors import LedgerError
+from assetflow.errors import LedgerForeign
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import EventFilter
 
@@ -22,14 +22,16 @@ class LocalLedger:
     """The ledger that the settings name. Each read opens a connection and closes it.
 
     Raises:
-        LedgerError: on construction: the ledger does not exist, or it belongs to another Prefect.
+        LedgerError: on construction: the ledger cannot be read.
+        LedgerMissing: it does not exist.
+        LedgerForeign: it belongs to another Prefect.
     """
 
     def __init__(self, api_url: str) -> None:
         with Reader.open() as reader:
             known = reader.prefect_api_url()
             if known is None or _place(known) != _place(api_url):
-                raise LedgerError(
+                raise LedgerForeign(
                     f"the ledger belongs to Prefect at {known}, not {without_passwords(api_url)}", where=reader.place
                 )
             self._created = reader.created

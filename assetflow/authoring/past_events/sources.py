@@ -16,17 +16,21 @@ from assetflow.authoring.recording import current_recording
 from assetflow.core.assets import Asset, AssetRef, Outlet
 from assetflow.core.codec.schedules import FlowDeclaration
 from assetflow.core.events import Pin
-from assetflow.errors import ApiRefused, ApiUnreachable, AssetflowError
+from assetflow.errors import ApiRefused, ApiUnreachable, LedgerError, LedgerForeign, LedgerMissing, RecordingFailed
 from assetflow.prefect_io.internals import flow_run_contexts
 from assetflow.settings import get_settings
 
 if TYPE_CHECKING:
     from assetflow.authoring.past_events.ledger_source import LocalLedger
 
+_NO_ANSWER = (ApiUnreachable, ApiRefused, LedgerError)
+
 
 def open_source() -> EventSource:
     """Return the nearest source of past events: the local ledger, else one behind assetflow's API, else Prefect."""
-    return _ledger() or PrefectSource()
+    with suppress(LedgerError):
+        return _ledger() or PrefectSource()
+    return PrefectSource()
 
 
 def pin_of(asset: Outlet) -> Pin | None:
@@ -34,7 +38,9 @@ def pin_of(asset: Outlet) -> Pin | None:
     recording = current_recording()
     if recording is None or not recording.inputs or not isinstance(asset, Asset | AssetRef):
         return None
-    return recording.inputs.get(_uri_of(asset) or "")
+    with suppress(*_NO_ANSWER):
+        return recording.inputs.get(_uri_of(asset) or "")
+    return None
 
 
 class CurrentInletEvents(InletEvents):
@@ -78,29 +84,52 @@ inlet_events = CurrentInletEvents()
 def newest_events(assets: Iterable[Outlet]) -> Mapping[str, Pin]:
     """Return the newest event of each asset by URI; an empty mapping if no ledger answers."""
     read = [asset for asset in assets if isinstance(asset, Asset | AssetRef)]
-    ledger = _ledger() if read else None
-    if ledger is None:
-        return {}
     # The task must not fail because they are missing.
-    with suppress(ApiUnreachable, ApiRefused):
-        uris = [uri for asset in read if (uri := _uri_of(asset)) is not None]
-        return ledger.newest_events(uris) if uris else {}
+    with suppress(*_NO_ANSWER):
+        ledger = _ledger() if read else None
+        if ledger is not None:
+            uris = [uri for asset in read if (uri := _uri_of(asset)) is not None]
+            return ledger.newest_events(uris) if uris else {}
     return {}
 
 
 def _uri_of(asset: Asset | AssetRef) -> str | None:
-    """Return the URI of an asset, or of a reference; `None` for a name that nobody knows."""
+    """Return the URI of an asset, or of a reference; `None` for a name that nobody knows. Raises as `resolve_name`."""
     return asset.uri if asset.uri is not None else resolve_name(asset.name or "")
 
 
+def resolve_outlet(name: str) -> str | None:
+    """Return the URI of an outlet that is named by reference, or `None` if nobody knows the name.
+
+    Raises:
+        RecordingFailed: the ledger that may know it does not answer.
+    """
+    try:
+        return resolve_name(name)
+    except _NO_ANSWER as error:
+        raise RecordingFailed(
+            f"the update of the asset named {name!r} could not be recorded: which URI it has is not known. {error}",
+            fix="Retry the task when the ledger answers again, or give the outlet as Asset(uri=..., name=...)",
+        ) from error
+
+
 def resolve_name(name: str) -> str | None:
-    """Return the URI of the asset with this name, or `None` if neither the ledger nor the current flow knows it."""
-    ledger = _ledger()
-    owner = None
-    with suppress(ApiUnreachable, ApiRefused):
+    """Return the URI of the asset with this name, or `None` if neither the ledger nor the current flow knows it.
+
+    Raises:
+        ApiUnreachable, ApiRefused, LedgerError: the ledger does not answer, and the current flow does not know it.
+    """
+    try:
+        ledger = _ledger()
         owner = None if ledger is None else ledger.owner_of(name)
-    if owner is not None:
-        return owner
+    except _NO_ANSWER:
+        owner = _named_in_flow(name)
+        if owner is None:
+            raise
+    return owner if owner is not None else _named_in_flow(name)
+
+
+def _named_in_flow(name: str) -> str | None:
     for context in flow_run_contexts():
         declaration = getattr(context.flow, "declaration", None)
         if isinstance(declaration, FlowDeclaration):
@@ -112,15 +141,29 @@ def resolve_name(name: str) -> str | None:
 
 
 def _ledger() -> RecordedSource | None:
-    """Return the ledger on this machine, else the one behind ASSETFLOW_API_URL, else `None`."""
-    local = _local_ledger()
+    """Return the ledger on this machine, else the one behind ASSETFLOW_API_URL, else `None`.
+
+    Raises:
+        LedgerError: the ledger on this machine cannot be read, and there is no other.
+    """
+    api_url = get_settings().api_url
+    try:
+        local = _local_ledger()
+    except LedgerError:
+        if not api_url:
+            raise
+        local = None
     if local is not None:
         return RecordedSource(local)
-    return RecordedSource(RemoteLedger()) if get_settings().api_url else None
+    return RecordedSource(RemoteLedger()) if api_url else None
 
 
 def _local_ledger() -> LocalLedger | None:
-    """Return the ledger on this machine if it belongs to the Prefect server of this run, else `None`."""
+    """Return the ledger on this machine if it belongs to the Prefect server of this run, else `None`.
+
+    Raises:
+        LedgerError: it cannot be read.
+    """
     settings = get_settings()
     if not settings.database_url and not (settings.home / "ledger.db").exists():
         return None
@@ -129,5 +172,5 @@ def _local_ledger() -> LocalLedger | None:
 
     try:
         return LocalLedger(PREFECT_API_URL.value() or "")
-    except AssetflowError:
+    except (LedgerMissing, LedgerForeign):
         return None
