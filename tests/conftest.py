@@ -56,6 +56,8 @@ def _clean_environment() -> None:
 # Compile each module once, not in every process, nor in every child: containers often set PYTHONDONTWRITEBYTECODE.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# Containers often set this one too. What a process writes to a pipe then arrives at once, and users see that later.
+os.environ.pop("PYTHONUNBUFFERED", None)
 
 # Prefect reads its settings when it is imported, so this cannot wait for a fixture.
 _clean_environment()

@@ -75,10 +75,13 @@ def read_job(client: socket.socket) -> Job:
         OSError: the client has gone, or is too slow.
         ValueError: something else than a client has connected.
     """
-    size, descriptors, _, _ = socket.recv_fds(client, 4, _STREAMS + 1)
+    size, descriptors, flags, _ = socket.recv_fds(client, 4, _STREAMS + 1)
     try:
         if len(size) != 4 or len(descriptors) < _STREAMS:
             raise ValueError("not a client")
+        if flags & socket.MSG_CTRUNC:
+            # The lock of its note may be missing.
+            raise ValueError("too many open files")
         for each in descriptors:
             # A program that the run starts is not the run.
             os.set_inheritable(each, False)

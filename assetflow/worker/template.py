@@ -14,7 +14,8 @@ import selectors
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from assetflow.worker.settings_sources import read_sources, set_up
 from assetflow.worker.start_environment import differs
 
 SECONDS_TO_READ = 5.0
+_PAUSE = 0.2
 _COMMAND = (sys.executable, "-m", "assetflow.worker.template")
 # Prefect sends these to all processes of a flow run.
 _FOR_ALL = frozenset({signal.SIGTERM, signal.SIGKILL})
@@ -63,6 +65,31 @@ class _Child:
         return os.waitstatus_to_exitcode(status)
 
 
+class _Spare:
+    """An open file that is there to be given up when no other can be opened."""
+
+    def __init__(self) -> None:
+        self._number = -1
+        self.open()
+
+    def open(self) -> None:
+        with contextlib.suppress(OSError):
+            self._number = self._number if self._number >= 0 else os.open(os.devnull, os.O_RDONLY)
+
+    @contextlib.contextmanager
+    def given_up(self) -> Generator[None]:
+        self.close()
+        try:
+            yield
+        finally:
+            self.open()
+
+    def close(self) -> None:
+        if self._number >= 0:
+            os.close(self._number)
+        self._number = -1
+
+
 class Template:
     """Forks children for the clients that connect.
 
@@ -80,6 +107,9 @@ class Template:
         self._clients: dict[socket.socket, _Child] = {}
         self._is_open = True
         self._woken, self._wakes = socket.socketpair()
+        # At the limit of open files, one is given up for a moment to turn a client away.
+        self._spare = _Spare()
+        self._is_short = False
 
     def serve(self) -> Job | None:
         """Serve until the worker has gone; return `None` then, and in each child the job that it is to do."""
@@ -106,31 +136,69 @@ class Template:
         return None
 
     def _accept(self) -> Job | None:
-        client, _ = self._listener.accept()
+        try:
+            client, _ = self._listener.accept()
+        except OSError as error:
+            self._turn_away(error)
+            return None
         client.settimeout(SECONDS_TO_READ)
         try:
             job = read_job(client)
         except (OSError, ValueError):
             client.close()
             return None
+        try:
+            return self._begin(client, job)
+        except OSError as error:
+            self._say(error)
+            job.close()
+            client.close()
+            return None
+
+    def _begin(self, client: socket.socket, job: Job) -> Job | None:
         if differs(job.environment) or not self._can_fork(client):
             job.close()
             # The client reads the end of the connection, and becomes an ordinary process.
             client.close()
             return None
         waits, begin = os.pipe()
-        number = self._fork()
+        try:
+            number = self._fork()
+        except OSError:
+            os.close(waits)
+            os.close(begin)
+            raise
         if number == 0:
             client.close()
             os.close(begin)
             return replace(job, waits=waits)
         job.close()
         os.close(waits)
+        self._is_short = False
+        self._spare.open()
         self._clients[client] = _Child(number, begin)
         self._selector.register(client, selectors.EVENT_READ)
         with contextlib.suppress(OSError):
             client.sendall(FORKED + number.to_bytes(4, "big"))
         return None
+
+    def _turn_away(self, error: OSError) -> None:
+        """Let a client that cannot be accepted become an ordinary process."""
+        self._say(error)
+        try:
+            with self._spare.given_up():
+                client, _ = self._listener.accept()
+                client.close()
+        except OSError:
+            # It still waits, and the selector would tell of it again at once.
+            time.sleep(_PAUSE)
+
+    def _say(self, error: OSError) -> None:
+        """Say once that runs are not forked, until one is forked again."""
+        if not self._is_short:
+            self._is_short = True
+            sys.stderr.write(f"flow runs start as ordinary processes for now: the template cannot fork: {error}\n")
+            sys.stderr.flush()
 
     def _can_fork(self, client: socket.socket) -> bool:
         if self._is_open and self._is_outdated():
@@ -156,6 +224,7 @@ class Template:
         for child in self._clients.values():
             os.close(child.begin)
         os.close(self._worker)
+        self._spare.close()
         self._clients.clear()
 
     def _hear(self, client: socket.socket) -> None:
@@ -167,7 +236,9 @@ class Template:
         child = self._clients[client]
         for number in sent or bytes([signal.SIGKILL]):
             if bytes([number]) == BEGIN:
-                os.write(child.begin, BEGIN)
+                # It may have been killed before it began.
+                with contextlib.suppress(BrokenPipeError):
+                    os.write(child.begin, BEGIN)
             else:
                 child.send(number)
         if not sent:
@@ -228,6 +299,7 @@ def main(place: Path, modules: Sequence[str]) -> None:
     renewal.note_imports()
     template = Template(listen(place), os.dup(0), renewal.is_due)
     sys.stdout.write("ready\n")
+    sys.stdout.flush()
     job = template.serve()
     if job is not None:
         job.do(sources)

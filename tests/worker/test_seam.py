@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import select
 import signal
 import stat
@@ -39,6 +40,32 @@ def test_an_exception_is_shown_and_the_template_lives_on(seam: Seam) -> None:
         assert status == 1
         assert "what a day" in err or "SyntaxError" in err
     assert seam.run(FORKED)[:2] == (0, "forked\n")
+
+
+def leave_free(process: int, descriptors: int) -> None:
+    """Limit the open files of a process, so that it can open only so many more."""
+    used = {int(each.name) for each in Path(f"/proc/{process}/fd").iterdir()}
+    _, most = resource.prlimit(process, resource.RLIMIT_NOFILE)
+    limit = next(
+        n
+        for n in range(max(used) + descriptors + 1, -1, -1)
+        if n - len({each for each in used if each < n}) == descriptors
+    )
+    resource.prlimit(process, resource.RLIMIT_NOFILE, (limit, most))
+
+
+def test_at_the_limit_of_open_files_runs_are_ordinary_until_there_is_room(own_seam: Seam) -> None:
+    template = own_seam.process.pid
+    limits = resource.prlimit(template, resource.RLIMIT_NOFILE)
+    with own_seam.start(own_seam.module("waits", "print('begun', flush=True)\ninput()\nprint('ended')\n")) as running:
+        assert line(running) == "begun"
+        for free in range(6):
+            leave_free(template, free)
+            assert own_seam.run(FORKED)[:2] == (0, "ordinary\n"), free
+        resource.prlimit(template, resource.RLIMIT_NOFILE, limits)
+        assert own_seam.run(FORKED)[:2] == (0, "forked\n")
+        out, _ = running.communicate("\n", timeout=SECONDS)
+    assert (running.returncode, out) == (0, "ended\n")
 
 
 def test_a_run_has_its_own_environment_folder_and_modules(seam: Seam) -> None:
