@@ -9,12 +9,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType, ModuleType
+from types import FunctionType
 from typing import Any, cast
 
 from prefect import Flow, Task
 
 from assetflow.authoring.code_versions import code_version_of
+from assetflow.authoring.names_in_code import objects_named
 from assetflow.core.assets import AssetAlias, Outlet, distinct
 from assetflow.core.condition_tree import Token
 from assetflow.core.freshness.data_flow import Output
@@ -58,7 +59,7 @@ def discover(fn: Callable[..., object]) -> Found:
                 found.outputs.setdefault(output.asset, output)
             waiting.append(inspect.unwrap(made.fn))
         elif isinstance(item, FunctionType) and (item.__module__ or "").partition(".")[0] == package:
-            waiting.extend(reversed(list(_named(item))))
+            waiting.extend(reversed(list(objects_named(item))))
         elif isinstance(item, list | tuple | set | frozenset | dict):
             waiting.extend(reversed(_members(cast("Iterable[object]", item))))
     return found
@@ -77,39 +78,6 @@ def _outputs(made: Task[..., Any] | Flow[..., Any]) -> Iterator[Output]:
         for outlet in _declared(made, "outlets"):
             if not isinstance(outlet, AssetAlias):
                 yield Output(outlet.token, inlets, code_version_of(outlet) or version)
-
-
-def _named(fn: FunctionType) -> Iterator[object]:
-    """Yield the objects that a function's code refers to by name, in order."""
-    names = list(_names(fn.__code__))
-    closure = _closure(fn)
-    for name in names:
-        value = closure[name] if name in closure else fn.__globals__.get(name)
-        if isinstance(value, ModuleType):
-            # In `tasks.ingest()`, the module and the attribute are two names.
-            attributes = (getattr(value, each, None) for each in names)
-            yield from (each for each in attributes if isinstance(each, Task | Flow))
-        elif value is not None:
-            yield value
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    yield from code.co_freevars
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
-
-
-def _closure(fn: FunctionType) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=False):
-        try:
-            found[name] = cell.cell_contents
-        except ValueError:
-            # Assigned later in the enclosing function.
-            continue
-    return found
 
 
 def _members(container: Iterable[object]) -> list[object]:
