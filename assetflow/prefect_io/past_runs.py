@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+import logging
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import cast
 from uuid import UUID
 
-from assetflow.core.codec import events_from_text, run_context_from_json
+from assetflow.core.codec import RunContext, events_from_text, run_context_from_json
 from assetflow.core.rules.adoption import Decided
 from assetflow.errors import InvalidEvent
 from assetflow.prefect_io.names import DECISION_LABEL, PREDECESSOR_LABEL
 from assetflow.prefect_io.rest import Json, PrefectApi, patiently
 
 PAGE = 200
+_logger = logging.getLogger("assetflow.evaluator")
 
 
 async def past_decisions(api: PrefectApi, since: datetime) -> AsyncIterator[Decided]:
@@ -52,14 +54,12 @@ async def _decided(api: PrefectApi, run: Json) -> Decided | None:
         return None
     try:
         context = run_context_from_json(run.get("context"))
-    except InvalidEvent:
+        if context is None or context.decision is None:
+            return None
+        events = await _consumed(api, context)
+    except InvalidEvent as error:
+        _logger.warning("the decision of flow run %s is left out, since it cannot be read: %s", run.get("id"), error)
         return None
-    if context is None or context.decision is None:
-        return None
-    if context.events is not None:
-        events: Iterable[UUID] = (event.id for event in context.events)
-    else:
-        events = await _ids_in_artifact(api, context.artifact)
     deployment, made = UUID(str(run["deployment_id"])), datetime.fromisoformat(str(run["created"]))
     start = run.get("start_time")
     began = None if start is None else datetime.fromisoformat(str(start))
@@ -75,7 +75,10 @@ def _predecessor(run: Json) -> UUID | None:
         return None
 
 
-async def _ids_in_artifact(api: PrefectApi, artifact: UUID | None) -> list[UUID]:
-    found = cast("Json | None", await api.get(f"/artifacts/{artifact}"))
-    data: object = None if found is None else found.get("data")
-    return [] if data is None else [event.id for event in events_from_text(data, where=f"artifact {artifact}")]
+async def _consumed(api: PrefectApi, context: RunContext) -> list[UUID]:
+    events = context.events
+    if events is None and context.artifact is not None:
+        found = cast("Json | None", await api.get(f"/artifacts/{context.artifact}"))
+        data: object = None if found is None else found.get("data")
+        events = None if data is None else events_from_text(data, where=f"artifact {context.artifact}")
+    return [event.id for event in events or ()]

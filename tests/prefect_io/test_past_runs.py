@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 from uuid import UUID, uuid4
 
+import pytest
 import respx
 
 from assetflow.core.assets import Asset
@@ -67,3 +68,37 @@ async def test_decisions_are_read_with_what_they_consumed() -> None:
                 Decided(later, DEPLOYMENT, None, frozenset(), NOON, replace(ASKED, predecessor=kept)),
                 Decided(damaged, DEPLOYMENT, None, frozenset(), NOON, ASKED),
             ]
+
+
+DAMAGED = ["{", "7", [7], [{"id": "?"}], {"events": []}]
+ODD_CONTEXTS: list[dict[str, Any]] = [
+    {"decision": "?"},
+    {"artifact": 7},
+    {"tick": "yesterday"},
+    {"asked": 7},
+    {"asked": {}},
+    {"version": 99},
+    {"artifact": None},
+]
+
+
+@respx.mock
+async def test_a_run_whose_events_are_damaged_is_left_out_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    orders, good = event(), uuid4()
+    artifacts = [uuid4() for _ in DAMAGED]
+    contexts = [run_context_to_json(RunContext(uuid4(), "report/daily", None, None, each)) for each in artifacts]
+    for changed in ODD_CONTEXTS:
+        whole = run_context_to_json(RunContext(uuid4(), "report/daily", None, None, artifacts[0]))["assetflow"]
+        contexts.append({"assetflow": {**cast("dict[str, Any]", whole), **changed}})
+    runs = [run(RunContext(uuid4(), "report/daily"), context=each) for each in contexts]
+    runs.append(run(RunContext(good, "report/daily", None, (orders,))))
+    respx.post(f"{URL}/flow_runs/filter").respond(200, json=runs)
+    for artifact, data in zip(artifacts, DAMAGED, strict=True):
+        respx.get(f"{URL}/artifacts/{artifact}").respond(200, json={"data": data})
+    respx.get(f"{URL}/csrf-token").respond(422, json={"detail": "CSRF protection is disabled."})
+    with prefect_at(URL):
+        async with prefect_api() as api:
+            found = [each async for each in past_decisions(api, NOON)]
+
+    assert found == [Decided(good, DEPLOYMENT, None, frozenset([orders.id]), NOON)]
+    assert len(caplog.messages) == len(runs) - 2

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import cast
 from uuid import UUID
 
+from assetflow.core.codec import fields
 from assetflow.core.codec.events import check_version, event_to_json, recorded_event_from_json
 from assetflow.core.codec.fields import Json
 from assetflow.core.codec.freshness import asked_from_json, asked_to_json
@@ -107,19 +108,26 @@ def run_context_from_json(context: Mapping[str, object] | None) -> RunContext | 
     data = cast(Json, data)
     check_version(data, where, newest=NEWEST_VERSION, what="the run context")
     events = data.get("events")
-    decision, artifact, asked = data.get("decision"), data.get("artifact"), data.get("asked")
+    decision, artifact = data.get("decision"), data.get("artifact")
     return RunContext(
-        decision=None if decision is None else UUID(str(decision)),
+        decision=None if decision is None else fields.uuid(decision, "decision", where),
         consumer=str(data.get("consumer", "")),
         partition_key=cast("str | None", data.get("partition_key")),
         events=None if events is None else events_from_text(events, where=where),
-        artifact=None if artifact is None else UUID(str(artifact)),
-        tick=_time(data.get("tick")),
-        previous_tick=_time(data.get("previous_tick")),
+        artifact=None if artifact is None else fields.uuid(artifact, "artifact", where),
+        tick=_time(data, "tick", where),
+        previous_tick=_time(data, "previous_tick", where),
         traceparent=str(data.get("traceparent", "")),
-        asked=None if asked is None else asked_from_json(cast(Json, asked)),
+        asked=_asked(data.get("asked"), where),
     )
 
 
-def _time(text: object) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(str(text))
+def _time(data: Json, field: str, where: str) -> datetime | None:
+    return None if data.get(field) is None else fields.time(data[field], field, where)
+
+
+def _asked(data: object, where: str) -> Asked | None:
+    try:
+        return None if data is None else asked_from_json(cast(Json, data))
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidEvent("what the run was asked for cannot be read", where=where, fix="Update assetflow") from error
