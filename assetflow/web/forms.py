@@ -66,9 +66,11 @@ async def checked_form(request: Request) -> Form:
         raise InvalidCall("this address takes a form", where="body")
     try:
         text = (await request.body()).decode()
-        fields = dict(parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text), max_num_fields=FIELDS))
+        sent = parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text), max_num_fields=FIELDS)
     except ValueError as error:
         raise InvalidCall("the form cannot be read", where="body") from error
+    # Browsers send a line break as CR LF, whatever the page had.
+    fields = {name: value.replace("\r\n", "\n") for name, value in sent}
     if not request.app.state.pages.sessions.holds(request.headers, fields.pop(TOKEN, "")):
         raise StaleForm.with_fields(fields)
     return Form(fields)

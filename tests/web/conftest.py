@@ -29,9 +29,12 @@ class Site(httpx.Client):
         return read(answer.text)
 
     def submit(self, address: str, form_of: str, action: str, **fields: str) -> Any:
-        """Fill in the form with this action on a page, and send it; its hidden fields go along."""
-        hidden = self.page(form_of).form(action)
-        return self.post(address, data=hidden | fields)
+        """Fill in the form with this action on a page, and send it; its hidden fields go along.
+
+        As every browser does, it sends a line break as CR LF.
+        """
+        filled = self.page(form_of).form(action) | fields
+        return self.post(address, data={name: text.replace("\n", "\r\n") for name, text in filled.items()})
 
 
 MakeSite = Callable[..., Site]
