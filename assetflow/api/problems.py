@@ -161,7 +161,8 @@ def add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def _http(_request: Request, error: HTTPException) -> Json:  # pyright: ignore[reportUnusedFunction]
-        return problem(error.status_code, _http_message(error), headers=error.headers)
+        message, fix = _http_message(error)
+        return problem(error.status_code, message, fix=fix, headers=error.headers)
 
     @app.exception_handler(Exception)
     async def _bug(request: Request, error: Exception) -> Json:  # pyright: ignore[reportUnusedFunction]
@@ -169,18 +170,22 @@ def add_handlers(app: FastAPI) -> None:
         return problem(500, "assetflow failed unexpectedly; its log has the full report", code="unexpected")
 
 
-def _http_message(error: HTTPException) -> str:
+def _http_message(error: HTTPException) -> tuple[str, str]:
+    """Return what happened, and what to do about it."""
     match error.status_code:
         case 404:
-            return "there is nothing at this address"
+            return "there is nothing at this address", "GET /api/openapi.json lists the addresses"
         case 405:
-            return "this address does not support this method"
+            return (
+                "this address does not support this method",
+                "GET /api/openapi.json lists the methods of each address",
+            )
         case 400:
-            return "the request cannot be read: its body has to be JSON"
+            return "the request cannot be read", "Send a JSON body, in UTF-8"
         case 413:
-            return "the body is too large: send it in several parts"
+            return "the body is too large", "Send it in several parts"
         case _:
-            return str(error.detail)
+            return str(error.detail), ""
 
 
 def _part(part: object) -> str | int:

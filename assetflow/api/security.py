@@ -144,7 +144,12 @@ class Guard:
 
     async def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         if _name(headers.get("host", "")) not in self._access.hosts:
-            return problem(400, "the API does not have this host name", code="unknown-host")
+            return problem(
+                400,
+                "the API does not have this host name",
+                code="unknown-host",
+                fix="Call it by a name in ASSETFLOW_API_HOSTS, or add this one there",
+            )
         if not self._access.is_open(scope["path"]):
             refused = await self._not_allowed(scope, headers)
             if refused is not None:
@@ -168,7 +173,12 @@ class Guard:
         seconds = await self._access.wrong_keys.pause(address_of(scope)) if shown_keys(headers) else 0
         if seconds:
             return too_many_wrong_keys(seconds)
-        return problem(401, "the API key is missing or wrong", headers={"www-authenticate": "Bearer"})
+        return problem(
+            401,
+            "the API key is missing or wrong",
+            fix="Send the header Authorization: Bearer <API key>",
+            headers={"www-authenticate": "Bearer"},
+        )
 
 
 def address_of(scope: Scope) -> str:
@@ -201,7 +211,12 @@ def _refused_right(needed: Right, rights: frozenset[Right]) -> Response:
 
 def _refused_write(scope: Scope, headers: Headers, has_key: bool) -> Response | None:
     if not has_key and not _same_origin(headers):
-        return problem(403, "a page from another origin may not change anything here", code="cross-origin")
+        return problem(
+            403,
+            "a page from another origin may not change anything here",
+            code="cross-origin",
+            fix="Send the request from assetflow's own pages, or with an API key",
+        )
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     # No route takes PUT or PATCH: what is wrong there is the method, not the type.
     if scope["method"] == "POST" and kind != "application/json" and scope["path"].startswith("/api/"):

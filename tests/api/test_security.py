@@ -244,3 +244,18 @@ def test_what_did_not_change_is_not_sent_again(api: Api, ledger: Ledger) -> None
 def test_the_server_says_nothing_about_itself(api: Api) -> None:
     answer: httpx.Response = api.get("/api/v1/health")
     assert "python" not in str(answer.headers).lower()
+
+
+def test_every_refusal_says_what_to_do(make_api: MakeApi) -> None:
+    api = make_api(Access(keys=Keys(everything="k" * 32)))
+    key = {"x-api-key": "k" * 32}
+    refused = [
+        api.get("/api/v2/assets"),
+        api.get("/api/v2/assets", headers={"host": "evil.example"}),
+        api.get("/api/v9/nothing", headers=key),
+        api.put("/api/v2/assets", headers=key),
+        api.get("/api/v2/dags/7/assets/queuedEvents", headers=key),
+        api.post("/api/v2/assets/events", headers={"origin": "https://evil.example"}),
+    ]
+    assert [each.status_code for each in refused] == [401, 400, 404, 405, 404, 401]
+    assert all(each.json()["fix"] for each in refused)

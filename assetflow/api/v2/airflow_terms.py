@@ -29,7 +29,11 @@ def consumer_of(reader: Reader, dag: str) -> ConsumerRecord:
         UnknownConsumer: no consumer matches; the error names similar ones.
     """
     if reader.consumers.number_of(dag) is None and dag.isdigit():
-        raise UnknownConsumer(f"no Dag is called {dag!r}", where="path.dag_id")
+        raise UnknownConsumer(
+            f"no Dag is called {dag!r}",
+            where="path.dag_id",
+            fix="Name it as flow.deployment, or by the deployment's id",
+        )
     return find_consumer(reader, dag)
 
 

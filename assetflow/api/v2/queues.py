@@ -68,7 +68,11 @@ class Asked:
 
     def nothing(self) -> UnknownEvent:
         """Return the error for a request that finds nothing."""
-        return UnknownEvent(f"queued events with {self.words} were not found", where="path")
+        return UnknownEvent(
+            f"queued events with {self.words} were not found",
+            where="path",
+            fix="GET /api/v1/consumers/{flow}/{deployment}/queue lists what is queued for a flow, by partition key too",
+        )
 
 
 def of_dag(dag_id: DagId, reader: TheReader, before: Before = None) -> Asked:
