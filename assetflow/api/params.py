@@ -8,8 +8,8 @@ from fastapi import Path, Query
 
 from assetflow.api.paging import Text
 
-Flow = Annotated[str, Path(max_length=500, description="The flow of `flow/deployment`.", examples=["report"])]
-Deployment = Annotated[str, Path(max_length=500, description="The deployment's name.", examples=["nightly"])]
+Flow = Annotated[Text, Path(max_length=500, description="The flow of `flow/deployment`.", examples=["report"])]
+Deployment = Annotated[Text, Path(max_length=500, description="The deployment's name.", examples=["nightly"])]
 NamedAsset = Annotated[
     Text, Query(min_length=1, description="The asset's URI, or its name.", examples=["s3://shop/orders"])
 ]

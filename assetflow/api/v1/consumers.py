@@ -39,7 +39,9 @@ from assetflow.operations.what_if import if_resumed
 
 router = APIRouter(tags=["consumers"], route_class=EtagRoute)
 
-TargetKey = Annotated[str | None, Query(max_length=250, description="The pending partition of a partitioned consumer.")]
+TargetKey = Annotated[
+    Text | None, Query(max_length=250, description="The pending partition of a partitioned consumer.")
+]
 
 
 @router.get("/consumers", response_model=ConsumersPage, responses=answers())
@@ -127,7 +129,7 @@ def list_pending(
 def explain_partition(
     flow: Flow,
     deployment: Deployment,
-    target_key: Annotated[str, Path(min_length=1, max_length=250)],
+    target_key: Annotated[Text, Path(min_length=1, max_length=250)],
     reader: TheReader,
 ) -> Json:
     """Explain a pending partition: the keys that it has received, and those that it waits for."""

@@ -25,7 +25,7 @@ router = APIRouter(tags=["events"], route_class=EtagRoute)
 Uri = Annotated[Text | None, Query(description="Of this asset.", examples=["s3://shop/orders"])]
 Name = Annotated[Text | None, Query(description="Of the asset that this name belongs to.")]
 Alias = Annotated[Text | None, Query(description="That came through this alias.")]
-Key = Annotated[str | None, Query(max_length=250, description="With this partition key.")]
+Key = Annotated[Text | None, Query(max_length=250, description="With this partition key.")]
 Later = Annotated[Moment | None, Query(description="Occurred later than this.")]
 Earlier = Annotated[Moment | None, Query(description="Occurred earlier than this.")]
 Offset = Annotated[int, Query(ge=0, le=LARGEST, description="Begin after this many events; of the first page.")]

@@ -21,8 +21,8 @@ from assetflow.operations.planning import planned
 
 router = APIRouter(tags=["freshness"], route_class=EtagRoute)
 
-PartitionKey = Annotated[str | None, Query(min_length=1, max_length=250, description="Of this partition alone.")]
-TargetKey = Annotated[str | None, Query(min_length=1, max_length=250, description="Of this target alone.")]
+PartitionKey = Annotated[Text | None, Query(min_length=1, max_length=250, description="Of this partition alone.")]
+TargetKey = Annotated[Text | None, Query(min_length=1, max_length=250, description="Of this target alone.")]
 
 
 @router.get("/statuses", response_model=StatusesPage, responses=answers())

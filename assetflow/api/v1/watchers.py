@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 
 from assetflow.api.backend import TheBackend
-from assetflow.api.paging import ThePage
+from assetflow.api.paging import Text, ThePage
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.watchers import WatchersPage, WatcherSwitched
@@ -16,7 +16,7 @@ from assetflow.operations.consumers import switch_watcher
 
 router = APIRouter(tags=["assets"], route_class=EtagRoute)
 
-Name = Annotated[str, Path(max_length=250, description="The watcher.")]
+Name = Annotated[Text, Path(max_length=250, description="The watcher.")]
 
 
 @router.get("/watchers", response_model=WatchersPage, responses=answers())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Annotated
 
 from fastapi import APIRouter, Path
@@ -42,18 +43,42 @@ def get_asset_alias(asset_alias_id: Annotated[int, Path(ge=0, le=LARGEST)], read
     """Get an asset alias."""
     found = [name for name in reader.assets.aliases() if alias_number(name) == asset_alias_id]
     if not found:
-        raise UnknownAsset(f"the asset alias with ID `{asset_alias_id}` was not found", where="path.asset_alias_id")
+        raise UnknownAsset(
+            f"the asset alias with ID `{asset_alias_id}` was not found",
+            where="path.asset_alias_id",
+            fix="GET /api/v2/assets/aliases lists the aliases",
+        )
     return Json(alias_to_json(found[0]))
 
 
 def _wanted(name: str, pattern: str | None, prefix: str | None) -> bool:
     parts, beginnings = alternatives(pattern), alternatives(prefix)
-    return (not parts or any(_like(part).search(name) for part in parts)) and (
+    return (not parts or any(_is_like(name, part) for part in parts)) and (
         not beginnings or name.startswith(tuple(beginnings))
     )
 
 
-def _like(text: str) -> re.Pattern[str]:
-    """Return a regular expression that finds what SQL's `LIKE '%text%'` finds."""
-    wild = {"%": ".*", "_": "."}
-    return re.compile("".join(wild.get(each, re.escape(each)) for each in text), re.IGNORECASE | re.DOTALL)
+def _is_like(name: str, pattern: str) -> bool:
+    """Return True if SQL's `name ILIKE '%pattern%'` is true.
+
+    The parts between two `%` are looked for one after the other: one regular expression for all of them would take
+    longer with each `%`, without limit.
+    """
+    end = 0
+    for part in _between_wildcards(pattern):
+        found = part.search(name, end)
+        if found is None:
+            return False
+        end = found.end()
+    return True
+
+
+def _between_wildcards(pattern: str) -> Iterator[re.Pattern[str]]:
+    part = ""
+    for sign in re.findall(r"\\.|.", pattern, re.DOTALL):
+        if sign == "%":
+            yield re.compile(part, re.IGNORECASE | re.DOTALL)
+            part = ""
+        else:
+            part += "." if sign == "_" else re.escape(sign[-1])
+    yield re.compile(part, re.IGNORECASE | re.DOTALL)

@@ -8,6 +8,7 @@ from uuid import UUID
 from fastapi import APIRouter, Path
 
 from assetflow.api.backend import TheReader
+from assetflow.api.paging import Text
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.airflow import AssetEventsOut
@@ -21,7 +22,7 @@ from assetflow.ledger.records import DecisionRecord
 router = APIRouter(tags=["Airflow: runs"], route_class=EtagRoute)
 
 RunId = Annotated[
-    str, Path(min_length=1, max_length=250, description="The flow run's id, or that of the decision behind it.")
+    Text, Path(min_length=1, max_length=250, description="The flow run's id, or that of the decision behind it.")
 ]
 
 
@@ -35,6 +36,7 @@ def get_upstream_asset_events(dag_id: DagId, dag_run_id: RunId, reader: TheReade
         raise UnknownEvent(
             f"the run with dag_id: `{dag_id}` and run_id: `{dag_run_id}` was not started by updates",
             where="path.dag_run_id",
+            fix="GET /api/v1/decisions lists the runs that updates started",
         )
     events = reader.decisions.events_of([record])[record.id]
     numbers = reader.assets.numbers({event.uri for event in events})

@@ -15,7 +15,7 @@ Pattern = Annotated[Text | None, Query(description="A part, in any case; `%` and
 Prefix = Annotated[Text | None, Query(description="A beginning, case-sensitive; `|` separates several.")]
 AssetId = Annotated[int, Path(ge=0, le=LARGEST, examples=[1])]
 DagId = Annotated[
-    str,
+    Text,
     Path(
         min_length=1,
         max_length=1000,

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Response
 
 from assetflow.api.backend import TheBackend, TheReader
+from assetflow.api.paging import Text
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.airflow import QueuedEventOut, QueuedEventsOut
@@ -18,8 +19,8 @@ from assetflow.operations.lookup import Selection, find_uri
 router = APIRouter(tags=["Airflow 2: queued events"], route_class=EtagRoute)
 
 Uri = Annotated[
-    str,
-    Path(min_length=1, max_length=1500, description="The asset's URI, percent-encoded.", examples=["s3://shop/orders"]),
+    Text,
+    Path(min_length=1, description="The asset's URI, percent-encoded.", examples=["s3://shop/orders"]),
 ]
 
 

@@ -20,6 +20,11 @@ from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import begins_with, in_values
 from assetflow.ledger.sql.tables import ALIAS, ALIAS_LINK, ASSET, ASSET_NAME, CONSUMER, CONSUMER_TOKEN, EDGE, EVENT
 
+
+def _as_dag_id(name: Any) -> ColumnElement[str]:
+    return func.replace(name, "/", ".", type_=String())
+
+
 _NEWEST = select(func.max(EVENT.c.sequence)).where(EVENT.c.uri == ASSET.c.uri).scalar_subquery()
 _LAST = EVENT.alias("last")
 _UPDATED = func.coalesce(
@@ -78,9 +83,9 @@ _DECLARED = (
 _TOKENS_OF_CONSUMERS = (
     select(CONSUMER_TOKEN.c.kind, CONSUMER_TOKEN.c.value)
     .join(CONSUMER, CONSUMER.c.id == CONSUMER_TOKEN.c.consumer)
-    .where(in_values(func.replace(CONSUMER.c.name, "/", "."), "names"))
+    .where(in_values(_as_dag_id(CONSUMER.c.name), "names"))
 )
-_TOKENS_OF_EDGES = select(EDGE.c.kind, EDGE.c.value).where(in_values(func.replace(EDGE.c.name, "/", "."), "names"))
+_TOKENS_OF_EDGES = select(EDGE.c.kind, EDGE.c.value).where(in_values(_as_dag_id(EDGE.c.name), "names"))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from operator import eq, ge, gt, itemgetter, le, lt
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, exists, func, or_, select
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 
 from assetflow.core.codec.origins import origin_from_json
 from assetflow.core.events import AssetEvent, Pin, Recording, SourceFlowRun
@@ -193,7 +193,9 @@ def _conditions_on_names(where: EventFilter) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = []
     if where.task is not None:
         # Prefect names a task run by its task, a hyphen and three characters.
-        found.append(or_(eq(_TASK, where.task), func.substr(_TASK, 1, func.length(_TASK) - 4) == where.task))
+        length = len(where.task)
+        named = and_(func.length(_TASK) == length + 4, func.substr(_TASK, 1, length) == where.task)
+        found.append(or_(eq(_TASK, where.task), named))
     if where.name:
         found.append(or_(*(EVENT.c.asset_name.ilike(f"%{text}%", escape="\\") for text in where.name)))
     if where.name_prefix:
