@@ -84,6 +84,24 @@ def test_settings_say_where_the_ledger_is(tmp_path: Path, monkeypatch: pytest.Mo
         assert ledger.place == str(tmp_path / "other.db")
 
 
+@pytest.mark.parametrize("address", ["sqlite:///own.db", "sqlite+aiosqlite:///own.db", "sqlite:///./own.db?timeout=5"])
+def test_a_relative_address_is_a_file_in_the_current_folder(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ASSETFLOW_DATABASE_URL", address)
+    with Ledger.open() as ledger, Reader.open() as reader:
+        assert reader.id == ledger.id
+        assert Path(ledger.place) == Path(reader.place) == tmp_path / "own.db"
+    assert rights(tmp_path)["own.db"] == 0o600
+
+
+@pytest.mark.parametrize("address", ["sqlite://", "sqlite:///:memory:", "sqlite:///file:own.db?uri=true"])
+def test_sqlite_needs_a_file(address: str) -> None:
+    with pytest.raises(LedgerError, match="not on SQLite without a file"):
+        Ledger.open(address)
+
+
 def test_sqlite_is_durable(sqlite_ledger: Ledger) -> None:
     with sqlite_ledger.writes() as connection:
         pragmas = {

@@ -46,7 +46,7 @@ def ledger_url(place: str | Path) -> URL:
         LedgerError: it is neither, or names a database on which the ledger does not run.
     """
     if isinstance(place, Path) or "://" not in place:
-        return URL.create("sqlite", database=str(Path(place).expanduser().absolute()))
+        return _in_file(place)
     try:
         url = make_url(place)
     except (ArgumentError, ValueError) as error:
@@ -55,10 +55,17 @@ def ledger_url(place: str | Path) -> URL:
     if "@" in (url.host or ""):
         raise LedgerError("the address of the database cannot be read: it has more than one @", fix=_ADDRESSES)
     backend = url.get_backend_name()
-    if backend == "postgresql" or (backend == "sqlite" and url.database and url.database != ":memory:"):
+    if backend == "postgresql":
         return url
     named = "SQLite without a file" if backend == "sqlite" else place_of(url)
+    if backend == "sqlite" and url.database and not url.database.startswith((":memory:", "file:")):
+        return _in_file(url.database)
     raise LedgerError(f"the ledger runs on SQLite and Postgres, not on {named}", fix=_ADDRESSES)
+
+
+def _in_file(place: str | Path) -> URL:
+    """Return the URL of a SQLite file. A relative path begins in the current folder."""
+    return URL.create("sqlite", database=str(Path(place).expanduser().absolute()))
 
 
 def place_of(url: URL) -> str:
@@ -75,7 +82,7 @@ def make_place(url: URL) -> None:
     Raises:
         LedgerError: the folder cannot be made.
     """
-    if url.get_backend_name() != "sqlite" or str(url.database).startswith("file:"):
+    if url.get_backend_name() != "sqlite":
         return
     file = Path(str(url.database))
     folder = file.parent
