@@ -108,6 +108,9 @@ def prune(*, older_than: Age, dry_run: bool = False, json: bool = False) -> None
         "receipts": done.rows.receipts,
         "decisions": done.rows.decisions,
         "refused events": done.rows.refused,
+        "runs of Eager and Lazy flows": done.rows.runs,
+        "missed deadlines": done.rows.deadlines,
+        "changes of freshness": done.rows.changes,
     }
     artifacts = {f"artifacts: {kind}": number for kind, number in done.artifacts.items()}
     if json:

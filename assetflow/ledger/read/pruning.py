@@ -3,6 +3,8 @@
 An event is needed while it is queued, while a decision that consumed it has no run that has ended, and while it is
 the newest event of its asset or of an alias. Events of one recording go together: the ledger knows all of a recording
 that is found again in Prefect, or nothing of it.
+
+What is not an event is needed while it is the newest of its kind, and while something that is not over refers to it.
 """
 
 from __future__ import annotations
@@ -13,12 +15,15 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, FromClause, and_, bindparam, exists, func, not_, or_, select
+from sqlalchemy import ColumnElement, FromClause, and_, bindparam, exists, func, literal_column, not_, or_, select
 
+from assetflow.core.freshness.state.runs import REMEMBERED
+from assetflow.ledger.sql.backfill_tables import BACKFILL
 from assetflow.ledger.sql.engine import Connect
+from assetflow.ledger.sql.freshness_tables import KEPT_RUN, POLICY_CHANGE, TARGET
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import QUEUED
-from assetflow.ledger.sql.tables import DECISION, EVENT, EVENT_ALIAS, NO_KEY, RECEIPT, REFUSED
+from assetflow.ledger.sql.tables import DECISION, EVENT, EVENT_ALIAS, MISSED_DEADLINE, NO_KEY, RECEIPT, REFUSED
 from assetflow.ledger.sql.types import Moment
 
 BEFORE = bindparam("before", type_=Moment())
@@ -32,6 +37,9 @@ class Pruned:
     receipts: int = 0
     decisions: int = 0
     refused: int = 0
+    runs: int = 0
+    deadlines: int = 0
+    changes: int = 0
 
     def __add__(self, other: Pruned) -> Pruned:
         return Pruned(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
@@ -116,6 +124,74 @@ def goes_with_its_events(decision: FromClause) -> ColumnElement[bool]:
     return and_(decision.c.target_key == NO_KEY, is_over(decision))
 
 
+def goes_without_events(decision: FromClause) -> ColumnElement[bool]:
+    """Return the condition that a decision goes, if it has no events: times, deadlines and Eager flows make such ones.
+
+    The newest of its consumer, key and kind stays, and the last one of a target. Those of backfills stay while their
+    backfill does; those for a key say for ever how often a backfill ran it.
+    """
+    columns = decision.c
+    later = DECISION.alias()
+    outlived = exists().where(
+        later.c.consumer == columns.consumer,
+        later.c.target_key == columns.target_key,
+        later.c.kind == columns.kind,
+        later.c.number > columns.number,
+    )
+    of_target = exists().where(
+        TARGET.c.consumer == columns.consumer,
+        TARGET.c.target_key == columns.target_key,
+        TARGET.c.decision == columns.id,
+    )
+    going_on = exists().where(BACKFILL.c.made <= columns.made, not_(is_over_backfill(BACKFILL)))
+    of_backfill = and_(columns.kind == "backfill", or_(columns.target_key != NO_KEY, going_on))
+    return and_(is_over(decision), outlived, not_(of_target), not_(of_backfill))
+
+
+def is_over_backfill(backfill: FromClause) -> ColumnElement[bool]:
+    """Return the condition that a backfill ended before, or never began."""
+    columns = backfill.c
+    return and_(columns.made < BEFORE, or_(func.coalesce(columns.ended < BEFORE, False), columns.begun.is_(None)))
+
+
+def is_over_run(run: FromClause) -> ColumnElement[bool]:
+    """Return the condition that a run of a flow in the data graph is not needed.
+
+    The last completed ones of a flow stay: they say how long it is expected to take (8.14).
+    """
+    columns, other, decision = run.c, KEPT_RUN.alias(), DECISION.alias()
+    completed: ColumnElement[str] = literal_column("'completed'")
+    oldest_remembered = (
+        select(other.c.ended)
+        .where(other.c.consumer == columns.consumer, other.c.state == completed, other.c.kind != "manual")
+        .order_by(other.c.ended.desc())
+        .limit(1)
+        .offset(REMEMBERED - 1)
+        .scalar_subquery()
+    )
+    remembered = and_(
+        columns.state == completed,
+        columns.kind != "manual",
+        or_(oldest_remembered.is_(None), columns.ended >= oldest_remembered),
+    )
+    goes_on = exists().where(decision.c.id == columns.id, not_(is_over(decision)))
+    return and_(columns.ended < BEFORE, not_(remembered), not_(goes_on))
+
+
+def is_over_deadline(missed: FromClause) -> ColumnElement[bool]:
+    """Return the condition that a missed deadline is announced, and not the last one of its consumer."""
+    columns, later = missed.c, MISSED_DEADLINE.alias()
+    outlived = exists().where(later.c.consumer == columns.consumer, later.c.number > columns.number)
+    return and_(columns.at < BEFORE, columns.announced.is_not(None), outlived)
+
+
+def is_over_change(change: FromClause) -> ColumnElement[bool]:
+    """Return the condition that Prefect has a change of a policy's state, and that it is not the last one."""
+    columns, later = change.c, POLICY_CHANGE.alias()
+    outlived = exists().where(later.c.uri == columns.uri, later.c.number > columns.number)
+    return and_(columns.at < BEFORE, columns.stored.is_not(None), outlived)
+
+
 def _counting(query: Any) -> Any:
     return select(func.count()).select_from(query.subquery())
 
@@ -124,12 +200,16 @@ def _counts() -> list[Any]:
     receipts = select(RECEIPT.c.sequence).join(EVENT, EVENT.c.sequence == RECEIPT.c.sequence)
     consumed = select(RECEIPT.c.sequence).where(RECEIPT.c.decision == DECISION.c.number)
     kept = consumed.join(EVENT, EVENT.c.sequence == RECEIPT.c.sequence).where(not_(is_prunable(EVENT)))
-    decisions = select(DECISION.c.number).where(goes_with_its_events(DECISION), exists(consumed), not_(exists(kept)))
+    goes = or_(and_(goes_with_its_events(DECISION), exists(consumed)), goes_without_events(DECISION))
+    decisions = select(DECISION.c.number).where(goes, not_(exists(kept)))
     return [
         _counting(select(EVENT.c.sequence).where(is_prunable(EVENT))),
         _counting(receipts.where(is_prunable(EVENT))),
         _counting(decisions),
         _counting(select(REFUSED.c.number).where(REFUSED.c.at < BEFORE)),
+        _counting(select(KEPT_RUN.c.id).where(is_over_run(KEPT_RUN))),
+        _counting(select(MISSED_DEADLINE.c.number).where(is_over_deadline(MISSED_DEADLINE))),
+        _counting(select(POLICY_CHANGE.c.number).where(is_over_change(POLICY_CHANGE))),
     ]
 
 
