@@ -61,7 +61,7 @@ class AssetflowError(Exception):
 
 @contextmanager
 def places(**names: str) -> Generator[None]:
-    """Rename the places of errors to the names that the user knows, as in `key="--partition"`.
+    """Rename the places of errors to the names that the user knows, as in `key="--key"`.
 
     Raises:
         AssetflowError: the error of the block, with its place renamed if it is one of `names`.

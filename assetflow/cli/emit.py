@@ -14,6 +14,7 @@ from cyclopts import Parameter
 
 from assetflow.cli.output import print_json, show, text
 from assetflow.cli.user import this_user
+from assetflow.cli.values import FormerKey, only_key
 from assetflow.core.assets import Asset
 from assetflow.core.by_hand import event_by_hand
 from assetflow.core.consumers import Decision
@@ -68,7 +69,8 @@ def emit(
     /,
     *,
     extra: str = "{}",
-    partition: str | None = None,
+    key: str | None = None,
+    partition: FormerKey = None,
     alias: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     data_version: str | None = None,
     id: UUID | None = None,  # noqa: A002 (the option's name)
@@ -87,7 +89,7 @@ def emit(
         The asset's URI.
     extra
         Details of the update: a JSON object.
-    partition
+    key
         The key of the partition that was updated.
     alias
         An alias that the update comes through; may be given several times.
@@ -102,14 +104,14 @@ def emit(
     json
         Print one JSON document.
     """
-    with places(extra="--extra", partition_key="--partition", aliases="--alias", data_version="--data-version"):
+    with places(extra="--extra", partition_key="--key", aliases="--alias", data_version="--data-version"):
         event = event_by_hand(
             Asset(uri, name=name),
             id=id or uuid4(),
             occurred=datetime.now(UTC),
             origin=Origin("cli", by=fit_text(this_user())),
             extra=read_extra(extra),
-            partition_key=partition,
+            partition_key=only_key(key, partition),
             aliases=alias,
             data_version=data_version,
         )

@@ -9,7 +9,7 @@ from uuid import UUID
 from assetflow.cli.explanation_output import Explanation, show_explanation
 from assetflow.cli.status_output import show_asset
 from assetflow.cli.times import since_option
-from assetflow.cli.values import DecisionName, EventName
+from assetflow.cli.values import DecisionName, EventName, FormerKey, only_key
 from assetflow.core.explanation import (
     ConsumerExplanation,
     DecisionExplanation,
@@ -34,12 +34,12 @@ def explain(
     consumer: str | None = None,
     /,
     *,
-    partition: str | None = None,
+    key: str | None = None,
+    partition: FormerKey = None,
     at: str | None = None,
     run: DecisionName | None = None,
     event: EventName | None = None,
     asset: str | None = None,
-    key: str | None = None,
     json: bool = False,
 ) -> None:
     """Explain why a consumer or a run runs, what became of an event, or what an asset was made from.
@@ -48,8 +48,8 @@ def explain(
     ----------
     consumer
         flow/deployment, its id, or a flow with one consumer.
-    partition
-        A pending partition of the consumer.
+    key
+        A pending partition of the consumer, or a partition of the asset.
     at
         Explain why the consumer ran, or did not, at this time: 02:00 for the last time it was that, UTC, 2h for two
         hours ago, or 2026-11-20T02:00:00Z.
@@ -60,17 +60,16 @@ def explain(
         The id or number of an event: show where it came from, and each of its receipts.
     asset
         The URI or name of an asset: show whether it is up to date, and the versions that were read beside those of now.
-    key
-        A partition of the asset.
     json
         Print one JSON document.
     """
     moment = since_option(at, "--at")
     given = sum(each is not None for each in (consumer, run, event, asset))
-    if given != 1 or ((partition or at) is not None and consumer is None) or (key is not None and asset is None):
+    key = only_key(key, partition)
+    if given != 1 or (at is not None and consumer is None) or (key is not None and (run or event) is not None):
         raise InvalidCall(
-            "exactly one of a consumer, --run, --event and --asset is needed, --partition needs a consumer, --at too, "
-            "and --key an asset",
+            "exactly one of a consumer, --run, --event and --asset is needed; --at needs a consumer, and --key a "
+            "consumer or an asset",
             fix="Write `assetflow explain flow/deployment`",
         )
     with Reader.open() as reader:
@@ -82,7 +81,7 @@ def explain(
         elif run is not None:
             explanation = _with_run_now(_of_run(reader, run))
         else:
-            explanation = _of_consumer(reader, consumer or "", partition, moment)
+            explanation = _of_consumer(reader, consumer or "", key, moment)
     show_explanation(explanation, json=json)
 
 
@@ -93,18 +92,18 @@ def _of_run(reader: Reader, run: DecisionName) -> DecisionExplanation:
 
 
 def _of_consumer(
-    reader: Reader, name: str, partition: str | None, moment: datetime | None
+    reader: Reader, name: str, key: str | None, moment: datetime | None
 ) -> ConsumerExplanation | PartitionExplanation | PastExplanation:
     record = find_consumer(reader, name)
-    if partition is not None and not record.consumer.schedule.is_partitioned:
-        raise InvalidCall(f"{record.consumer.name} is not partitioned", fix="Leave --partition out")
+    if key is not None and not record.consumer.schedule.is_partitioned:
+        raise InvalidCall(f"{record.consumer.name} is not partitioned", fix="Leave --key out")
     if moment is not None:
-        return past_explanation(reader, record, moment, partition)
-    if partition is None:
+        return past_explanation(reader, record, moment, key)
+    if key is None:
         loops = loops_through(reader.lineage.edges_of, record.consumer.name)
         explanation = consumer_explanation(reader, record, datetime.now(UTC), loops=loops)
         return explanation if explanation.last is None else replace(explanation, last=_with_run_now(explanation.last))
-    return partition_explanation(reader, record, partition)
+    return partition_explanation(reader, record, key)
 
 
 def _with_run_now(explanation: DecisionExplanation) -> DecisionExplanation:

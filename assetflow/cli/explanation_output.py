@@ -83,7 +83,7 @@ def consumer_parts(explanation: ConsumerExplanation) -> list[RenderableType]:
         parts += [Text(), *partition_parts(partition, events=False)]
     more = explanation.facts.partition_count - len(explanation.partitions)
     if partitioned and more > 0:
-        parts.append(Text(f"{count(more, 'more pending partition')}; name one with --partition", "dim"))
+        parts.append(Text(f"{count(more, 'more pending partition')}; name one with --key", "dim"))
     if explanation.next_time is not None:
         parts += [Text(), Text(f"Next time-based run: {at(explanation.next_time)}")]
     if explanation.last is not None:

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from assetflow.cli.output import print_json, show, text
 from assetflow.cli.user import this_user
+from assetflow.cli.values import FormerKey, only_key
 from assetflow.core.assets import Asset
 from assetflow.core.by_hand import key_by_hand
 from assetflow.core.events import Origin
@@ -19,7 +20,9 @@ from assetflow.errors import places
 from assetflow.operations.recording import RecordedUpdates, record_at_hand
 
 
-def observe(uri: str, version: str, /, *, partition: str | None = None, json: bool = False) -> None:
+def observe(
+    uri: str, version: str, /, *, key: str | None = None, partition: FormerKey = None, json: bool = False
+) -> None:
     """Record which version of a source was seen. If it is not the newest one, that is an update of the asset.
 
     Parameters
@@ -28,13 +31,14 @@ def observe(uri: str, version: str, /, *, partition: str | None = None, json: bo
         The asset's URI. No deployed flow may make it.
     version
         The version, such as an ETag.
-    partition
+    key
         The partition key of which this is the version.
     json
         Print one JSON document.
     """
-    with places(partition_key="--partition"):
-        key = None if partition is None else key_by_hand(partition)
+    with places(partition_key="--key"):
+        given = only_key(key, partition)
+        key = None if given is None else key_by_hand(given)
     seen = observation(
         Asset(uri),
         {key: check_data_version(version, where="VERSION")},

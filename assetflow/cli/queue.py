@@ -12,7 +12,7 @@ from rich.text import Text
 from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
 from assetflow.cli.times import in_utc
 from assetflow.cli.user import this_user
-from assetflow.cli.values import DecisionName, EventName
+from assetflow.cli.values import DecisionName, EventName, FormerKey, only_key
 from assetflow.cli.watch import watchable
 from assetflow.core.explanation import source_of
 from assetflow.core.words import count, iso
@@ -25,7 +25,7 @@ from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import find_decision, select
 from assetflow.operations.queue import remove_queued
 
-_OPTIONS = {"consumer": "consumer, --asset or --event", "key": "--partition", "why": "--why"}
+_OPTIONS = {"consumer": "consumer, --asset or --event", "key": "--key", "why": "--why"}
 
 app = cyclopts.App(name="queue", help="Queues: updates that consumers have not consumed yet.")
 
@@ -74,7 +74,8 @@ def rm(
     asset: str | None = None,
     event: EventName | None = None,
     before: datetime | None = None,
-    partition: str | None = None,
+    key: str | None = None,
+    partition: FormerKey = None,
     by: str | None = None,
     json: bool = False,
 ) -> None:
@@ -93,7 +94,7 @@ def rm(
         Remove only this event: its id, or its number.
     before
         Remove only updates that were recorded before this time; UTC if it has no zone.
-    partition
+    key
         The pending partition to remove from: required for a partitioned consumer, and refused for any other.
     by
         Who removes them; by default the user of this process.
@@ -101,11 +102,12 @@ def rm(
         Print one JSON document.
     """
     with Ledger.open() as ledger, places(**_OPTIONS):
+        key = only_key(key, partition)
         which = select(ledger.reader, consumer, asset, event)
         removed = remove_queued(
             Installation(ledger),
             which,
-            target_key=partition,
+            target_key=key,
             before=None if before is None else in_utc(before),
             by=this_user() if by is None else by,
             why=why,
@@ -113,7 +115,7 @@ def rm(
     record = which.consumer
     name = None if record is None else record.consumer.name
     if json:
-        print_json({"consumer": name, "target_key": partition, "removed": removed})
+        print_json({"consumer": name, "target_key": key, "removed": removed})
     else:
         where = "all queues" if name is None else f"the queue of {name}"
         show(text(f"{count(removed, 'event')} removed from {where}"))

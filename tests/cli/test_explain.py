@@ -53,7 +53,7 @@ def test_a_partitioned_consumer_is_explained_key_by_key(ledger: Ledger, call: Ca
     told = call("explain", "daily", "--json").json
     assert [each["target_key"] for each in told["partitions"]] == ["2026-01-01", "2026-01-02"]
     assert told["pending_partitions"] == 2
-    one = call("explain", "daily", "--partition", "2026-01-01", "--json").json
+    one = call("explain", "daily", "--key", "2026-01-01", "--json").json
     assert one["missing"] == ["2026-01-01T22:00:00", "2026-01-01T23:00:00"]
     assert "missing 2026-01-01T22:00:00, 2026-01-01T23:00:00" in call("explain", "daily").out
 

@@ -20,7 +20,7 @@ def test_rule_8_2_only_another_version_is_an_update(ledger: Ledger, call: Call) 
 
 def test_what_happened_is_said_in_words(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "report/shop", ORDERS)
-    first, again = (call("observe", ORDERS.uri, "1", "--partition", "k").out for _ in range(2))
+    first, again = (call("observe", ORDERS.uri, "1", "--key", "k").out for _ in range(2))
 
     assert first.startswith(f"{ORDERS.uri}, partition k: event ")
     assert "that is the newest version; nothing changes" in again
@@ -31,7 +31,7 @@ def test_what_happened_is_said_in_words(ledger: Ledger, call: Call) -> None:
     [
         ((" ",), "data_version is ' '"),
         (("v" * 251,), "VERSION"),
-        (("1", "--partition", " "), "--partition"),
+        (("1", "--key", " "), "--key"),
     ],
 )
 def test_a_wrong_observation_is_refused(ledger: Ledger, call: Call, arguments: tuple[str, ...], words: str) -> None:

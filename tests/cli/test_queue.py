@@ -45,7 +45,7 @@ def test_a_pending_partition_is_removed_only_by_its_key(ledger: Ledger, call: Ca
     assert (refused.code, refused.out) == (2, "")
     assert "2026-01-01, 2026-01-02" in refused.err
     assert len(queued(call, "daily")) == 2
-    call("queue", "rm", "daily", "--partition", "2026-01-01", "--why", "x")
+    call("queue", "rm", "daily", "--key", "2026-01-01", "--why", "x")
     assert queued(call, "daily") == [str(event_id(2))]
 
 
@@ -103,7 +103,7 @@ def test_an_event_of_a_pending_partition_stays_unless_consumer_and_key_are_named
 
     assert call("queue", "rm", "--event", str(event_id(1)), "--why", "x", "--json").json["removed"] == 0
     assert queued(call, "daily") == [str(event_id(1))]
-    one = ("queue", "rm", "daily", "--partition", "2026-01-01", "--event", str(event_id(1)), "--why", "x", "--json")
+    one = ("queue", "rm", "daily", "--key", "2026-01-01", "--event", str(event_id(1)), "--why", "x", "--json")
     assert call(*one).json["removed"] == 1
 
 
@@ -130,7 +130,7 @@ def test_undeliverable_decisions_are_replayed_by_consumer_asset_and_event(ledger
     ("words", "told"),
     [
         (("rm", "--why", "x"), "--asset or --event"),
-        (("rm", "--asset", "orders", "--partition", "a", "--why", "x"), "Name a consumer"),
+        (("rm", "--asset", "orders", "--key", "a", "--why", "x"), "Name a consumer"),
         (("rm", "--event", "00000000-0000-0000-0000-00000000dead", "--why", "x"), "events ls"),
         (("ls", "--asset", "ordres"), "orders"),
         (("replay",), "--consumer"),

@@ -103,7 +103,7 @@ class Shop:
 
     async def emit(self, dice: random.Random, token: str) -> bool:
         """`assetflow emit`, in this process."""
-        more = ["--partition", f"day-{dice.randrange(8)}"] if dice.random() < 0.3 else []
+        more = ["--key", f"day-{dice.randrange(8)}"] if dice.random() < 0.3 else []
         name = dice.choice("pq" if more else "abcd")
         arguments = ["emit", self.uri(name), "--extra", json.dumps({"token": token}), *more]
         if status := await asyncio.to_thread(run_command, arguments):

@@ -116,7 +116,7 @@ def test_the_command_line_and_tasks_give_keys_and_a_day_waits_for_its_hours(here
     with here.reader() as ledger:
         here.until(lambda: ledger.events.count() and _not_mapped(here, source.uri))
     assert here.runs(deployment) == []
-    emit = [sys.executable, "-m", "assetflow", "emit", source.uri, "--partition", hours[23]]
+    emit = [sys.executable, "-m", "assetflow", "emit", source.uri, "--key", hours[23]]
     env = os.environ | here.server.env | {"ASSETFLOW_HOME": str(here.home)}
     subprocess.run(emit, env=env, check=True, capture_output=True)
 

@@ -45,13 +45,13 @@ def test_every_way_to_remove_asks_for_the_key_where_there_are_partitions(
 ) -> None:
     path, keys = f"/consumers/{name}", {} if key is None else {"key": key}
 
-    told = call("queue", "rm", name, "--why", "x", *(() if key is None else ("--partition", key)))
+    told = call("queue", "rm", name, "--why", "x", *(() if key is None else ("--key", key)))
     refused = site.delete(f"/api/v1{path}/queue", params={"why": "x"} | ({} if key is None else {"target_key": key}))
     shown = site.submit(f"{path}/remove", f"{path}/remove", f"{path}/remove", why="x", **({"key": ""} | keys))
 
     assert (told.code, refused.status_code, shown.status_code) == (2, 422, 422)
     assert words in told.err
-    assert "--partition" in told.err
+    assert "--key" in told.err
     assert words in refused.json()["detail"]
     assert (refused.json()["where"], refused.json()["rule"]) == ("query.target_key", "3.7")
     assert words in read(shown.text).text

@@ -36,7 +36,7 @@ def ways(ledger: Ledger, call: Call, site: Site) -> dict[str, Way]:
     deploy(ledger, "report/shop", ORDERS)
 
     def cli(extra: str, key: str) -> str:
-        return call("emit", ORDERS.uri, "--extra", extra, "--partition", key).err
+        return call("emit", ORDERS.uri, "--extra", extra, "--key", key).err
 
     def own(extra: str, key: str) -> str:
         body = {"events": [{"uri": ORDERS.uri, "extra": json.loads(extra), "partition_key": key}]}
