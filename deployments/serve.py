@@ -28,8 +28,8 @@ BOARD_UPDATED = DeploymentEventTrigger(
 
 
 DATA_TOO_OLD = DeploymentEventTrigger(
-    name="alert when data is too old",
-    expect={"assetflow.freshness.fail"},
+    name="alert when data is too old, and when it is fresh again",
+    expect={"assetflow.freshness.fail", "assetflow.freshness.pass"},
     parameters={"words": "{{ event.payload.words }}"},
 )
 

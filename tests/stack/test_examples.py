@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import re
 import subprocess
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -34,6 +35,19 @@ def test_a_unit_starts_what_the_page_starts(unit: Path) -> None:
     assert parsed["Service"]["Restart"] == "always"
 
 
+def test_every_example_watches() -> None:
+    watching = "assetflow watcher start"
+    assert all(watching in commands(example) for example in ("one-machine", "replicas"))
+    assert "assetflow-watcher" in [unit.stem for unit in UNITS]
+    assert watching in [" ".join(service.get("command", [])) for service in CONTAINERS.values()]
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.stem)
+def test_a_unit_is_enabled(unit: Path) -> None:
+    (enabled,) = re.findall(r"^systemctl enable --now (.+)$", (DEPLOYMENTS / "one-machine/README.md").read_text(), re.M)
+    assert unit.stem in enabled.split()
+
+
 @pytest.mark.parametrize("place", ENV_FILES)
 def test_every_setting_is_one(place: str) -> None:
     ours = {f"ASSETFLOW_{name.upper()}" for name in Settings.model_fields}
@@ -44,7 +58,7 @@ def test_every_setting_is_one(place: str) -> None:
 def test_the_containers_run_what_the_page_runs() -> None:
     typed = {*commands("replicas"), *commands("one-machine")}
     ours = [service["command"] for service in CONTAINERS.values() if "env_file" in service]
-    assert len(ours) == 4
+    assert len(ours) == 5
     for command in ours:
         assert " ".join(command).replace(" --host 0.0.0.0", "") in typed
 
@@ -72,7 +86,7 @@ def test_the_hosts_are_containers(place: str) -> None:
 @pytest.mark.timeout(300)
 def test_the_commands_for_one_machine(tmp_path: Path) -> None:
     port = free_port()
-    settings, server, assetflow, worker, deploy = (
+    settings, server, assetflow, watcher, worker, deploy = (
         block.replace("4200", str(port)) for block in commands("one-machine")
     )
     env = plain_environment() | {"HOME": str(tmp_path), "PREFECT_SERVER_API_PORT": str(port)}
@@ -82,7 +96,11 @@ def test_the_commands_for_one_machine(tmp_path: Path) -> None:
         running(f"{settings}\nexec {assetflow} --port 0", env, tmp_path / "assetflow.log"),
     ):
         until(lambda: answers(f"http://127.0.0.1:{port}/api/health"))
-        with running(f"{settings}\nexec {worker}", env, tmp_path / "worker.log"):
+        with (
+            running(f"{settings}\nexec {watcher}", env, tmp_path / "watcher.log"),
+            running(f"{settings}\nexec {worker}", env, tmp_path / "worker.log"),
+        ):
+            until(lambda: "ready: the watchers" in (tmp_path / "watcher.log").read_text())
             until(lambda: answers(pool))
             command = ["/bin/sh", "-ec", f"{settings}\n{deploy}"]
             done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)

@@ -71,7 +71,7 @@ def databases(mark: str) -> Iterator[None]:
 def test_two_servers_two_evaluators_and_a_worker(example: Example, tmp_path: Path) -> None:
     env = plain_environment() | {"HOME": str(tmp_path), "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
     servers, ours = env | example.settings("prefect-server.env"), env | example.settings("assetflow.env")
-    _, start, _ = commands("replicas")
+    _, start, *_ = commands("replicas")
     make_tables(servers)
     with ExitStack() as stack:
         for port in example.ports:
