@@ -250,6 +250,12 @@ class ApiRefused(AssetflowError):
     code = "api-refused"
 
 
+class ApiNotAllowed(ApiRefused):
+    """assetflow's API does not let the API key of a request do what the request asks for."""
+
+    code = "api-not-allowed"
+
+
 class RecordingFailed(AssetflowError):
     """An update that was not recorded: Prefect refused it, or it has something that an update may not contain.
 

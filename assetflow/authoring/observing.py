@@ -21,7 +21,7 @@ from assetflow.core.assets import Asset
 from assetflow.core.conditions import ConditionLike
 from assetflow.core.observations import Versions, observation, read_versions
 from assetflow.core.time.timetables import Timetable
-from assetflow.errors import ApiUnreachable, InvalidFlow, InvalidSchedule
+from assetflow.errors import ApiNotAllowed, ApiUnreachable, InvalidFlow, InvalidSchedule
 from assetflow.prefect_io.options import PrefectFlowOptions
 from assetflow.settings import get_settings
 
@@ -45,8 +45,9 @@ def observe(
     ...     return str(Path("/data/raw.csv").stat().st_mtime_ns)
 
     The flow is deployed and served like any other. An exception in the function, or a value that is not a version,
-    fails the flow run and changes nothing. With ASSETFLOW_API_URL the observation goes to assetflow's API. Otherwise, a
-    new version is an artifact in Prefect, and one that was seen before replaces the last such artifact of the source.
+    fails the flow run and changes nothing. With ASSETFLOW_API_URL the observation goes to assetflow's API, if that
+    answers and the API key may send updates. Otherwise, a new version is an artifact in Prefect, and one that was seen
+    before replaces the last such artifact of the source.
 
     Contract 8.2.
 
@@ -112,14 +113,16 @@ def _record(asset: Asset, versions: Versions) -> None:
 def _told_to_api(asset: Asset, versions: Versions) -> bool:
     """Send an observation to assetflow's API, and return True if that has taken it.
 
+    An API key that may only read, with which tasks read past events, is not an error: Prefect takes the observation.
+
     Raises:
-        ApiRefused: the API refuses it, because a flow makes the asset.
+        ApiRefused: the API refuses it, because a flow makes the asset or the API key is wrong.
     """
     if not get_settings().api_url:
         return False
     try:
         with RemoteApi.of_settings() as api:
             api.observe(asset, versions)
-    except ApiUnreachable:
+    except (ApiUnreachable, ApiNotAllowed):
         return False
     return True

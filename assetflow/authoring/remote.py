@@ -15,17 +15,14 @@ from assetflow.core.codec.fields import Json
 from assetflow.core.events import AssetEvent
 from assetflow.core.observations import Versions
 from assetflow.core.redaction import without_passwords
-from assetflow.errors import ApiRefused, ApiUnreachable, InvalidEvent, RecordingFailed
+from assetflow.errors import ApiNotAllowed, ApiRefused, ApiUnreachable, InvalidEvent, RecordingFailed
 from assetflow.patience import AskAgain, refuses, retry_after
 from assetflow.prefect_io.connection import user_of
 from assetflow.settings import get_settings
 
 _ITEMS = 1000
 _NOT_OURS = "the server that answers is not assetflow"
-_FIXES = {
-    401: "Give the right API key (ASSETFLOW_API_KEY)",
-    403: "Give an API key that may do this: the server's ASSETFLOW_API_KEY_EMIT to send updates, _READ to read",
-}
+_FIXES = {401: "Give the right API key (ASSETFLOW_API_KEY)"}
 
 
 class RemoteApi:
@@ -105,6 +102,7 @@ class RemoteApi:
 
         Raises:
             ApiUnreachable: as `get`.
+            ApiNotAllowed: the API key may not send updates.
             ApiRefused: as `get`; or a flow makes the asset.
         """
         items = [{"partition_key": key, "data_version": version} for key, version in versions.items()]
@@ -149,7 +147,8 @@ class RemoteApi:
                 return cast(Json, response.json())
             except ValueError:
                 pass
-        raise ApiRefused(
+        kind = ApiNotAllowed if status == 403 else ApiRefused
+        raise kind(
             f"assetflow's API answers {status}: {_told(response, 'detail') or _NOT_OURS}",
             where=f"{method} {self.url}{path}",
             fix=_FIXES.get(status) or _told(response, "fix") or "Check the address",

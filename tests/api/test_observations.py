@@ -9,12 +9,16 @@ from uuid import UUID
 import pytest
 from httpx import Client
 
+from assetflow.api.keys import Keys
+from assetflow.api.security import Access
+from assetflow.authoring.observing import _told_to_api
 from assetflow.authoring.remote import RemoteApi
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.schedule_values import to_schedule
 from assetflow.core.schedules import ConsumerOptions
 from assetflow.errors import ApiRefused
 from assetflow.ledger import Ledger
+from tests.api.conftest import MakeApi
 from tests.cli.shop import CUSTOMERS, ORDERS, deploy
 from tests.ledger.making import NOW
 
@@ -47,6 +51,22 @@ def test_rule_8_2_only_items_with_another_version_are_updates(api: Client, ledge
 def test_a_wrong_observation_changes_nothing(api: Client, ledger: Ledger, body: dict[str, Any]) -> None:
     assert api.post(PATH, json=body).status_code == 422
     assert ledger.reader.events.find() == []
+
+
+def test_an_api_key_that_only_reads_leaves_the_observation_to_prefect(
+    make_api: MakeApi, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = Keys("all-0123456789abcdef", "read-0123456789abcdef", "emit-0123456789abcdef")
+    monkeypatch.setenv("ASSETFLOW_API_URL", str(make_api(Access(keys)).base_url))
+    monkeypatch.setenv("ASSETFLOW_API_KEY", keys.read)
+    assert not _told_to_api(ORDERS, {None: "1"})
+    assert ledger.reader.events.count() == 0
+    monkeypatch.setenv("ASSETFLOW_API_KEY", keys.emit)
+    assert _told_to_api(ORDERS, {None: "1"})
+    assert ledger.reader.events.count() == 1
+    monkeypatch.setenv("ASSETFLOW_API_KEY", "wrong")
+    with pytest.raises(ApiRefused, match="401"):
+        _told_to_api(ORDERS, {None: "2"})
 
 
 def test_rule_8_2_only_a_source_may_be_observed(api: Client, ledger: Ledger) -> None:
