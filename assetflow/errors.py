@@ -426,7 +426,7 @@ class SparkStopped(AssetflowError):
 
 
 class PublishFailed(AssetflowError):
-    """A dataset could not be published; the old data is whole."""
+    """A dataset could not be published; on a local path, the old data is whole."""
 
     code = "publish-failed"
 

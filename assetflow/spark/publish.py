@@ -1,8 +1,8 @@
-"""Write a DataFrame as the new state of an asset: completely or not at all, measured, and safe to retry.
+"""Write a DataFrame as the new state of an asset: on a local path completely or not at all, and safe to retry.
 
 On a local path (`file:`), the data is written as a new version beside the dataset (`layout.py`) or its partition
-(`partitioned.py`), and becomes visible by one rename of a link. Elsewhere Spark writes straight to the URI: the write
-is recorded and measured, but not protected.
+(`partitioned.py`), and becomes visible by one rename of a link. Elsewhere, and in formats with a log of their own,
+Spark writes straight to the place: the write is recorded and its rows are counted, but assetflow does not protect it.
 """
 
 from __future__ import annotations
@@ -131,7 +131,8 @@ def publish(
     keys may publish at the same time.
 
     Inside a task with outlets, the numbers of rows, bytes, files and seconds become the `metrics` of the asset's event.
-    The event has the key of the partition that was written; each of several keys has its own event. Contract 2.5.
+    The event has the key of the partition that was written; on a local path, each of several keys has its own event.
+    Contract 2.5.
 
     Parameters:
         df: the data to write. Spark computes it once.
@@ -155,8 +156,9 @@ def publish(
 
     Raises:
         InvalidEvent: a key breaks contract 2.5.
-        PublishFailed: Spark could not write the data, or the data could not be made visible. The old data is intact;
-            the error names the cause. Also: a thread that the task has started without its context publishes.
+        PublishFailed: Spark could not write the data, or the data could not be made visible. On a local path the old
+            data is whole. The error names the cause. Also: a thread that the task has started without its context
+            publishes.
         OutletError: the running task has outlets, and the asset is not one of them.
     """
     columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
@@ -165,9 +167,9 @@ def publish(
 
 
 def publish_together(writes: Sequence[Write]) -> list[Published]:
-    """Write several DataFrames and make them visible only when all are complete.
+    """Write several DataFrames, and make those on local paths visible when all are complete, one after the other.
 
-    If one fails, none of those on local paths becomes visible.
+    If a write fails, none of those on local paths becomes visible; elsewhere, each is visible as Spark writes it.
 
     Raises:
         PublishFailed, OutletError: as `publish` does.

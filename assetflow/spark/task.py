@@ -56,10 +56,11 @@ def spark_task(
     ... def produce():
     ...     return produce_orders("2026-11-20").metrics["rows"]
 
-    A DataFrame that the function returns becomes the data of its only outlet. With `{asset: DataFrame}` the data of
-    several assets becomes visible at once; it may leave out outlets. Callers then get a `Published`, or `{asset:
-    Published}`: never a DataFrame, which could not leave the process. Callers get any other result unchanged. The
-    function may also call `publish`, or write data itself; then the update is recorded, and the data is not protected.
+    A DataFrame that the function returns becomes the data of its only outlet. With `{asset: DataFrame}`, data on local
+    paths becomes visible when all is written, one asset right after the other; outlets may be left out. Callers then
+    get a `Published`, or `{asset: Published}`: never a DataFrame, which could not leave the process. Callers get any
+    other result unchanged. The function may also call `publish`, or write data itself; then the update is recorded, and
+    the data is not protected.
 
     Generators and coroutines work as in `task`; an async generator calls `publish`. Contract 2.1.
 
