@@ -89,6 +89,16 @@ def test_8_18_without_a_plus_only_the_maker_runs(place: Place) -> None:
     assert state(place) == ("completed", {"done": 1})
 
 
+def test_8_18_flows_without_a_schedule_take_part(place: Place) -> None:
+    plain = FlowDeclaration(ConsumerOptions(to_schedule(None)), (CORE,), (RAW,))
+    place.deploy("core", plain)
+    place.deploy("board", kept([CORE], [BOARD], catchup="none"))
+    (core,) = begin(place, CORE.uri)
+    assert place.names([core]) == ["core"]
+    (board,) = place.run("core", core, CORE)
+    assert (place.names([board]), board.kind) == (["board"], "backfill")
+
+
 def test_8_18_at_most_so_many_run_at_a_time(place: Place) -> None:
     hourly(place)
     made = begin(place, CORE.uri, most=2)
