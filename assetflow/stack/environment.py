@@ -12,6 +12,15 @@ from pathlib import Path
 
 from assetflow.errors import PortInUse, StackFailed
 
+# Variables with which a shell would still use another installation's ledger, or send its keys to this one.
+_OF_OTHERS = (
+    "ASSETFLOW_DATABASE_URL",
+    "ASSETFLOW_API_URL",
+    "ASSETFLOW_API_KEY",
+    "PREFECT_API_AUTH_STRING",
+    "PREFECT_API_KEY",
+)
+
 
 @dataclass(frozen=True)
 class StackEnvironment:
@@ -117,7 +126,8 @@ class StackEnvironment:
         return self.home / "env"
 
     def write_shell_file(self) -> None:
-        lines = [f"export {name}={shlex.quote(value)}" for name, value in self.variables.items()]
+        lines = [f"unset {' '.join(_OF_OTHERS)}"]
+        lines += [f"export {name}={shlex.quote(value)}" for name, value in self.variables.items()]
         lines.append(f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH")
         self.shell_file.write_text("\n".join(lines) + "\n")
 

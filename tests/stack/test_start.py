@@ -74,6 +74,24 @@ def test_the_caller_chooses_the_spark_and_nothing_else(project: Path, monkeypatc
     assert spark() == {"ASSETFLOW_SPARK_REMOTE": "", "ASSETFLOW_SPARK_MASTER": "spark://host:7077"}
 
 
+def test_a_shell_with_the_settings_of_another_installation_uses_the_stack_alone(project: Path) -> None:
+    here = environment(project)
+    here.home.mkdir(parents=True)
+    here.write_shell_file()
+    others = {
+        "ASSETFLOW_DATABASE_URL": "postgresql+psycopg://production/ledger",
+        "ASSETFLOW_API_URL": "https://production",
+        "ASSETFLOW_API_KEY": "secret",
+        "PREFECT_API_KEY": "secret",
+        "PREFECT_API_AUTH_STRING": "admin:secret",
+    }
+    shell = ["/bin/sh", "-euc", f". {here.shell_file}; env"]
+    done = subprocess.run(shell, env=os.environ | others, capture_output=True, text=True, check=True)
+    given = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+    assert given.keys().isdisjoint(others)
+    assert here.variables.items() <= given.items()
+
+
 def test_a_project_is_found_from_a_folder_in_it(project: Path) -> None:
     (project / "flows" / "deep").mkdir(parents=True)
     assert find_project(project / "flows" / "deep") == project
