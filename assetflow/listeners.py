@@ -54,14 +54,16 @@ Listener = Callable[[Any], object]
 
 @dataclass(frozen=True)
 class DecisionMade:
-    """A decision: a consumer's condition held, it consumes these events, and a run follows.
+    """A decision: a run of a consumer follows, because its condition held or what it makes is out of date.
+
+    Contract 4.2, 8.5.
 
     Attributes:
         id: the id of the decision.
         consumer: `flow/deployment`.
         deployment_id: the id of the deployment.
         partition_key: the partition that it is about; `None` if the consumer is not partitioned.
-        events: what the consumer consumes, oldest first.
+        events: what the consumer consumes, oldest first; an Eager or Lazy consumer consumes nothing.
         made: when the decision was made, UTC.
     """
 
@@ -76,6 +78,8 @@ class DecisionMade:
 @dataclass(frozen=True)
 class RunCreated:
     """A flow run that assetflow created, for a decision or for a time of a timetable (then it may be for later).
+
+    Contract 4.6, 6.1.
 
     Attributes:
         flow_run_id: the id of the flow run.
@@ -120,8 +124,16 @@ class DeadlineMissed:
 def on_asset_created(listener: Callable[[Asset], object]) -> Callable[[Asset], object]:
     """Call the function with each asset that is seen for the first time, in an event or in a schedule.
 
+    >>> from assetflow.listeners import on_asset_created
+    >>> @on_asset_created
+    ... def tell(asset):
+    ...     print(asset.uri, asset.group)
+
     Parameters:
         listener: a function with one parameter, the `Asset`.
+
+    Returns:
+        The function itself.
 
     Raises:
         InvalidListener: it is not an ordinary function.
@@ -132,8 +144,16 @@ def on_asset_created(listener: Callable[[Asset], object]) -> Callable[[Asset], o
 def on_asset_alias_created(listener: Callable[[AssetAlias], object]) -> Callable[[AssetAlias], object]:
     """Call the function with each alias through which an event comes for the first time.
 
+    >>> from assetflow.listeners import on_asset_alias_created
+    >>> @on_asset_alias_created
+    ... def tell(alias):
+    ...     print(alias.name)
+
     Parameters:
         listener: a function with one parameter, the `AssetAlias`.
+
+    Returns:
+        The function itself.
 
     Raises:
         InvalidListener: it is not an ordinary function.
@@ -144,8 +164,16 @@ def on_asset_alias_created(listener: Callable[[AssetAlias], object]) -> Callable
 def on_asset_changed(listener: Callable[[Asset], object]) -> Callable[[Asset], object]:
     """Call the function with the asset of each update, as its producer declared it.
 
+    >>> from assetflow.listeners import on_asset_changed
+    >>> @on_asset_changed
+    ... def tell(asset):
+    ...     print(asset.name, "was updated")
+
     Parameters:
         listener: a function with one parameter, the `Asset`.
+
+    Returns:
+        The function itself.
 
     Raises:
         InvalidListener: it is not an ordinary function.
@@ -156,8 +184,16 @@ def on_asset_changed(listener: Callable[[Asset], object]) -> Callable[[Asset], o
 def on_asset_event_emitted(listener: Callable[[AssetEvent], object]) -> Callable[[AssetEvent], object]:
     """Call the function with each recorded event.
 
+    >>> from assetflow.listeners import on_asset_event_emitted
+    >>> @on_asset_event_emitted
+    ... def tell(event):
+    ...     print(event.uri, event.extra)
+
     Parameters:
         listener: a function with one parameter, the `AssetEvent`.
+
+    Returns:
+        The function itself.
 
     Raises:
         InvalidListener: it is not an ordinary function.
@@ -168,8 +204,16 @@ def on_asset_event_emitted(listener: Callable[[AssetEvent], object]) -> Callable
 def on_decision(listener: Callable[[DecisionMade], object]) -> Callable[[DecisionMade], object]:
     """Call the function with each decision.
 
+    >>> from assetflow.listeners import on_decision
+    >>> @on_decision
+    ... def tell(decision):
+    ...     print(decision.consumer, len(decision.events))
+
     Parameters:
         listener: a function with one parameter, the `DecisionMade`.
+
+    Returns:
+        The function itself.
 
     Raises:
         InvalidListener: it is not an ordinary function.
@@ -180,8 +224,16 @@ def on_decision(listener: Callable[[DecisionMade], object]) -> Callable[[Decisio
 def on_run_created(listener: Callable[[RunCreated], object]) -> Callable[[RunCreated], object]:
     """Call the function with each flow run that assetflow creates.
 
+    >>> from assetflow.listeners import on_run_created
+    >>> @on_run_created
+    ... def tell(run):
+    ...     print(run.consumer, run.flow_run_id)
+
     Parameters:
         listener: a function with one parameter, the `RunCreated`.
+
+    Returns:
+        The function itself.
 
     Raises:
         InvalidListener: it is not an ordinary function.
@@ -192,8 +244,18 @@ def on_run_created(listener: Callable[[RunCreated], object]) -> Callable[[RunCre
 def on_deadline_missed(listener: Callable[[DeadlineMissed], object]) -> Callable[[DeadlineMissed], object]:
     """Call the function with each deadline that was missed.
 
+    >>> from assetflow.listeners import on_deadline_missed
+    >>> @on_deadline_missed
+    ... def tell(missed):
+    ...     print(missed.consumer, "lacks", *missed.missing)
+
+    Contract 9.8.
+
     Parameters:
         listener: a function with one parameter, the `DeadlineMissed`.
+
+    Returns:
+        The function itself.
 
     Raises:
         InvalidListener: it is not an ordinary function.

@@ -141,7 +141,15 @@ class Harness:
         return f"{flow.name}/{name}"
 
     def run(self, flow: AnyFlow, /, **parameters: Any) -> Any:
-        """Run a flow here and now, as a producer, and return its result. It does not have to be deployed."""
+        """Run a flow here and now, as a producer, and return its result. It does not have to be deployed.
+
+        Parameters:
+            flow: the flow.
+            parameters: the parameters of the flow.
+
+        Raises:
+            Exception: what the flow raises.
+        """
         return finished(flow(**parameters))
 
     def emit(

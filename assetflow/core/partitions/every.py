@@ -43,6 +43,8 @@ class AllKeysMapper(EveryTargetMapper):
     >>> AllKeysMapper().chosen(["de", "fr"])
     ['de', 'fr']
 
+    Contract 8.3.
+
     Parameters:
         max_downstream_keys: as in `PartitionMapper`.
     """
@@ -64,6 +66,8 @@ class LastMapper(EveryTargetMapper):
     >>> from assetflow.partitions import LastMapper
     >>> LastMapper(2).chosen(["2026-03-12", "2026-03-13", "2026-03-14"])
     ['2026-03-13', '2026-03-14']
+
+    Contract 8.3.
 
     Parameters:
         n: how many keys.
@@ -100,6 +104,8 @@ class KeysMapper(EveryTargetMapper):
     >>> from assetflow.partitions import KeysMapper
     >>> KeysMapper(["de", "fr"]).chosen(["de", "us"])
     ['de']
+
+    Contract 8.3.
 
     Parameters:
         keys: the keys, at least one; duplicates count once.

@@ -19,6 +19,8 @@ class IdentityMapper(PartitionMapper):
     >>> IdentityMapper().to_downstream("2026-11-20")
     ('2026-11-20',)
 
+    Contract 5.1.
+
     Parameters:
         max_downstream_keys: as in `PartitionMapper`.
     """
@@ -41,6 +43,8 @@ class AllowedKeyMapper(PartitionMapper):
     >>> from assetflow.partitions import AllowedKeyMapper
     >>> AllowedKeyMapper(["us", "eu"]).to_downstream("eu")
     ('eu',)
+
+    Contract 5.1.
 
     Parameters:
         allowed_keys: the keys; duplicates count once. With an empty list every key is refused.
@@ -91,6 +95,8 @@ class FixedKeyMapper(PartitionMapper):
     >>> FixedKeyMapper("all").to_downstream("2026-11-20")
     ('all',)
 
+    Contract 5.1.
+
     Parameters:
         downstream_key: the target key.
         max_downstream_keys: as in `PartitionMapper`.
@@ -125,6 +131,8 @@ class ProductMapper(PartitionMapper):
     >>> from assetflow.partitions import IdentityMapper, ProductMapper, StartOfDayMapper
     >>> ProductMapper(IdentityMapper(), StartOfDayMapper()).to_downstream("us|2026-03-14T15:09:26")
     ('us|2026-03-14',)
+
+    Contract 5.1.
 
     Parameters:
         mappers: one mapper for each part, at least two.
@@ -183,6 +191,8 @@ class ChainMapper(PartitionMapper):
     >>> from assetflow.partitions import ChainMapper, FixedKeyMapper, StartOfDayMapper
     >>> ChainMapper(StartOfDayMapper(), FixedKeyMapper("all")).to_downstream("2026-03-14T15:09:26")
     ('all',)
+
+    Contract 5.1.
 
     Parameters:
         mappers: the mappers in their order, at least two.

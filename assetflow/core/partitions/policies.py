@@ -36,6 +36,8 @@ class WaitForAll(WaitPolicy):
     >>> from assetflow.partitions import WaitForAll
     >>> WaitForAll().needed(24)
     24
+
+    Contract 5.2.
     """
 
     def needed(self, awaited: int) -> int:
@@ -55,6 +57,8 @@ class MinimumCount(WaitPolicy):
     >>> from assetflow.partitions import MinimumCount
     >>> MinimumCount(20).needed(24), MinimumCount(-2).needed(24)
     (20, 22)
+
+    Contract 5.2.
 
     Parameters:
         n: at least `n` keys; if it is negative, all but `-n`.

@@ -167,6 +167,8 @@ class FanOutMapper(PartitionMapper):
     >>> by_hour.to_downstream("2026-03-14")[:2]
     ('2026-03-14T00', '2026-03-14T01')
 
+    Contract 5.1.
+
     Parameters:
         upstream_mapper: finds the period of the upstream key; it must give one key.
         window: the parts of that period.

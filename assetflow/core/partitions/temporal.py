@@ -168,6 +168,8 @@ class StartOfHourMapper(TemporalMapper):
     >>> StartOfHourMapper().to_downstream("2026-03-14T15:09:26")
     ('2026-03-14T15',)
 
+    Contract 5.1.
+
     Parameters:
         timezone: the IANA name of the time zone whose hours count. A key without an offset is a time of this zone: of a
             repeated time the second counts, a skipped time moves on by the gap. A key with an offset (%z) is converted.
@@ -196,7 +198,7 @@ class StartOfDayMapper(TemporalMapper):
     >>> in_berlin.to_downstream("2026-03-14T23:30+0000")
     ('2026-03-15',)
 
-    Parameters and errors are those of `StartOfHourMapper`.
+    Parameters and errors are those of `StartOfHourMapper`. Contract 5.1.
     """
 
     kind = "day"
@@ -214,7 +216,7 @@ class StartOfWeekMapper(TemporalMapper):
     ('2026-03-09 (W11)',)
 
     Parameters and errors are those of `StartOfHourMapper`. An `output_format` that uses a directive twice is an
-    `InvalidPartition` too.
+    `InvalidPartition` too. Contract 5.1.
     """
 
     kind = "week"
@@ -241,7 +243,7 @@ class StartOfMonthMapper(TemporalMapper):
     >>> StartOfMonthMapper().to_downstream("2026-03-14T15:09:26")
     ('2026-03',)
 
-    Parameters and errors are those of `StartOfHourMapper`.
+    Parameters and errors are those of `StartOfHourMapper`. Contract 5.1.
     """
 
     kind = "month"
@@ -259,7 +261,7 @@ class StartOfQuarterMapper(TemporalMapper):
     ('2026-Q1',)
 
     Parameters and errors are those of `StartOfHourMapper`. An `output_format` that uses a directive twice is an
-    `InvalidPartition` too.
+    `InvalidPartition` too. Contract 5.1.
     """
 
     kind = "quarter"
@@ -289,7 +291,7 @@ class StartOfYearMapper(TemporalMapper):
     >>> StartOfYearMapper().to_downstream("2026-03-14T15:09:26")
     ('2026',)
 
-    Parameters and errors are those of `StartOfHourMapper`.
+    Parameters and errors are those of `StartOfHourMapper`. Contract 5.1.
     """
 
     kind = "year"

@@ -88,6 +88,13 @@ class TimeWindow(Window):
 class HourWindow(TimeWindow):
     """The 60 minutes of an hour.
 
+    >>> from assetflow.partitions import HourWindow, RollupMapper, StartOfHourMapper
+    >>> by_hour = RollupMapper(upstream_mapper=StartOfHourMapper(input_format="%Y-%m-%dT%H:%M"), window=HourWindow())
+    >>> sorted(by_hour.awaited("2026-03-14T15"))[:2]
+    ['2026-03-14T15:00', '2026-03-14T15:01']
+
+    Contract 5.1.
+
     Parameters:
         direction: `Window.Direction.FORWARD`: the period that starts at the key. `Window.Direction.BACKWARD`: the
             period that ends at the key, without its beginning and with its end.
@@ -106,7 +113,12 @@ class HourWindow(TimeWindow):
 class DayWindow(TimeWindow):
     """The 24 hours of a day, also on the days on which clocks change.
 
-    Parameters and errors are those of `HourWindow`.
+    >>> from assetflow.partitions import DayWindow, RollupMapper, StartOfDayMapper
+    >>> by_day = RollupMapper(upstream_mapper=StartOfDayMapper(input_format="%Y-%m-%dT%H"), window=DayWindow())
+    >>> sorted(by_day.awaited("2026-03-14"))[:2]
+    ['2026-03-14T00', '2026-03-14T01']
+
+    Parameters and errors are those of `HourWindow`. Contract 5.1.
     """
 
     kind = "day"
@@ -119,7 +131,12 @@ class DayWindow(TimeWindow):
 class WeekWindow(TimeWindow):
     """The 7 days of a week.
 
-    Parameters and errors are those of `HourWindow`.
+    >>> from assetflow.partitions import WeekWindow, RollupMapper, StartOfWeekMapper
+    >>> by_week = RollupMapper(upstream_mapper=StartOfWeekMapper(input_format="%Y-%m-%d"), window=WeekWindow())
+    >>> sorted(by_week.awaited("2026-03-09 (W11)"))[:2]
+    ['2026-03-09', '2026-03-10']
+
+    Parameters and errors are those of `HourWindow`. Contract 5.1.
     """
 
     kind = "week"
@@ -132,7 +149,12 @@ class WeekWindow(TimeWindow):
 class MonthWindow(TimeWindow):
     """The 28 to 31 days of a month.
 
-    Parameters and errors are those of `HourWindow`.
+    >>> from assetflow.partitions import MonthWindow, RollupMapper, StartOfMonthMapper
+    >>> by_month = RollupMapper(upstream_mapper=StartOfMonthMapper(input_format="%Y-%m-%d"), window=MonthWindow())
+    >>> len(by_month.awaited("2026-02"))
+    28
+
+    Parameters and errors are those of `HourWindow`. Contract 5.1.
     """
 
     kind = "month"
@@ -148,7 +170,12 @@ class MonthWindow(TimeWindow):
 class QuarterWindow(TimeWindow):
     """The 3 months of a quarter.
 
-    Parameters and errors are those of `HourWindow`.
+    >>> from assetflow.partitions import QuarterWindow, RollupMapper, StartOfQuarterMapper
+    >>> by_quarter = RollupMapper(upstream_mapper=StartOfQuarterMapper(input_format="%Y-%m"), window=QuarterWindow())
+    >>> sorted(by_quarter.awaited("2026-Q1"))
+    ['2026-01', '2026-02', '2026-03']
+
+    Parameters and errors are those of `HourWindow`. Contract 5.1.
     """
 
     kind = "quarter"
@@ -161,7 +188,12 @@ class QuarterWindow(TimeWindow):
 class YearWindow(TimeWindow):
     """The 12 months of a year.
 
-    Parameters and errors are those of `HourWindow`.
+    >>> from assetflow.partitions import YearWindow, RollupMapper, StartOfYearMapper
+    >>> by_year = RollupMapper(upstream_mapper=StartOfYearMapper(input_format="%Y-%m"), window=YearWindow())
+    >>> len(by_year.awaited("2026"))
+    12
+
+    Parameters and errors are those of `HourWindow`. Contract 5.1.
     """
 
     kind = "year"
@@ -181,7 +213,7 @@ class SegmentWindow(Window):
     ['eu', 'us']
 
     Parameters:
-        segments: the keys, at least one; duplicates count once.
+        segments: the keys, at least one; duplicates count once. Contract 5.1.
 
     Raises:
         InvalidPartition: there are no keys, or one is not a text or is empty.

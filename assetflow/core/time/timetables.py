@@ -33,7 +33,16 @@ class Tick:
 
 
 class Timetable(ABC):
-    """The base class of timetables: when a flow runs by the clock. All times are in UTC."""
+    """The base class of timetables: when a flow runs by the clock. All times are in UTC.
+
+    >>> from datetime import UTC, datetime
+    >>> from assetflow.timetables import CronTriggerTimetable
+    >>> morning = CronTriggerTimetable("0 6 * * *", timezone="Europe/Berlin")
+    >>> morning.next_after(datetime(2026, 1, 1, 6, tzinfo=UTC)).time
+    datetime.datetime(2026, 1, 2, 5, 0, tzinfo=datetime.timezone.utc)
+
+    Contract 6.0, 6.1.
+    """
 
     @abstractmethod
     def next_after(self, moment: datetime) -> Tick | None:
@@ -183,6 +192,8 @@ class DeltaTriggerTimetable(Timetable):
     >>> DeltaTriggerTimetable(timedelta(hours=6)).describe()
     'every 6 hours'
 
+    Contract 6.0.
+
     Parameters:
         delta: the interval, at least one second.
         start: the first time, with a time zone. If it is `None`, there is no first time, and one time is
@@ -234,6 +245,8 @@ class RRuleTimetable(Timetable):
     >>> mondays = RRuleTimetable("FREQ=WEEKLY;BYDAY=MO;BYHOUR=6;BYMINUTE=0;BYSECOND=0", timezone="Europe/Berlin")
     >>> mondays.next_after(datetime(2026, 11, 20, tzinfo=UTC)).time.isoformat()
     '2026-11-23T05:00:00+00:00'
+
+    Contract 6.0.
 
     Parameters:
         rrule: the rule as in RFC 5545. Without DTSTART it counts from 1 January 2020.

@@ -16,7 +16,7 @@ _FIX = 'Write AssetWatcher("orders-queue", MessageQueueTrigger("amqp://mq.intern
 
 @dataclass(frozen=True)
 class AssetWatcher:
-    """Something outside that updates an asset: messages of a queue, or files that appear.
+    """Something outside that updates an asset, such as messages of a queue, files or new versions of a table.
 
     >>> from assetflow import Asset, AssetWatcher, flow
     >>> from assetflow.watchers import MessageQueueTrigger
