@@ -30,7 +30,8 @@ class StatusCause:
 
     Attributes:
         kind: `missing`: it was never made. `data`: an input has another version than the one that was read.
-            `dependency`: its flow reads an input since a deploy, or no more. `code`: its flow has another code version.
+            `dependency`: since a deploy, its flow reads another input, or no longer reads one. `code`: its flow has
+            another code version.
         uri, partition_key: the input that changed, or the asset itself; "" for `code`.
         read, now: the version that was read, and the newest one; of `code`, code versions.
         since: when the input changed first since it was read, UTC.
@@ -75,7 +76,7 @@ class Status:
             is. `source`: no flow makes it. `unknown`: nothing compares it, because no Eager or Lazy flow needs it, or
             it was never updated.
         causes: why it is not fresh, at most 100 causes; empty for an asset with keys as a whole.
-        outdated: it is not fresh, or something is not that it was made from, directly or through others.
+        outdated: True if it is not fresh, or if something further up is not.
         counts: of an asset with keys, how many keys are in which state; else `None`.
         producer: the consumer whose declaration counts for it; `None` for a source.
         freshness: the state of its freshness policy: `pass`, `warn`, `fail` or `unknown`; `None` if it has no policy,
