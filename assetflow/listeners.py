@@ -56,6 +56,11 @@ Listener = Callable[[Any], object]
 class DecisionMade:
     """A decision: a run of a consumer follows, because its condition held or what it makes is out of date.
 
+    >>> from assetflow.listeners import DecisionMade, on_decision
+    >>> @on_decision
+    ... def tell(decision: DecisionMade):
+    ...     print(f"{decision.consumer} runs with {len(decision.events)} updates")
+
     Contract 4.2, 8.5.
 
     Attributes:
@@ -79,6 +84,11 @@ class DecisionMade:
 class RunCreated:
     """A flow run that assetflow created, for a decision or for a time of a timetable (then it may be for later).
 
+    >>> from assetflow.listeners import RunCreated, on_run_created
+    >>> @on_run_created
+    ... def tell(run: RunCreated):
+    ...     print(f"{run.consumer}: flow run {run.flow_run_id}")
+
     Contract 4.6, 6.1.
 
     Attributes:
@@ -101,6 +111,11 @@ class RunCreated:
 @dataclass(frozen=True)
 class DeadlineMissed:
     """A deadline that passed without a decision. Contract 9.8.
+
+    >>> from assetflow.listeners import DeadlineMissed, on_deadline_missed
+    >>> @on_deadline_missed
+    ... def tell(missed: DeadlineMissed):
+    ...     print(f"{missed.consumer} still needs {', '.join(missed.missing)}")
 
     Attributes:
         consumer: `flow/deployment`.

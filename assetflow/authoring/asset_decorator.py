@@ -39,6 +39,14 @@ SPARK = "spark"
 class AssetDefinition(AssetFlow[P, R]):
     """The flow that `@asset` returns. In schedules, inlets and outlets it stands for the assets that it makes.
 
+    >>> from assetflow import asset, flow
+    >>> @asset(uri="s3://lake/orders")
+    ... def orders(): ...
+    >>> @flow(schedule=orders)
+    ... def report(): ...
+    >>> report.schedule.describe()
+    'orders'
+
     If the flow makes several assets, the definition stands for all of them (AND).
     """
 

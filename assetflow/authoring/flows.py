@@ -86,6 +86,12 @@ class _StoredSignature:
 class AssetFlow(Flow[P, R]):
     """The Prefect flow with a schedule over assets that `@flow` returns.
 
+    >>> from assetflow import Asset, flow
+    >>> @flow(schedule=Asset("s3://shop/orders"))
+    ... def report(): ...
+    >>> report.schedule.describe()
+    's3://shop/orders'
+
     Call it, test it, serve it and deploy it like any Prefect flow.
     """
 

@@ -91,6 +91,13 @@ class AliasOutletEvents:
 class OutletEvents(Mapping[Outlet, AssetOutletEvents | AliasOutletEvents]):
     """The mapping from a task's outlets to the facts that the task states about them; the type of `outlet_events`.
 
+    >>> from assetflow import Asset, OutletEvents, outlet_events, task
+    >>> orders = Asset("s3://shop/orders")
+    >>> @task(outlets=[orders])
+    ... def load(outlet_events: OutletEvents = outlet_events):
+    ...     outlet_events[orders].extra = {"rows": 3}
+    ...     outlet_events[orders].add_partitions(["2026-11-20", "2026-11-21"])
+
     `outlet_events[asset].extra = {...}` sets facts, `outlet_events[asset].data_version = "..."` says which version the
     data has, `outlet_events[asset].add_partitions(keys)` names partitions, and
     `outlet_events[alias].add(asset, extra={...})` updates an asset through an alias. Iterating gives the outlets.

@@ -25,6 +25,12 @@ R = TypeVar("R")
 class AssetTask(Task[P, R]):
     """A Prefect task with inlets and outlets; what `@task` and `@spark_task` return.
 
+    >>> from assetflow import Asset, task
+    >>> @task(inlets=[Asset("s3://shop/orders")], outlets=[Asset("s3://shop/totals")])
+    ... def add_up(): ...
+    >>> add_up.inlets, add_up.outlets
+    ((Asset('s3://shop/orders'),), (Asset('s3://shop/totals'),))
+
     It is called, submitted and mapped as any Prefect task.
     """
 

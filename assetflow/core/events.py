@@ -23,6 +23,12 @@ OriginKind = Literal["task", "api", "cli", "prefect", "watcher"]
 class SourceTaskRun:
     """The Prefect task run that made an update.
 
+    >>> from assetflow import AssetEvent
+    >>> def task_of(event: AssetEvent) -> str:
+    ...     return "" if event.source_task_run is None else event.source_task_run.name
+
+    Contract 7.3.
+
     Attributes:
         id: the id of the task run.
         name: its name, such as `load-4f1`.
@@ -35,6 +41,11 @@ class SourceTaskRun:
 @dataclass(frozen=True)
 class SourceFlowRun:
     """The Prefect flow run in which an update was made.
+
+    >>> from assetflow import AssetEvent
+    >>> def maker_of(event: AssetEvent) -> str:
+    ...     run = event.source_flow_run
+    ...     return "nobody" if run is None else f"{run.flow_name}/{run.deployment_name}"
 
     Contract 7.3.
 
@@ -104,6 +115,13 @@ class Pin(NamedTuple):
 @dataclass(frozen=True, eq=False, slots=True)
 class AssetEvent:
     """One update of one asset. Two events are equal if their ids are equal.
+
+    >>> from assetflow import Asset, flow, triggering_asset_events
+    >>> orders = Asset("s3://shop/orders")
+    >>> @flow(schedule=orders)
+    ... def report(triggering_asset_events=triggering_asset_events):
+    ...     for event in triggering_asset_events[orders]:
+    ...         print(event.timestamp, event.extra, event.metrics.get("rows"))
 
     Contract 2.2, 7.3.
 

@@ -51,6 +51,14 @@ _LARGE_WRITES = {"file.bytes-per-checksum": "65536", "fs.file.impl.disable.cache
 class Published:
     """The result of `publish` or of a `spark_task`; small, and safe to return from a task.
 
+    >>> from assetflow import Asset, flow, spark_task
+    >>> @spark_task(outlets=[Asset("file:///lake/orders")])
+    ... def load(spark):
+    ...     return spark.range(3)
+    >>> @flow
+    ... def produce() -> int:
+    ...     return load().metrics["rows"]
+
     Attributes:
         asset: the asset.
         path: where readers find the data: the local path, or the URI.

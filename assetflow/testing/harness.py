@@ -40,6 +40,10 @@ SECONDS_TO_SETTLE = 30.0
 class ConsumerRun:
     """A flow run that updates of assets started.
 
+    >>> from assetflow.testing import Harness
+    >>> def rows_consumed(h: Harness, consumer: str) -> list[int]:
+    ...     return [sum(event.extra["rows"] for event in run.events) for run in h.runs(consumer)]
+
     Attributes:
         id: the id of the flow run.
         events: the updates that it consumed, oldest first.
@@ -112,7 +116,20 @@ def harness(*, use_running_server: bool = False, timeout: float = SECONDS_TO_SET
 
 
 class Harness:
-    """The handle of a test to deploy and run flows, which `harness()` returns."""
+    """The handle of a test to deploy and run flows, which `harness()` returns.
+
+    >>> from assetflow import Asset, flow
+    >>> from assetflow.testing import harness
+    >>> orders = Asset("s3://shop/orders")
+    >>> @flow(schedule=orders)
+    ... def report(): ...
+    >>> def test_the_report_follows_the_orders():
+    ...     with harness() as h:
+    ...         h.deploy(report)
+    ...         h.emit(orders)
+    ...         (run,) = h.settle().runs(report)
+    ...         assert run.state == "Completed"
+    """
 
     def __init__(self, evaluator: BackgroundEvaluator, reader: Reader, timeout: float = SECONDS_TO_SETTLE) -> None:
         self._reader = reader

@@ -62,6 +62,14 @@ class EventSource(Protocol):
 class EventSequence(Sequence[AssetEvent]):
     """A list of past events, oldest first, that loads only the events you ask for.
 
+    >>> from datetime import UTC, datetime, timedelta
+    >>> from assetflow import Asset, inlet_events, task
+    >>> orders = Asset("s3://shop/orders")
+    >>> @task(inlets=[orders])
+    ... def rows_of_today() -> int:
+    ...     since = datetime.now(UTC) - timedelta(days=1)
+    ...     return sum(event.metrics["rows"] for event in inlet_events[orders].after(since))
+
     `events[-1]`, `events[-2:]`, `len(events)` and loops work as with a list, and a slice is a list. `after`, `before`,
     `limit` and `ascending` return a narrower sequence, or one in another order. Contract 7.2.
     """
@@ -190,6 +198,12 @@ class EventSequence(Sequence[AssetEvent]):
 
 class InletEvents(Mapping[Outlet, EventSequence]):
     """The mapping from a task's inlets to their past events; the type of `inlet_events`.
+
+    >>> from assetflow import Asset, InletEvents, inlet_events, task
+    >>> orders = Asset("s3://shop/orders")
+    >>> @task(inlets=[orders])
+    ... def newest_extra(inlet_events: InletEvents = inlet_events):
+    ...     return inlet_events[orders][-1].extra
 
     `inlet_events[asset]`, `inlet_events[alias]` and `inlet_events[Asset.ref(name="orders")]` are lists of events,
     oldest first (`EventSequence`). Iterating gives the inlets. Contract 7.2.

@@ -57,6 +57,13 @@ _LOOK: Mapping[VerdictName, str] = {
 class PlannedTarget:
     """The plan for a consumer, or for one of its keys, and why.
 
+    >>> from assetflow.testing import Harness
+    >>> def test_it_waits_for_its_input(h: Harness):
+    ...     (target,) = h.plan("core/test").targets
+    ...     assert target.verdict == "missing_input", target.words
+
+    Contract 8.16.
+
     Attributes:
         partition_key: the target key; `None` for a plain consumer.
         verdict: `run`, or what holds it back.
@@ -87,6 +94,12 @@ class PlannedTarget:
 @dataclass(frozen=True)
 class PlannedConsumer:
     """The plan for the targets of one Eager or Lazy consumer.
+
+    >>> from assetflow.testing import Harness
+    >>> def test_nothing_is_left_to_do(h: Harness):
+    ...     assert [plan.consumer for plan in h.plan() if plan.targets] == []
+
+    Contract 8.16.
 
     Attributes:
         consumer: `flow/deployment`.

@@ -28,6 +28,12 @@ _SHORT = 10
 class StatusCause:
     """Why an asset is not up to date.
 
+    >>> from assetflow import status
+    >>> def inputs_that_changed(uri: str) -> list[str]:
+    ...     return [cause.uri for cause in status(uri).causes if cause.kind == "data"]
+
+    Contract 8.9.
+
     Attributes:
         kind: `missing`: it was never made. `data`: an input has another version than the one that was read.
             `dependency`: since a deploy, its flow reads another input, or no longer reads one. `code`: its flow has
@@ -68,6 +74,10 @@ class StatusCause:
 @dataclass(frozen=True)
 class Status:
     """The status of an asset, or of one of its partitions. Contract 8.9.
+
+    >>> from assetflow import status
+    >>> def what_is_stale() -> dict[str, list[str]]:
+    ...     return {each.uri: [cause.words for cause in each.causes] for each in status() if each.state == "stale"}
 
     Attributes:
         uri: the asset.

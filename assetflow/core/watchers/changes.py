@@ -23,6 +23,14 @@ _NAMESPACE = UUID("5b8c3a0e-2f35-5f0b-9a55-60c1f2c5d8aa")
 class Change:
     """Something outside that has changed: an update.
 
+    >>> from assetflow.watchers import Change
+    >>> class Mails:
+    ...     async def watch(self, cursor):
+    ...         for number in range((cursor or 0) + 1, 4):
+    ...             yield Change(id=str(number), extra={"subject": f"mail {number}"}, cursor=number)
+
+    Contract 10.2, 10.4.
+
     Attributes:
         id: what tells this change from all others of its source; the same change has the same id whenever it is found.
         extra: the extra of the update.
