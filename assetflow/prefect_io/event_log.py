@@ -17,6 +17,9 @@ from assetflow.prefect_io.rest import Json, PrefectApi, patiently
 
 PAGE = 50
 PAGES_IN_A_ROW = 20
+PAGE_SIZES = (PAGE, 49, 47, 43, 41)
+# The times of Prefect's events differ by no less.
+INSTANT = timedelta(microseconds=1)
 
 
 class EventLog:
@@ -31,28 +34,49 @@ class EventLog:
         Raises:
             PrefectUnreachable, PrefectRefused
         """
-        page = await self._first_page(since, until, names)
-        pages, begun, newest = 1, since, since
-        known: frozenset[str] = frozenset()
-        at_newest = set[str]()
+        page, pages = await self._first_page(since, until, names), 1
+        newest, at_newest = since, set[str]()
         while True:
             for event in page["events"]:
-                occurred = datetime.fromisoformat(event["occurred"])
-                if occurred > newest:
+                if (occurred := _occurred(event)) > newest:
                     newest, at_newest = occurred, set[str]()
-                at_newest.add(event["id"])
-                if event["id"] not in known:
+                if event["id"] not in at_newest:
+                    at_newest.add(event["id"])
                     yield event
             following = cast("str | None", page.get("next_page"))
             if not following:
                 return
-            if pages >= PAGES_IN_A_ROW and newest > begun:
-                # Prefect counts from the first page to reach a later one: read a long list in parts.
-                page = await patiently(partial(self._first_page, newest, until, names))
-                pages, begun, known = 1, newest, frozenset(at_newest)
-            else:
+            # Prefect counts from the first page to reach a later one: a long list is read in parts.
+            if pages < PAGES_IN_A_ROW:
+                page, pages = await patiently(partial(self._following_page, following)), pages + 1
+                if not page["events"] or _occurred(page["events"][0]) > newest:
+                    continue
+            async for event in self._at(newest, names, at_newest):
+                yield event
+            if newest >= until:
+                return
+            page, pages = await patiently(partial(self._first_page, newest + INSTANT, until, names)), 1
+
+    async def _at(self, moment: datetime, names: Sequence[str], known: set[str]) -> AsyncIterator[Json]:
+        """Yield the events of one instant that are not known, and add them to those that are.
+
+        Prefect sorts by time only. So events of one instant that end up on several pages may stand in another order on
+        each, and some on no page. With pages of another size, those are others.
+        """
+        for size in PAGE_SIZES:
+            page = await patiently(partial(self._first_page, moment, moment, names, size))
+            total = int(page["total"])
+            while True:
+                for event in page["events"]:
+                    if event["id"] not in known:
+                        known.add(event["id"])
+                        yield event
+                following = cast("str | None", page.get("next_page"))
+                if not following or len(known) >= total:
+                    break
                 page = await patiently(partial(self._following_page, following))
-                pages += 1
+            if len(known) >= total:
+                return
 
     async def number(self, since: datetime, until: datetime, names: Sequence[str]) -> int:
         """Return the number of stored events with one of these names.
@@ -107,14 +131,18 @@ class EventLog:
         page = cast(Json, await self._api.post("/events/filter", {"filter": given, "limit": PAGE}))
         return {UUID(event["id"]) for event in page["events"]}
 
-    async def _first_page(self, since: datetime, until: datetime, names: Sequence[str]) -> Json:
-        body = {"filter": _filter(since, until, names) | {"order": "ASC"}, "limit": PAGE}
+    async def _first_page(self, since: datetime, until: datetime, names: Sequence[str], size: int = PAGE) -> Json:
+        body = {"filter": _filter(since, until, names) | {"order": "ASC"}, "limit": size}
         return cast(Json, await self._api.post("/events/filter", body))
 
     async def _following_page(self, link: str) -> Json:
         # Use only the token of the link: its host may be a name that is only known on the server.
         token = parse_qs(urlsplit(link).query)["page-token"][0]
         return cast(Json, await self._api.get("/events/filter/next", {"page-token": token}))
+
+
+def _occurred(event: Json) -> datetime:
+    return datetime.fromisoformat(event["occurred"])
 
 
 def _filter(since: datetime, until: datetime, names: Sequence[str]) -> dict[str, object]:

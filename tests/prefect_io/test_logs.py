@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Any
 from urllib.parse import quote
 
@@ -70,26 +71,36 @@ def at(number: int) -> str:
 
 
 class Events:
-    """Prefect's list of events, with these seconds as the times at which they occurred."""
+    """Prefect's list of events, with these seconds as the times at which they occurred.
 
-    def __init__(self, *occurred: int) -> None:
+    Attributes:
+        mixes: True to sort by time only, as Postgres does: each page has its own order of the events of an instant.
+    """
+
+    def __init__(self, *occurred: int, mixes: bool = False) -> None:
         self.events = [{"id": str(number), "occurred": at(second)} for number, second in enumerate(occurred)]
         self.farthest = 0
+        self.mixes = mixes
 
     def first(self, request: httpx.Request) -> httpx.Response:
-        occurred = json.loads(request.content)["filter"]["occurred"]
-        return self._page(occurred["since"], occurred["until"], 0)
+        body = json.loads(request.content)
+        occurred = body["filter"]["occurred"]
+        return self._page(occurred["since"], occurred["until"], body["limit"], 0)
 
     def following(self, request: httpx.Request) -> httpx.Response:
-        since, until, offset = request.url.params["page-token"].split("|")
-        return self._page(since, until, int(offset))
+        since, until, size, offset = request.url.params["page-token"].split("|")
+        return self._page(since, until, int(size), int(offset))
 
-    def _page(self, since: str, until: str, offset: int) -> httpx.Response:
+    def _page(self, since: str, until: str, size: int, offset: int) -> httpx.Response:
         self.farthest = max(self.farthest, offset)
         found = [event for event in self.events if since <= event["occurred"] <= until]
-        token = quote(f"{since}|{until}|{offset + 50}")
-        link = f"http://elsewhere/api/events/filter/next?page-token={token}" if offset + 50 < len(found) else None
-        return httpx.Response(200, json={"events": found[offset : offset + 50], "next_page": link})
+        if self.mixes:
+            Random(size + offset).shuffle(found)
+            found.sort(key=lambda event: event["occurred"])
+        token = quote(f"{since}|{until}|{size}|{offset + size}")
+        link = f"http://elsewhere/api/events/filter/next?page-token={token}" if offset + size < len(found) else None
+        page = {"events": found[offset : offset + size], "total": len(found), "next_page": link}
+        return httpx.Response(200, json=page)
 
 
 async def test_the_event_log_is_read_to_its_end_though_prefect_is_busy_now_and_then(api: PrefectApi) -> None:
@@ -150,6 +161,18 @@ async def test_a_long_list_of_events_is_read_in_parts_each_once(api: PrefectApi,
     assert found == [event["id"] for event in events.events]
     if len(set(occurred)) == len(occurred):
         assert events.farthest < 1_000, "Prefect counts the way to a page from the first one"
+
+
+@pytest.mark.parametrize("of_one", [2, 30, 49, 50, 51, 60])
+async def test_events_of_one_instant_are_all_read_though_prefect_sorts_by_time_only(
+    api: PrefectApi, of_one: int
+) -> None:
+    events = Events(*(number // of_one for number in range(40 * of_one)), mixes=True)
+    respx.post(f"{URL}/events/filter").mock(side_effect=events.first)
+    respx.get(f"{URL}/events/filter/next").mock(side_effect=events.following)
+    found = [event async for event in EventLog(api).between(NOON, NOON + timedelta(days=1), ["a"])]
+    assert [event["occurred"] for event in found] == sorted(event["occurred"] for event in found)
+    assert sorted(int(event["id"]) for event in found) == list(range(40 * of_one))
 
 
 async def test_a_prefect_that_stays_away_is_told_of_at_once_or_in_a_moment(api: PrefectApi) -> None:
