@@ -91,6 +91,23 @@ async def test_a_long_queue_is_written_in_batches(line: Line) -> None:
     assert [len(batch) for batch in line.ledger.batches] == [LARGEST_BATCH, 1]
 
 
+async def test_what_was_accepted_is_settled_though_more_is_accepted_at_every_write(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = line.ledger.record
+
+    async def busy(recordings: Sequence[Recording]) -> Written:
+        line.inbox.take_event(outside("next"))
+        await asyncio.sleep(0)
+        return await record(recordings)
+
+    monkeypatch.setattr(line.ledger, "record", busy)
+    line.inbox.take_event(outside("a"))
+    async with asyncio.timeout(5):
+        await line.inbox.settled()
+    assert line.ledger.uris[0] == "a"
+
+
 async def test_a_recording_of_two_events_starts_a_consumer_of_either_once(line: Line) -> None:
     line.ledger.consumer("either", Asset("a") | Asset("b"))
     for event in recording_to_prefect_events(recording("a", "b")):

@@ -57,8 +57,9 @@ class Inbox:
         self._looked: datetime | None = None
         self._queue: deque[Recording | Refused] = deque()
         self._arrived = asyncio.Event()
-        self._empty = asyncio.Event()
-        self._empty.set()
+        # The numbers of items that were accepted, and that have left the queue since.
+        self._accepted = self._done = 0
+        self._some_done = asyncio.Condition()
         self._seen = Seen()
         self._doubt = Doubt()
 
@@ -102,8 +103,10 @@ class Inbox:
         self._looked = began if self._looked is None else max(self._looked, began)
 
     async def settled(self) -> None:
-        """Return when everything that was accepted so far is in the ledger."""
-        await self._empty.wait()
+        """Return when everything that was accepted so far is in the ledger, also if more is accepted all the time."""
+        accepted = self._accepted
+        async with self._some_done:
+            await self._some_done.wait_for(lambda: self._done >= accepted)
 
     @property
     def is_idle(self) -> bool:
@@ -135,8 +138,9 @@ class Inbox:
             self._health.up("ledger")
             for _ in batch:
                 self._queue.popleft()
-            if not self._queue:
-                self._empty.set()
+            async with self._some_done:
+                self._done += len(batch)
+                self._some_done.notify_all()
             self._on_recorded()
 
     async def _something(self) -> None:
@@ -221,7 +225,7 @@ class Inbox:
 
     def _enqueue(self, item: Recording | Refused) -> None:
         self._queue.append(item)
-        self._empty.clear()
+        self._accepted += 1
         self._arrived.set()
 
 
