@@ -16,19 +16,23 @@ from assetflow.evaluator.ports import Json
 
 logger = logging.getLogger("assetflow.evaluator")
 
-# An unknown error of the database counts as the ledger's trouble for so many seconds, and then as the fault of a value.
+# The errors that a value may cause, or the ledger.
+UNKNOWN = (StatementRefused, MemoryError)
+# The errors that are the ledger's trouble, at least at first.
+TROUBLE = (LedgerError, OSError, MemoryError)
+# An unknown error counts as the ledger's trouble for so many seconds, and then as the fault of a value.
 DOUBT = 120.0
 
 
 class Doubt:
-    """Since when an unknown error of the database has stopped what waits at the head of a line."""
+    """Since when an unknown error has stopped what waits at the head of a line."""
 
     def __init__(self) -> None:
         self._since: float | None = None
 
     def note(self, error: Exception) -> None:
         """Note an error that counted as the ledger's trouble."""
-        if not isinstance(error, StatementRefused):
+        if not isinstance(error, UNKNOWN):
             self._since = None
         elif self._since is None:
             self._since = time.monotonic()
@@ -39,9 +43,9 @@ class Doubt:
 
     def is_fault_of_a_value(self, error: Exception) -> bool:
         """Return True if the values to be written caused the error, not the ledger."""
-        if isinstance(error, StatementRefused):
+        if isinstance(error, UNKNOWN):
             return self._since is not None and time.monotonic() - self._since >= DOUBT
-        return not isinstance(error, LedgerError | OSError)
+        return not isinstance(error, TROUBLE)
 
 
 def content_of(recording: Recording) -> Json:

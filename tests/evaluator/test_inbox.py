@@ -321,6 +321,14 @@ async def test_known_trouble_of_the_ledger_refuses_no_recording_however_long_it_
     assert line.ledger.refused == []
 
 
+async def test_a_process_that_lacks_memory_for_a_moment_refuses_no_recording(line: Line) -> None:
+    line.ledger.fails["record"] = [MemoryError(), MemoryError()]
+    line.inbox.take_event(outside("a"))
+    await line.inbox.settled()
+    assert line.ledger.uris == ["a"]
+    assert line.ledger.refused == []
+
+
 async def test_a_refused_event_that_cannot_be_written_is_stored_without_its_content(line: Line) -> None:
     line.ledger.fails["refuse"] = [RecursionError("too deep")]
     line.inbox.take_event(outside("a", extra=[1]))

@@ -7,6 +7,7 @@ import sqlite3
 import pytest
 from sqlalchemy import insert
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as NoFreeConnection
 
 from assetflow.core.assets import Asset
 from assetflow.errors import InvalidEvent, LedgerError, LedgerLocked, LedgerVersion, StatementRefused
@@ -106,6 +107,12 @@ class Answered(Exception):
         ("57P01", "terminating connection", "does not answer"),
         ("53100", "could not extend file", "disk of the ledger is full"),
         ("58030", "could not write", "gives errors"),
+        ("40003", "statement completion unknown", "another process holds the ledger"),
+        ("53200", "out of memory", "lacks memory"),
+        ("53400", "configuration limit exceeded", "lacks memory"),
+        ("57014", "canceling statement due to statement timeout", "stops statements"),
+        ("57P05", "terminating connection due to idle-session timeout", "does not answer"),
+        ("25P04", "terminating connection due to transaction timeout", "stops statements"),
         ("0A000", "the server cannot do this: too many hosts", "the database refuses"),
         ("22P05", "the connection holds a malformed character", "the database refuses"),
     ],
@@ -114,3 +121,8 @@ def test_errors_of_postgres_are_known_by_their_codes(code: str | None, said: str
     with pytest.raises(LedgerError, match=meant) as raised, explained("postgresql://here"):
         raise OperationalError("INSERT", {}, Answered(code, said))
     assert isinstance(raised.value, StatementRefused) is (meant == "the database refuses")
+
+
+def test_a_process_that_uses_all_its_connections_has_trouble_with_the_ledger() -> None:
+    with pytest.raises(LedgerError, match="in use"), explained("postgresql://here"):
+        raise NoFreeConnection("QueuePool limit of size 5 overflow 10 reached")

@@ -17,12 +17,12 @@ from uuid import UUID, uuid5
 from assetflow.core.events import Recording
 from assetflow.core.visible import shown
 from assetflow.crash_points import reach
-from assetflow.errors import AssetflowError, LedgerError
+from assetflow.errors import AssetflowError
 from assetflow.evaluator.health import ENDS_ALL, Backoff, Health, heard
 from assetflow.evaluator.incoming.assembly import Assembly
 from assetflow.evaluator.incoming.seen import Seen
 from assetflow.evaluator.ports import EvaluatorLedger, Json, Refused
-from assetflow.evaluator.unrecordable import Doubt, content_of, log_set_aside, reason_of
+from assetflow.evaluator.unrecordable import TROUBLE, Doubt, content_of, log_set_aside, reason_of
 from assetflow.prefect_io.recordings import part_of_recording, recording_from_artifact, recording_from_prefect_event
 
 logger = logging.getLogger("assetflow.evaluator")
@@ -127,7 +127,7 @@ class Inbox:
                 await self._write(batch)
             except ENDS_ALL:
                 raise
-            except (LedgerError, OSError) as error:
+            except TROUBLE as error:
                 # The ledger is in trouble, not the recordings: they stay at the head of the queue.
                 self._doubt.note(error)
                 self._health.down("ledger", error)

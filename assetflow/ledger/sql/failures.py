@@ -8,6 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoFreeConnection
 
 from assetflow.errors import (
     AssetflowError,
@@ -50,6 +51,16 @@ _OCCUPIED: Cause = (
     "Give the ledger a database of its own",
 )
 
+_POOR: Cause = (
+    LedgerError,
+    "the database lacks memory or something else that it needs",
+    "Its log says what; give it more",
+)
+_STOPPED: Cause = (
+    LedgerError,
+    "the database stops statements of the ledger",
+    "Raise its limits for the user of the ledger, such as statement_timeout",
+)
 _CROWDED: Cause = (LedgerError, "the database has no free connection", "Let its server take more connections")
 _OTHER_TABLES: Cause = (
     LedgerVersion,
@@ -98,10 +109,20 @@ _BY_CODE: dict[str, Cause] = {
     "57P01": _SILENT,
     "57P02": _SILENT,
     "57P03": _SILENT,
+    "57P05": _SILENT,
     "25P03": _SILENT,
+    "25P04": _STOPPED,
 }
 # The classes of codes that say the same throughout.
-_BY_CLASS: dict[str, Cause] = {"08": _SILENT, "28": _NO_ENTRY, "58": _DISK, "XX": _BROKEN}
+_BY_CLASS: dict[str, Cause] = {
+    "08": _SILENT,
+    "28": _NO_ENTRY,
+    "40": _LOCKED,
+    "53": _POOR,
+    "57": _STOPPED,
+    "58": _DISK,
+    "XX": _BROKEN,
+}
 # What Postgres and its client say before there is a connection; anything else then means that nobody answers.
 _WITHOUT_CONNECTION: tuple[tuple[str, Cause], ...] = (
     ("permission denied for database", _NO_ENTRY),
@@ -129,6 +150,10 @@ def explained(place: str) -> Generator[None]:
         yield
     except DBAPIError as error:
         raise _explanation(error, place) from error
+    except NoFreeConnection as error:
+        raise LedgerError(
+            "all connections of this process to the database are in use", where=place, fix="Try again"
+        ) from error
 
 
 def _explanation(error: DBAPIError, place: str) -> AssetflowError:
