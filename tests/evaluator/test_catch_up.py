@@ -158,6 +158,21 @@ async def test_wide_sweeps_continue_when_the_clock_is_set_back(reading: Reading)
     await cancel(loop)
 
 
+async def test_nothing_counts_as_read_that_a_clock_which_was_set_back_has_not_reached(reading: Reading) -> None:
+    reading.clock.pass_(hours=2)
+    await reading.catch_up.start()
+    reading.clock.pass_(hours=-2)
+    reading.logs.fails = [PrefectUnreachable("away")]
+    with pytest.raises(PrefectUnreachable):
+        await reading.catch_up.sweep(Sweeps().overlap)
+    assert reading.catch_up.read_until == reading.clock.now
+    reading.clock.pass_(seconds=5)
+    reading.posted("a", 60.05)
+    await reading.catch_up.read_on()
+    assert reading.ledger.uris == ["a"]
+    assert reading.ledger.read_until == reading.clock.now
+
+
 async def test_the_next_look_finds_an_event_whose_producer_is_an_hour_behind(reading: Reading) -> None:
     reading.clock.pass_(hours=30)
     reading.posted("known", 10 * 60)

@@ -182,9 +182,9 @@ class CatchUp:
         )
         await self._take(entries, partial(self._reached, until=started))
         self._inbox.looked(started)
-        self.read_until = started if self.read_until is None else max(self.read_until, started)
-        self._ledger.logs_read(self.read_until)
         # The full sweep runs beside short ones, which may have read further.
+        self.read_until = max(started, self.read_until or started)
+        self._ledger.logs_read(self.read_until)
         self._artifacts_read = max(self._artifacts_read, *newest)
         self._events_read = max(self._events_read, started)
         await self._save()
@@ -222,7 +222,12 @@ class CatchUp:
         await self._save()
 
     def _move_out_of_future(self, now: datetime) -> None:
-        """Set cursors that are in the future back to now: a clock that was ahead left them, and they hide updates."""
+        """Set what is in the future back to now: a clock that was ahead left it.
+
+        It would hide updates, and the clock would decide at once what has to wait.
+        """
+        if self.read_until is not None:
+            self.read_until = min(self.read_until, now)
         self._floor = min(self._floor, now)
         self._artifacts_read = min(self._artifacts_read, now)
         self._events_read = min(self._events_read, now)
