@@ -73,6 +73,19 @@ async def test_what_came_since_the_last_look_reaches_the_other_ledger(bound: Bou
     assert bound.thread.ledger.reader.cursor(TAKEN_OVER) == OTHER
 
 
+async def test_a_prefect_whose_variable_was_deleted_is_bound_again(bound: Bound) -> None:
+    respx.get(f"{URL}{BY_NAME}").respond(404, json={"detail": "Variable not found"})
+
+    def bind(request: httpx.Request) -> httpx.Response:
+        bound.belongs_to(json.loads(request.content)["value"])
+        return httpx.Response(201, json={"id": str(UUID(int=2))})
+
+    made = respx.post(f"{URL}/variables/").mock(side_effect=bind)
+    await bound.binding.check()
+    assert made.call_count == 1
+    assert bound.thread.ledger.reader.cursor(TAKEN_OVER) is None
+
+
 async def test_an_evaluator_that_was_down_hands_over_when_it_starts(bound: Bound) -> None:
     bound.record(1)
     bound.belongs_to(OTHER)

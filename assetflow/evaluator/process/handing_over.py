@@ -42,12 +42,12 @@ class Binding:
     async def check(self) -> None:
         """Check that Prefect is still bound to the ledger. If it is not, hand over what only this ledger has.
 
+        A Prefect that is bound to none, because its variable or its database was deleted, is bound again.
+
         Raises:
             LedgerForeign, PrefectUnreachable, PrefectRefused: as `binding.check`.
         """
-        newest = await self._newest()
-        await binding.check(self._api, self._ledger.ledger.id, self._note)
-        await self._decided_until(newest)
+        await self.bind(take_over=False)
 
     async def _newest(self) -> int:
         return await self._ledger.call(self._ledger.ledger.reader.events.last_sequence)
