@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from assetflow.core.consumers import MissedDeadline
@@ -20,7 +20,11 @@ from assetflow.evaluator.ports import ClockLedger, Json, UpdateLog
 # How often to look at least, if nothing is heard of the ledger.
 LOOK_EVERY = 1.0
 WHILE_DUE = 0.1
-ANNOUNCED_AT_ONCE = 100
+ANNOUNCED_AT_ONCE = 50
+# Prefect's log has an event at most five seconds after Prefect's answer, or some more on a busy machine.
+POSTED_AGAIN = timedelta(seconds=30)
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class Clock:
@@ -58,6 +62,8 @@ class Clock:
         self._on_told = on_told
         self._settle = settle
         self._next: datetime | None = None
+        # When the event of each missed deadline that Prefect's log did not have was posted.
+        self._posted: dict[int, datetime] = {}
         self._wake = asyncio.Event()
 
     def wake(self) -> None:
@@ -114,18 +120,39 @@ class Clock:
         return min(max(seconds, WHILE_DUE), LOOK_EVERY)
 
     async def _announce(self) -> None:
-        """Post the events of missed deadlines. Each has an id of its own, so that a repetition changes nothing."""
-        while missed := await self._ledger.missed_deadlines(ANNOUNCED_AT_ONCE):
-            reach("between-instant-and-missed-deadline")
-            await self._events.publish(
-                [
-                    self._deadline_event(each.missed, each.consumer_name, each.deployment_id, each.automation_id)
-                    for each in missed
-                ]
-            )
+        """Post the events of missed deadlines until Prefect's log has them: Prefect may lose one after its answer.
+
+        Each has an id of its own, so that Prefect stores it once.
+        """
+        missed = await self._ledger.missed_deadlines(ANNOUNCED_AT_ONCE)
+        if not missed:
+            return
+        events = {
+            each.number: self._deadline_event(each.missed, each.consumer_name, each.deployment_id, each.automation_id)
+            for each in missed
+        }
+        moments = [each.missed.at for each in missed]
+        known = await self._events.stored([_id(event) for event in events.values()], min(moments), max(moments))
+        if stored := [number for number, event in events.items() if _id(event) in known]:
             reach("between-missed-deadline-and-mark")
-            for each in missed:
-                key = "" if each.missed.target_key is None else f", partition {each.missed.target_key}"
-                due = each.missed.due.isoformat(timespec="seconds")
-                logger.warning("%s missed the deadline of %s%s", each.consumer_name, due, key)
-            await self._ledger.deadlines_announced([each.number for each in missed])
+            await self._ledger.deadlines_announced(stored)
+            self._posted = {number: at for number, at in self._posted.items() if number not in stored}
+        waiting = self._now() - POSTED_AGAIN
+        lacking = [
+            each for each in missed if each.number not in stored and self._posted.get(each.number, _NEVER) < waiting
+        ]
+        if lacking:
+            reach("between-instant-and-missed-deadline")
+            await self._events.publish([events[each.number] for each in lacking])
+            for each in lacking:
+                self._note_posted(each.number, each.consumer_name, each.missed)
+
+    def _note_posted(self, number: int, consumer: str, missed: MissedDeadline) -> None:
+        if number not in self._posted:
+            key = "" if missed.target_key is None else f", partition {missed.target_key}"
+            logger.warning("%s missed the deadline of %s%s", consumer, missed.due.isoformat(timespec="seconds"), key)
+        self._posted[number] = self._now()
+
+
+def _id(event: Json) -> UUID:
+    return UUID(event["id"])

@@ -1,0 +1,105 @@
+"""The clock posts the events of missed deadlines until Prefect's log has them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from assetflow.core.consumers import MissedDeadline
+from assetflow.evaluator.consumers.clock import POSTED_AGAIN, Clock
+from assetflow.evaluator.health import Health
+from assetflow.evaluator.ports import TimePassed
+from assetflow.ledger.records import MissedDeadlineRecord
+from assetflow.prefect_io.deadline_events import deadline_missed
+from tests.evaluator.fakes import START, FakeLogs
+from tests.evaluator.fakes import Clock as Now
+
+
+class Deadlines:
+    """A ledger with missed deadlines that are not announced yet."""
+
+    def __init__(self, *numbers: int) -> None:
+        self.waiting = [
+            MissedDeadlineRecord(
+                number, "report/daily", UUID(int=1), None, MissedDeadline(1, f"{number}", START, START, "alert", 0)
+            )
+            for number in numbers
+        ]
+
+    async def let_time_pass(self, until: datetime) -> TimePassed:  # noqa: ARG002
+        return TimePassed(0, None)
+
+    async def missed_deadlines(self, limit: int) -> Sequence[MissedDeadlineRecord]:
+        return self.waiting[:limit]
+
+    async def deadlines_announced(self, numbers: Sequence[int]) -> None:
+        self.waiting = [each for each in self.waiting if each.number not in numbers]
+
+
+class Log(FakeLogs):
+    """Prefect's event log, which stores what was published when a test lets it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: set[UUID] = set()
+
+    async def stored(self, ids: Sequence[UUID], since: datetime, until: datetime) -> set[UUID]:  # noqa: ARG002
+        return self.kept & set(ids)
+
+    def store(self) -> None:
+        self.kept |= {UUID(event["id"]) for event in self.published}
+
+
+def keys(events: Collection[Mapping[str, Any]]) -> list[str]:
+    return [event["payload"]["partition_key"] for event in events]
+
+
+class Running:
+    def __init__(self, *numbers: int) -> None:
+        self.ledger = Deadlines(*numbers)
+        self.log = Log()
+        self.now = Now()
+        self.clock = self.new_clock()
+
+    def new_clock(self) -> Clock:
+        return Clock(
+            self.ledger,
+            self.log,
+            deadline_missed,
+            self.now,
+            lambda: None,
+            Health(),
+            self.now,
+            lambda: None,
+            lambda: None,
+            timedelta(),
+        )
+
+
+async def test_a_missed_deadline_is_posted_until_the_log_of_prefect_has_it(caplog: pytest.LogCaptureFixture) -> None:
+    running = Running(1, 2)
+    for _ in range(2):
+        await running.clock.look()
+    assert keys(running.log.published) == ["1", "2"]
+    assert len(running.ledger.waiting) == 2
+    # Prefect has lost them.
+    running.now.now += POSTED_AGAIN + timedelta(seconds=1)
+    await running.clock.look()
+    assert keys(running.log.published) == ["1", "2"] * 2
+    running.log.store()
+    await running.clock.look()
+    assert running.ledger.waiting == []
+    assert caplog.text.count("missed the deadline") == 2
+
+
+async def test_the_next_evaluator_does_not_post_what_the_log_has() -> None:
+    running = Running(1)
+    await running.clock.look()
+    running.log.store()
+    await running.new_clock().look()
+    assert len(running.log.published) == 1
+    assert running.ledger.waiting == []
