@@ -34,21 +34,30 @@ class RecordedSource:
         self._pending: dict[PastEventQuery, list[AssetEvent]] = {}
 
     def count(self, query: PastEventQuery) -> int:
-        return self._recorded.count(query) + len(self._not_yet_recorded(query))
+        while True:
+            pending = self._not_yet_recorded(query)
+            count = self._recorded.count(query)
+            if not pending or self._not_yet_recorded(query) == pending:
+                return count + len(pending)
 
     def newest(self, query: PastEventQuery, skip: int, take: int) -> Sequence[AssetEvent]:
         pending = self._not_yet_recorded(query)
         found = pending[skip : skip + take]
         if len(found) < take:
             past = max(0, skip - len(pending))
-            found = [*found, *self._recorded.events(query, past, take - len(found), newest_first=True)]
+            recorded = self._recorded.events(query, past, take - len(found) + len(pending), newest_first=True)
+            found = [*found, *_besides(pending, recorded)][:take]
         return found
 
     def oldest(self, query: PastEventQuery, skip: int, take: int) -> Sequence[AssetEvent]:
         found = self._recorded.events(query, skip, take, newest_first=False)
         if len(found) == take:
             return found
-        return [*found, *self._pending_after(query, skip, take, len(found))]
+        pending = self._pending_after(query, skip, len(found))
+        # What was recorded since the first look is not pending any more.
+        since = self._recorded.events(query, skip + len(found), take - len(found), newest_first=False)
+        found = [*found, *since]
+        return [*found, *_besides(found, pending)][:take]
 
     def newest_events(self, uris: Iterable[str]) -> Mapping[str, Pin]:
         """Return the newest event of each URI that the ledger knows."""
@@ -58,18 +67,22 @@ class RecordedSource:
         """Return the URI that a name belongs to, or `None`."""
         return self._recorded.owner_of(name)
 
-    def _pending_after(self, query: PastEventQuery, skip: int, take: int, found: int) -> list[AssetEvent]:
+    def _pending_after(self, query: PastEventQuery, skip: int, found: int) -> list[AssetEvent]:
         pending = self._not_yet_recorded(query)[::-1]
-        skip = max(0, skip - self._recorded.count(query)) if found == 0 and skip else 0
-        return pending[skip : skip + take - found]
+        return pending[max(0, skip - self._recorded.count(query)) if found == 0 and skip else 0 :]
 
     def _not_yet_recorded(self, query: PastEventQuery) -> list[AssetEvent]:
         """Return the events that are committed and that the evaluator has not recorded yet, newest first."""
-        if query not in self._pending:
+        pending = self._pending.get(query)
+        if pending is None:
             dated = sorted(self._unknown(query), key=lambda each: each[0], reverse=True)
             once = {event.id: event for _, event in dated}
-            self._pending[query] = [event for event in once.values() if query.wants(event)]
-        return self._pending[query]
+            pending = [event for event in once.values() if query.wants(event)]
+        elif pending:
+            known = self._recorded.known([event.id for event in pending])
+            pending = [event for event in pending if event.id not in known]
+        self._pending[query] = pending
+        return pending
 
     def _unknown(self, query: PastEventQuery) -> Iterator[Dated]:
         log = PrefectLog(since=self._recorded.created())
@@ -79,5 +92,10 @@ class RecordedSource:
                 unknown = [dated for dated in page if dated[1].id not in known]
                 yield from unknown
                 # The evaluator records in order: if it knows this page, it knows all older ones.
-                if not unknown:
+                if page and not unknown:
                     break
+
+
+def _besides(known: Iterable[AssetEvent], events: Iterable[AssetEvent]) -> Iterator[AssetEvent]:
+    ids = {event.id for event in known}
+    return (event for event in events if event.id not in ids)
