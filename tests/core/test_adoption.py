@@ -53,7 +53,7 @@ def test_the_same_decisions_in_any_order(seed: int) -> None:
     adoption, after = Adoption(map(of, before.changes.decisions)), new_state()
     dice.shuffle(recordings)
     for each in recordings:
-        adoption.record_and_pass(after, each, NOON)
+        record_and_pass(after, each, NOON, adoption.pass_over)
     adoption.finish(after, after.consumers.live(), NOON)
     assert {each.id for each in after.changes.decisions} == {each.id for each in before.changes.decisions}
     assert [set(after.queues.queued(n, None)) for n in (1, 2)] == [set(before.queues.queued(n, None)) for n in (1, 2)]
@@ -67,7 +67,7 @@ def test_what_came_later_is_decided_as_ever() -> None:
         record_and_pass(before, each, NOON)
     adoption, after = Adoption(map(of, before.changes.decisions)), new_state()
     for each in [*old, *new]:
-        adoption.record_and_pass(after, each, NOON)
+        record_and_pass(after, each, NOON, adoption.pass_over)
     for each in new:
         record_and_pass(before, each, NOON)
     assert [each.id for each in after.changes.decisions] == [each.id for each in before.changes.decisions]
@@ -79,7 +79,7 @@ def test_a_decision_of_which_an_update_is_gone_is_taken_over_with_the_others() -
     for each in (a, b):
         record_and_pass(before, each, NOON)
     adoption, after = Adoption(map(of, before.changes.decisions)), new_state()
-    adoption.record_and_pass(after, b, NOON)
+    record_and_pass(after, b, NOON, adoption.pass_over)
     assert [each.consumer for each in after.changes.decisions] == [2]
     adoption.finish(after, after.consumers.live(), NOON)
     both = [each for each in after.changes.decisions if each.consumer == 1]

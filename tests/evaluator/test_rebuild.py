@@ -35,13 +35,24 @@ class Runs:
     made: list[dict[str, Any]] = field(default_factory=list)
     asked: list[dict[str, Any]] = field(default_factory=list)
 
-    def of(self, decision: Decision, at: datetime) -> None:
-        context = RunContext(decision.id, "flow/one", decision.target_key, decision.events)
+    def of(
+        self,
+        decision: Decision,
+        at: datetime,
+        *,
+        expected: datetime | None = None,
+        began: datetime | None = None,
+        state: str = "COMPLETED",
+    ) -> None:
+        context = RunContext(decision.id, "flow/one", decision.target_key, decision.events, made=decision.made)
         self.made.append(
             {
                 "id": str(uuid4()),
                 "deployment_id": str(decision.deployment_id),
                 "created": at.isoformat(),
+                "expected_start_time": (expected or at).isoformat(),
+                "start_time": None if began is None else began.isoformat(),
+                "state_type": state,
                 "labels": {DECISION_LABEL: str(decision.id)},
                 "context": run_context_to_json(context),
             }
@@ -50,8 +61,13 @@ class Runs:
     def respond(self, request: httpx.Request) -> httpx.Response:
         body = json.loads(request.content)
         self.asked.append(body)
-        since = body["flow_runs"]["expected_start_time"]["after_"]
-        found = sorted((run for run in self.made if run["created"] >= since), key=lambda run: run["created"])[::-1]
+        wanted = body["flow_runs"]
+        by = "start_time" if body["sort"] == "START_TIME_DESC" else "expected_start_time"
+        states = wanted.get("state", {"type": {"any_": ["SCHEDULED", "PENDING", "RUNNING", "COMPLETED"]}})["type"][
+            "any_"
+        ]
+        found = [run for run in self.made if (run[by] or "") >= wanted[by]["after_"] and run["state_type"] in states]
+        found.sort(key=lambda run: run[by], reverse=True)
         return httpx.Response(200, json=found[body["offset"] : body["offset"] + body["limit"]])
 
 
@@ -104,10 +120,10 @@ async def site(tmp_path: Any, template: Any) -> AsyncIterator[Site]:  # noqa: F8
             yield Site(thread, deploy(thread.ledger, A & B), api, Rebuild(thread, partial(past_decisions, api)), runs)
 
 
-async def test_an_ordinary_start_asks_prefect_once_and_changes_nothing(site: Site) -> None:
+async def test_an_ordinary_start_asks_prefect_for_a_page_of_each_and_changes_nothing(site: Site) -> None:
     site.decided(ENOUGH * 3)
     await site.rebuild.begin()
-    assert len(site.runs.asked) == 1
+    assert len(site.runs.asked) == 3
     assert await site.thread.cursor(CURSOR) is None
 
 
@@ -149,6 +165,33 @@ async def test_a_restored_ledger_whose_clock_was_ahead_adopts_what_it_lacks(site
     assert set(site.decisions()) == {each.id for each in (*known, lacking)}
 
 
+@pytest.mark.parametrize(
+    "run",
+    [{"state": "SCHEDULED"}, {"state": "RUNNING", "began": NOW + timedelta(minutes=9)}],
+    ids=["waits", "began"],
+)
+async def test_a_decision_hours_after_its_opening_is_found(site: Site, run: dict[str, Any]) -> None:
+    """Its run is expected at the opening."""
+    site.decided(3)
+    lacking = Decision(uuid4(), 1, site.consumer.deployment_id, None, (event(A), event(B)), NOW + timedelta(minutes=8))
+    site.runs.of(lacking, NOW + timedelta(minutes=8), expected=NOW - timedelta(days=4), **run)
+    await site.rebuild.begin()
+    await site.rebuild.finish()
+    assert lacking.id in site.decisions()
+
+
+async def test_a_decision_that_was_made_as_of_an_instant_long_ago_is_found(site: Site) -> None:
+    """An evaluator that was down decided it late. The restored ledger has later decisions."""
+    site.decided(90)
+    lacking = Decision(uuid4(), 1, site.consumer.deployment_id, None, (event(A), event(B)), NOW - timedelta(hours=9))
+    site.runs.of(lacking, NOW + timedelta(minutes=100))
+    await site.rebuild.begin()
+    await site.rebuild.finish()
+    record = site.thread.ledger.reader.decisions.get(lacking.id)
+    assert record is not None
+    assert record.made == lacking.made
+
+
 async def test_a_killed_rebuild_is_continued(site: Site) -> None:
     site.decided(3)
     lacking = site.decided_elsewhere(event(A), event(B))
@@ -170,7 +213,7 @@ async def test_decisions_that_stay_unknown_cause_one_rebuild(site: Site) -> None
     site.runs.asked.clear()
     await site.rebuild.begin()
     assert await site.thread.cursor(CURSOR) is None
-    assert len(site.runs.asked) == 1
+    assert len(site.runs.asked) == 3
 
 
 async def test_runs_from_before_the_ledger_or_before_a_prune_do_not_start_a_rebuild(site: Site) -> None:

@@ -16,7 +16,7 @@ from assetflow.core.events import AssetEvent, Origin
 from assetflow.core.freshness.causes import Cause
 from assetflow.core.freshness.records import Asked
 from assetflow.core.rules.adoption import Decided
-from assetflow.prefect_io.names import DECISION_LABEL, PREDECESSOR_LABEL
+from assetflow.prefect_io.names import DEADLINE_LABEL, DECISION_LABEL, PREDECESSOR_LABEL
 from assetflow.prefect_io.past_runs import past_decisions
 from assetflow.prefect_io.rest import prefect_api
 from tests.environment.prefect_settings import prefect_at
@@ -24,6 +24,7 @@ from tests.environment.prefect_settings import prefect_at
 URL = "http://prefect.test/api"
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 LATER = NOON + timedelta(minutes=1)
+EARLIER = NOON - timedelta(hours=6)
 ASKED = Asked("eager", (Cause("data", "s3://shop/orders", "monday"),), {"s3://shop/report": "2"}, frozenset("a"))
 DEPLOYMENT = UUID("00000000-0000-4000-8000-000000000001")
 
@@ -43,7 +44,7 @@ def run(ours: RunContext, **changed: Any) -> dict[str, Any]:
 
 @respx.mock
 async def test_decisions_are_read_with_what_they_consumed() -> None:
-    orders, small, large, kept, later, damaged = event(), *(uuid4() for _ in range(5))
+    orders, small, large, kept, later, damaged, of_opening, cooled = event(), *(uuid4() for _ in range(7))
     artifact = uuid4()
     runs = [
         run(RunContext(small, "report/daily", "monday", (orders,))),
@@ -51,23 +52,38 @@ async def test_decisions_are_read_with_what_they_consumed() -> None:
         run(RunContext(kept, "core/daily", asked=ASKED), start_time=LATER.isoformat()),
         run(RunContext(later, "core/daily", asked=ASKED), labels={**named(later), PREDECESSOR_LABEL: str(kept)}),
         run(RunContext(damaged, "core/daily", asked=ASKED), labels={**named(damaged), PREDECESSOR_LABEL: "?"}),
+        run(
+            RunContext(of_opening, "report/daily", None, (orders,), made=NOON, opening=EARLIER),
+            labels={**named(of_opening), DEADLINE_LABEL: "true"},
+            created=LATER.isoformat(),
+            expected_start_time=EARLIER.isoformat(),
+        ),
+        run(RunContext(cooled, "report/daily", None, (orders,)), expected_start_time=LATER.isoformat()),
         run(RunContext(uuid4(), "report/daily", "a backfill consumes nothing", ())),
         run(RunContext(uuid4(), "of a deployment that is gone", None, (orders,)), deployment_id=None),
         run(RunContext(uuid4(), "damaged", None, (orders,)), context={"assetflow": 7}),
         run(RunContext(None, "time run"), labels={}),
     ]
-    respx.post(f"{URL}/flow_runs/filter").respond(200, json=runs)
-    respx.get(f"{URL}/artifacts/{artifact}").respond(200, json={"data": [event_to_json(orders)]})
+    asked = respx.post(f"{URL}/flow_runs/filter").respond(200, json=runs)
+    of_artifact = respx.get(f"{URL}/artifacts/{artifact}").respond(200, json={"data": [event_to_json(orders)]})
     respx.get(f"{URL}/csrf-token").respond(422, json={"detail": "CSRF protection is disabled."})
     with prefect_at(URL):
         async with prefect_api() as api:
-            assert [each async for each in past_decisions(api, NOON)] == [
-                Decided(small, DEPLOYMENT, "monday", frozenset([orders.id]), NOON),
-                Decided(large, DEPLOYMENT, None, frozenset([orders.id]), NOON),
-                Decided(kept, DEPLOYMENT, None, frozenset(), NOON, ASKED, LATER),
-                Decided(later, DEPLOYMENT, None, frozenset(), NOON, replace(ASKED, predecessor=kept)),
-                Decided(damaged, DEPLOYMENT, None, frozenset(), NOON, ASKED),
-            ]
+            found = [[each async for each in reading] for reading in past_decisions(api, NOON)]
+    times = {"created": NOON, "starts": NOON}
+    opened = {**times, "opening": EARLIER, "by_deadline": True, "created": LATER, "starts": LATER}
+    assert found[0] == [
+        Decided(small, DEPLOYMENT, "monday", frozenset([orders.id]), NOON, **times),
+        Decided(large, DEPLOYMENT, None, frozenset([orders.id]), NOON, **times),
+        Decided(kept, DEPLOYMENT, None, frozenset(), NOON, ASKED, LATER, **times),
+        Decided(later, DEPLOYMENT, None, frozenset(), NOON, replace(ASKED, predecessor=kept), **times),
+        Decided(damaged, DEPLOYMENT, None, frozenset(), NOON, ASKED, **times),
+        Decided(of_opening, DEPLOYMENT, None, frozenset([orders.id]), NOON, **opened),
+        Decided(cooled, DEPLOYMENT, None, frozenset([orders.id]), NOON, **times | {"starts": LATER}),
+    ]
+    assert found == [found[0]] * 3
+    assert asked.call_count == 3
+    assert of_artifact.call_count == 1
 
 
 DAMAGED = ["{", "7", [7], [{"id": "?"}], {"events": []}]
@@ -98,7 +114,8 @@ async def test_a_run_whose_events_are_damaged_is_left_out_with_a_warning(caplog:
     respx.get(f"{URL}/csrf-token").respond(422, json={"detail": "CSRF protection is disabled."})
     with prefect_at(URL):
         async with prefect_api() as api:
-            found = [each async for each in past_decisions(api, NOON)]
+            found = [[each async for each in reading] for reading in past_decisions(api, NOON)]
 
-    assert found == [Decided(good, DEPLOYMENT, None, frozenset([orders.id]), NOON)]
+    decided = Decided(good, DEPLOYMENT, None, frozenset([orders.id]), NOON, created=NOON, starts=NOON)
+    assert found == [[decided]] * 3
     assert len(caplog.messages) == len(runs) - 2

@@ -23,6 +23,7 @@ from assetflow.errors import InvalidEvent
 
 CONTEXT_KEY = "assetflow"
 NEWEST_VERSION = 2
+_TIMES = ("tick", "previous_tick", "made", "opening")
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class RunContext:
         tick: the time of the timetable that the run is for, UTC; `None` for the run of a decision.
         previous_tick: the time before `tick`, where the run's data interval begins (7.3).
         asked: what an Eager or Lazy flow was asked for; `None` for other runs.
+        made, opening: as of the decision; a ledger that is rebuilt takes them over.
         traceparent: the span of the decision, as a W3C `traceparent`; "" without tracing.
     """
 
@@ -50,6 +52,8 @@ class RunContext:
     previous_tick: datetime | None = None
     traceparent: str = ""
     asked: Asked | None = None
+    made: datetime | None = None
+    opening: datetime | None = None
 
 
 def events_to_text(events: Sequence[AssetEvent]) -> str:
@@ -87,7 +91,8 @@ def run_context_to_json(context: RunContext) -> dict[str, object]:
         data["asked"] = asked_to_json(context.asked)
     if context.traceparent:
         data["traceparent"] = context.traceparent
-    for name, time in (("tick", context.tick), ("previous_tick", context.previous_tick)):
+    for name in _TIMES:
+        time: datetime | None = getattr(context, name)
         if time is not None:
             data[name] = time.astimezone(UTC).isoformat()
     return {CONTEXT_KEY: data}
@@ -115,10 +120,9 @@ def run_context_from_json(context: Mapping[str, object] | None) -> RunContext | 
         partition_key=cast("str | None", data.get("partition_key")),
         events=None if events is None else events_from_text(events, where=where),
         artifact=None if artifact is None else fields.uuid(artifact, "artifact", where),
-        tick=_time(data, "tick", where),
-        previous_tick=_time(data, "previous_tick", where),
         traceparent=str(data.get("traceparent", "")),
         asked=_asked(data.get("asked"), where),
+        **{name: _time(data, name, where) for name in _TIMES},
     )
 
 

@@ -10,15 +10,16 @@ everything is recorded.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
 from assetflow.core.consumers import Consumer, Decision
-from assetflow.core.events import AssetEvent, Recording
+from assetflow.core.events import AssetEvent
 from assetflow.core.freshness.records import Asked, Target
-from assetflow.core.rules.fold import Recorded, Touched, pass_over, record
+from assetflow.core.rules import clock, deadlines, opening_hours
+from assetflow.core.rules.fold import Touched, pass_over
 from assetflow.core.rules.keeping import adopt_kept_run
 from assetflow.core.rules.state import State
 
@@ -29,8 +30,12 @@ class Decided:
 
     Attributes:
         events: the ids of the events that it consumed.
+        made: its instant, UTC (9.6).
         asked: what an Eager or Lazy flow was asked for; `None` for other decisions.
         began: when its run began, UTC; `None` if it did not yet.
+        created: when its run was created, UTC; `None` for `made`.
+        opening, by_deadline: as of a decision.
+        starts: when its run was to start, UTC (9.11); `None` for `created`.
     """
 
     id: UUID
@@ -40,6 +45,15 @@ class Decided:
     made: datetime
     asked: Asked | None = None
     began: datetime | None = None
+    created: datetime | None = None
+    opening: datetime | None = None
+    by_deadline: bool = False
+    starts: datetime | None = None
+
+    @property
+    def launched(self) -> datetime:
+        """When its run was created."""
+        return self.created or self.made
 
 
 class Adoption:
@@ -54,37 +68,75 @@ class Adoption:
         for each in sorted(decided, key=lambda each: each.made):
             self._decided[each.deployment_id, each.target_key].append(each)
 
-    def record_and_pass(self, state: State, recording: Recording, now: datetime) -> tuple[Recorded, list[Decision]]:
-        """Record a recording and make the pass that follows it."""
-        recorded = record(state, recording, now)
-        return recorded, self.pass_over(state, recorded.touched, now)
+    @property
+    def ids(self) -> list[UUID]:
+        """The ids of the decisions to adopt."""
+        return [each.id for decided in self._decided.values() for each in decided]
 
-    def pass_over(self, state: State, touched: Touched, now: datetime) -> list[Decision]:
-        """Adopt decisions whose events are all queued, then make a pass over the queues without events of others."""
+    def pass_over(
+        self,
+        state: State,
+        touched: Touched,
+        now: datetime,
+        instant: datetime | None = None,
+        *,
+        recorded_from: datetime | None = None,
+    ) -> list[Decision]:
+        """Adopt decisions whose events are all queued, then make a pass over the queues without events of others.
+
+        The passes of timed queues wait until the clock goes through their instants in order, when all is recorded.
+        """
         decisions: list[Decision] = []
         free: Touched = {}
         for number, (consumer, keys) in touched.items():
             own: set[str | None] = set()
             for key in state.queues.target_keys(number) if keys is None else keys:
                 decisions += self._adopt(state, consumer, key, partly=False)
-                if not self._waits(state, consumer, key):
+                if consumer.is_timed:
+                    clock.defer(state, consumer, key, recorded_from or instant or now)
+                elif not self._waits(state, consumer, key):
                     own.add(key)
             free[number] = (consumer, own)
-        return decisions + pass_over(state, free, now)
+        return decisions + pass_over(state, free, now, instant, recorded_from=recorded_from)
 
-    def finish(self, state: State, consumers: Iterable[Consumer], now: datetime) -> list[Decision]:
+    def finish(
+        self, state: State, consumers: Iterable[Consumer], now: datetime, known: Collection[UUID] = ()
+    ) -> list[Decision]:
         """Adopt the remaining decisions with those of their events that are queued, because no others will come.
 
         Parameters:
             consumers: all consumers, because another process may have recorded some of the events.
+            known: which of the decisions are in the ledger by now.
         """
         everybody: Touched = {consumer.id: (consumer, None) for consumer in consumers}
         decisions: list[Decision] = []
         for consumer, _ in everybody.values():
             for key in list(state.queues.target_keys(consumer.id)):
                 decisions += self._adopt(state, consumer, key, partly=True)
-        self._adopt_kept(state, {consumer.deployment_id: consumer for consumer, _ in everybody.values()})
+        of_deployment = {consumer.deployment_id: consumer for consumer, _ in everybody.values()}
+        decisions += self._adopt_without_events(state, of_deployment, known)
+        self._adopt_kept(state, of_deployment)
+        for number, (consumer, _) in list(everybody.items()):
+            if consumer.is_timed:
+                clock.look_at(state, consumer, now)
+                del everybody[number]
         return decisions + pass_over(state, everybody, now)
+
+    def _adopt_without_events(
+        self, state: State, consumers: Mapping[UUID, Consumer], known: Collection[UUID]
+    ) -> list[Decision]:
+        """Adopt the decisions of which no event is found any more: their runs exist, and cooldowns count from them."""
+        adopted = {*known, *(each.id for each in state.changes.decisions)}
+        found: list[Decision] = []
+        for (deployment_id, _), decided in self._decided.items():
+            consumer = consumers.get(deployment_id)
+            if consumer is None:
+                continue
+            left = [each for each in decided if each.asked is None and each.id not in adopted]
+            found += [_adopt(state, consumer, each, ()) for each in left]
+            if consumer.is_timed:
+                clock.go_on_after(state, consumer, decided[-1].target_key, decided[-1].made)
+        return found
 
     def _adopt_kept(self, state: State, consumers: Mapping[UUID, Consumer]) -> None:
         """Adopt the decisions of Eager and Lazy flows. What the newest run of a target tried counts as tried (8.17)."""
@@ -94,7 +146,7 @@ class Adoption:
             for each, asked in kept:
                 assert consumer is not None
                 decision = Decision(each.id, consumer.id, deployment_id, key, (), each.made, asked.kind)
-                state.decide(replace(decision, scheduled=each.made, because=asked.because))
+                state.decide(replace(decision, scheduled=each.launched, because=asked.because))
             if kept and consumer is not None:
                 # Prefect may have created the runs in another order, but each names the decision before it.
                 followed = {asked.predecessor for _, asked in kept}
@@ -106,15 +158,32 @@ class Adoption:
         for each in self._decided.get((consumer.deployment_id, key), ()):
             events = _queued_of(each, state, consumer, key)
             if events and (partly or len(events) == len(each.events)):
-                found.append(
-                    Decision(each.id, consumer.id, each.deployment_id, key, events, each.made, scheduled=each.made)
-                )
-                state.decide(found[-1])
+                found.append(_adopt(state, consumer, each, events))
         return found
 
     def _waits(self, state: State, consumer: Consumer, key: str | None) -> bool:
         decided = self._decided.get((consumer.deployment_id, key), ())
         return any(_queued_of(each, state, consumer, key) for each in decided)
+
+
+def _adopt(state: State, consumer: Consumer, decided: Decided, events: tuple[AssetEvent, ...]) -> Decision:
+    """Write a decision as the earlier ledger made it, with those of its events that are found."""
+    decision = Decision(
+        decided.id,
+        consumer.id,
+        decided.deployment_id,
+        decided.target_key,
+        events,
+        decided.made,
+        opening=decided.opening,
+        by_deadline=decided.by_deadline,
+        scheduled=decided.starts or decided.launched,
+    )
+    state.decide(decision)
+    if consumer.is_timed:
+        opening_hours.close_answered(state, consumer, decided.target_key, decided.made)
+        deadlines.set_overdue(state, consumer, decided.target_key, overdue=False)
+    return decision
 
 
 def _queued_of(decided: Decided, state: State, consumer: Consumer, key: str | None) -> tuple[AssetEvent, ...]:

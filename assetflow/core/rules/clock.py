@@ -48,9 +48,7 @@ def pass_over_queue(
         recorded_from: the earliest instant of the events that were recorded; `None` after anything else.
     """
     if _is_behind(state, consumer, key, now):
-        clock = state.clocks.queue(consumer.id, key)
-        due = now if clock.due is None else min(clock.due, now)
-        state.clocks.set_queue(consumer.id, key, replace(clock, deferred=True, due=due))
+        defer(state, consumer, key, now)
         return []
     queue = TimedQueue(state, consumer, key, now, recorded=False)
     if recorded_from is not None and queue.cannot_be_decided_by(recorded_from):
@@ -61,11 +59,27 @@ def pass_over_queue(
     return made
 
 
+def defer(state: State, consumer: Consumer, key: str | None, now: datetime) -> None:
+    """Let the pass of an instant wait until the clock goes through it."""
+    clock = state.clocks.queue(consumer.id, key)
+    due = now if clock.due is None else min(clock.due, now)
+    state.clocks.set_queue(consumer.id, key, replace(clock, deferred=True, due=due))
+
+
+def go_on_after(state: State, consumer: Consumer, key: str | None, decided: datetime) -> None:
+    """Let what is queued from now on count after an instant that is decided. Contract 9.6."""
+    clock = state.clocks.queue(consumer.id, key)
+    gone = decided if clock.gone_through is None else max(decided, clock.gone_through)
+    state.clocks.set_queue(consumer.id, key, replace(clock, gone_through=gone))
+
+
 def decided_until(state: State, consumer: Consumer, key: str | None) -> datetime | None:
     """Return the earliest instant that an event of a queue may have: what is decided stays decided. Contract 9.6."""
     hours = state.clocks.consumer(consumer.id)
     gone = state.clocks.queue(consumer.id, key).gone_through
-    moments = [moment for moment in (gone, None if hours is None else hours.gone_through) if moment is not None]
+    # Before the first opening, nothing is decided.
+    opened = None if hours is None or hours.opened is None else hours.gone_through
+    moments = [moment for moment in (gone, opened) if moment is not None]
     return max(moments) + _INSTANT if moments else None
 
 
@@ -100,8 +114,7 @@ def finish(state: State, consumer: Consumer, now: datetime, keys: TargetKeys) ->
         keys = {*keys, None}
     for key in sorted(keys, key=lambda key: key or ""):
         left = _act(state, TimedQueue(state, consumer, key, now, recorded=True), made)
-        clock = state.clocks.queue(consumer.id, key)
-        state.clocks.set_queue(consumer.id, key, replace(clock, gone_through=now))
+        go_on_after(state, consumer, key, now)
         _look_again(state, left, over=True)
     opening_hours.look_again(state, consumer, now)
     return made

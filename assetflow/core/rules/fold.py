@@ -6,9 +6,10 @@ recording and the pass that follows it belong to one unit of work.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 from uuid import UUID
 
 from assetflow.core.condition_tree import Token
@@ -27,8 +28,19 @@ from assetflow.errors import InvalidEvent, MappingError
 # The consumers that a pass has to check, by id, each with the target keys to check; `None` means all keys.
 Touched = dict[int, tuple[Consumer, set[str | None] | None]]
 
-# Makes a pass over the touched consumers at a given time, and returns its decisions.
-Passing = Callable[[State, Touched, datetime], list[Decision]]
+
+class Passing(Protocol):
+    """Makes a pass over the touched consumers at a given time, and returns its decisions: `pass_over`, or another."""
+
+    def __call__(
+        self,
+        state: State,
+        touched: Touched,
+        now: datetime,
+        instant: datetime | None = None,
+        *,
+        recorded_from: datetime | None = None,
+    ) -> list[Decision]: ...
 
 
 @dataclass
@@ -146,10 +158,12 @@ def pass_over(
     return decisions
 
 
-def record_and_pass(state: State, recording: Recording, now: datetime) -> tuple[Recorded, list[Decision]]:
+def record_and_pass(
+    state: State, recording: Recording, now: datetime, passing: Passing = pass_over
+) -> tuple[Recorded, list[Decision]]:
     """Record a recording and make the pass that follows it. Contract 4.3."""
     result = record(state, recording, now)
-    return result, pass_over(state, result.touched, now, result.latest, recorded_from=result.earliest or now)
+    return result, passing(state, result.touched, now, result.latest, recorded_from=result.earliest or now)
 
 
 def evaluate_consumer(

@@ -32,9 +32,8 @@ def follow(state: State, before: Consumer | None, consumer: Consumer, now: datet
     if consumer.decides and not before.decides:
         clock = _resumed(opening, clock, now)
     if before.options.deadline != consumer.options.deadline:
-        clock = replace(
-            clock, deadlines=_deadlines_of(consumer, opening, clock) if _stands_open(state, consumer) else ()
-        )
+        is_open = _stands_open(state, consumer, state.clocks.consumer(consumer.id))
+        clock = replace(clock, deadlines=_deadlines_of(consumer, opening, clock) if is_open else ())
     state.clocks.set_consumer(consumer.id, clock)
     look_again(state, consumer, now)
 
@@ -58,7 +57,8 @@ def open_now(state: State, consumer: Consumer, now: datetime) -> bool:
     clock = replace(clock, gone_through=max(now, clock.gone_through))
     if latest is not None and opens:
         clock = replace(clock, opened=latest.time, is_open=True)
-        clock = replace(clock, deadlines=(*clock.deadlines, *_deadlines_of(consumer, opening, clock)))
+        if _stands_open(state, consumer, clock):
+            clock = replace(clock, deadlines=(*clock.deadlines, *_deadlines_of(consumer, opening, clock)))
     state.clocks.set_consumer(consumer.id, clock)
     return opens
 
@@ -78,6 +78,21 @@ def close(state: State, consumer: Consumer, key: str | None) -> None:
     if hours is not None:
         state.clocks.set_queue(consumer.id, key, replace(state.clocks.queue(consumer.id, key), closed=hours.opened))
         state.clocks.set_consumer(consumer.id, replace(hours, deadlines=()))
+
+
+def close_answered(state: State, consumer: Consumer, key: str | None, made: datetime) -> None:
+    """Close the opening that a decision of an earlier ledger has answered, and settle its deadline.
+
+    The clock may not have gone through it yet. Openings before it count as told (8.17).
+    """
+    opening, hours = consumer.schedule.opening, state.clocks.consumer(consumer.id)
+    answered = None if opening is None else opening.timetable.previous_before(made + _INSTANT)
+    clock = state.clocks.queue(consumer.id, key)
+    if hours is None or answered is None or clock.has_closed(answered.time):
+        return
+    state.clocks.set_queue(consumer.id, key, replace(clock, closed=answered.time))
+    left = tuple(each for each in hours.deadlines if each[1] > answered.time)
+    state.clocks.set_consumer(consumer.id, replace(hours, deadlines=left))
 
 
 def look_again(state: State, consumer: Consumer, now: datetime) -> None:
@@ -107,6 +122,5 @@ def _closing(opening: Opening, clock: ConsumerClock) -> datetime | None:
     return None if tick is None else tick.time
 
 
-def _stands_open(state: State, consumer: Consumer) -> bool:
-    hours = state.clocks.consumer(consumer.id)
-    return hours is not None and hours.is_open and state.clocks.queue(consumer.id, None).closed != hours.opened
+def _stands_open(state: State, consumer: Consumer, hours: ConsumerClock | None) -> bool:
+    return hours is not None and hours.is_open and not state.clocks.queue(consumer.id, None).has_closed(hours.opened)

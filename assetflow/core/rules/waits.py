@@ -68,7 +68,7 @@ class TimedQueue:
     def is_open(self) -> bool:
         """True if the schedule is open for this queue (9.7)."""
         hours = self._state.clocks.consumer(self.consumer.id)
-        return hours is None or (hours.is_open and self._clock.closed != hours.opened)
+        return hours is None or (hours.is_open and not self._clock.has_closed(hours.opened))
 
     @property
     def is_busy(self) -> bool:

@@ -142,6 +142,9 @@ class TimeRunMaker(Protocol):
         ...
 
 
+PastDecisions = Callable[[datetime], Sequence[AsyncIterator[Decided]]]
+
+
 @dataclass(frozen=True)
 class Prefect:
     """Prefect, as the evaluator uses it.
@@ -154,7 +157,7 @@ class Prefect:
         deadline_event: returns the event that announces a missed deadline, from it and its consumer's name, deployment
             and automation.
         freshness_event: returns the event that tells of a changed state of an asset.
-        past_decisions: yields the decisions whose runs were created since a time, newest first.
+        past_decisions: returns readings of the decisions whose runs were created since a time, each newest first.
         check_binding: raises LedgerForeign if Prefect belongs to another ledger now.
         patiently: calls a function again while Prefect is too busy to answer.
     """
@@ -171,6 +174,6 @@ class Prefect:
     decision_event: Callable[[Launch, UUID], Json]
     deadline_event: Callable[[MissedDeadline, str, UUID, UUID | None], Json]
     freshness_event: Callable[[StateChange], Json]
-    past_decisions: Callable[[datetime], AsyncIterator[Decided]]
+    past_decisions: PastDecisions
     check_binding: Callable[[], Awaitable[None]]
     patiently: Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]

@@ -5,12 +5,13 @@ The decisions are read from Prefect's flow runs, and the ledger adopts them befo
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 
 from assetflow.core.rules.adoption import Decided
 from assetflow.evaluator.health import logger
 from assetflow.evaluator.incoming.catch_up import Sweeps
+from assetflow.evaluator.ports import PastDecisions
 from assetflow.evaluator.process.ledger_thread import LedgerThread
 from assetflow.evaluator.process.prune import CURSOR as PRUNED
 
@@ -28,10 +29,11 @@ class Rebuild:
     """The steps before and after the first sweep of a ledger that lacks decisions. For other ledgers they do nothing.
 
     Parameters:
-        past_decisions: yields the decisions whose runs were created since a time, newest first.
+        past_decisions: returns readings of the decisions whose runs were created since a time, each newest first. A
+            decision may be in several, and older ones may be among them.
     """
 
-    def __init__(self, ledger: LedgerThread, past_decisions: Callable[[datetime], AsyncIterator[Decided]]) -> None:
+    def __init__(self, ledger: LedgerThread, past_decisions: PastDecisions) -> None:
         self._ledger = ledger
         self._past_decisions = past_decisions
         self._newest: datetime | None = None
@@ -56,9 +58,9 @@ class Rebuild:
             since = await self._lacking_since()
         if since is None:
             return
-        decided = [each async for each in self._past_decisions(since - CLOCKS)]
-        self._newest = max((each.made for each in decided), default=None)
-        lacking = await self._ledger.begin_adoption(decided)
+        decided = {each.id: each for found in self._past_decisions(since - CLOCKS) async for each in found}
+        self._newest = max((each.launched for each in decided.values()), default=None)
+        lacking = await self._ledger.begin_adoption(list(decided.values()))
         logger.info("rebuilding: %d decisions that this ledger does not know have their runs in Prefect", lacking)
 
     async def finish(self) -> None:
@@ -91,7 +93,7 @@ class Rebuild:
             "this ledger does not know decision %s, whose run was created at %s: it is an older ledger that was "
             "restored, or another one decided meanwhile; it adopts the decisions that it lacks",
             unknown.id,
-            f"{unknown.made:%Y-%m-%d %H:%M:%S} UTC",
+            f"{unknown.launched:%Y-%m-%d %H:%M:%S} UTC",
         )
         for name in ("artifacts", "events"):
             read = await self._ledger.cursor(name)
@@ -111,9 +113,13 @@ class Rebuild:
 
     async def _unknown(self, since: datetime) -> Decided | None:
         """Return the newest decision that has a run and is not in the ledger; `None` if the newest ones are."""
+        found = [await self._newest_unknown(reading, since) for reading in self._past_decisions(since)]
+        return max(filter(None, found), key=lambda each: each.launched, default=None)
+
+    async def _newest_unknown(self, reading: AsyncIterator[Decided], since: datetime) -> Decided | None:
         checked = 0
-        async for decided in self._past_decisions(since):
-            if decided.made > since and not await self._ledger.knows_decision(decided.id):
+        async for decided in reading:
+            if decided.launched > since and not await self._ledger.knows_decision(decided.id):
                 return decided
             checked += 1
             if checked == ENOUGH:

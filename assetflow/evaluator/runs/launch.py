@@ -16,7 +16,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from math import inf
 from uuid import UUID
@@ -235,12 +235,21 @@ class Launcher:
         return await self._runs.create(launch.decision, context, launch.automation)
 
     async def _context(self, launch: Launch) -> RunContext:
-        decision, trace = launch.decision, current_traceparent()
+        decision = launch.decision
+        context = RunContext(
+            decision.id,
+            launch.consumer,
+            decision.target_key,
+            decision.events,
+            traceparent=current_traceparent(),
+            asked=launch.asked,
+            made=decision.made,
+            opening=decision.opening,
+        )
         if len(events_to_text(decision.events)) <= LARGEST_CONTEXT:
-            events, asked = decision.events, launch.asked
-            return RunContext(decision.id, launch.consumer, decision.target_key, events, traceparent=trace, asked=asked)
+            return context
         artifact = UUID(await self._artifacts.keep_events(decision, launch.consumer))
-        return RunContext(decision.id, launch.consumer, decision.target_key, None, artifact, traceparent=trace)
+        return replace(context, events=None, artifact=artifact)
 
     async def _try_again(self, launch: Launch, error: Exception) -> None:
         """Plan the next attempt after a failed one. Give up a decision whose request cannot be written."""

@@ -65,7 +65,8 @@ class EventWriter:
         if adoption is None:
             return []
         with self._store.transaction(now) as unit:
-            decisions = adoption.finish(unit.state, unit.state.consumers.live(), now)
+            known = known_decisions(unit.connection, adoption.ids)
+            decisions = adoption.finish(unit.state, unit.state.consumers.live(), now, known)
             look_at_all(unit.state, now)
             decisions = keep_up_to_date(unit.state, decisions, now)
             count_as_told(unit.state.freshness, now)

@@ -50,8 +50,7 @@ class Store:
 
     def record(self, state: State, recording: Recording, now: datetime) -> tuple[Recorded, list[Decision]]:
         """Record a recording and make the passes that follow it; return what became of it, and the decisions."""
-        fold = record_and_pass if self.adoption is None else self.adoption.record_and_pass
-        recorded, decided = fold(state, recording, now)
+        recorded, decided = record_and_pass(state, recording, now, self.passing)
         return recorded, self.keep_up_to_date(state, decided, now)
 
     def keep_up_to_date(

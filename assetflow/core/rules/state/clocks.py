@@ -56,6 +56,10 @@ class QueueClock:
     decided: datetime | None = None
     started: datetime | None = None
 
+    def has_closed(self, opening: datetime | None) -> bool:
+        """Return True if a decision or a deadline has closed an opening, or a later one, for this queue."""
+        return self.closed is not None and opening is not None and opening <= self.closed
+
 
 _NOTHING = QueueClock()
 
@@ -135,7 +139,10 @@ class Clocks:
                 self.note_decision(decision)
 
     def _set_decided(self, queue: QueueKey, made: datetime, starts: datetime) -> None:
-        self.set_queue(*queue, replace(self.queue(*queue), decided=made, started=starts))
+        clock = self.queue(*queue)
+        # A ledger that is restored may find its decisions in another order.
+        if clock.decided is None or clock.decided <= made:
+            self.set_queue(*queue, replace(clock, decided=made, started=starts))
 
     def renew(self) -> None:
         """Forget everything: other processes may change it."""
