@@ -119,8 +119,9 @@ class FakeLedger:
     async def undeliverable(self, decision: UUID, reason: str) -> None:
         self.dead[decision] = reason
 
-    async def running(self, limit: int) -> Sequence[UUID]:
-        return [run for run in self.runs.values() if run not in self.states][:limit]
+    async def running(self, limit: int, after: UUID | None = None) -> Sequence[UUID]:
+        going_on = sorted(run for run in self.runs.values() if run not in self.states)
+        return [run for run in going_on if after is None or run > after][:limit]
 
     async def is_compared(self, flow_run: UUID) -> bool:
         return flow_run in self.compared

@@ -266,3 +266,15 @@ def test_the_runs_of_decisions_are_known(place: Place) -> None:
     place.ledger.writer.decisions.launched(made.id, run, place.later())
     assert place.ledger.reader.freshness.knows_run(run)
     assert others(place) == []
+
+
+def test_open_runs_are_read_in_turn_however_many_there_are(place: Place) -> None:
+    place.deploy("report", kept([], [Asset("s3://lake/report")]))
+    runs = sorted(by_hand(place, name).run for name in ("core", "report") for _ in range(4))
+    for run in runs:
+        begin(place, by_hand(place, run=run))
+    read, last = list[UUID](), None
+    while found := place.ledger.reader.freshness.other_runs(3, last):
+        read += found
+        last = found[-1]
+    assert read == runs

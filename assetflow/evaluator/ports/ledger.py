@@ -43,8 +43,11 @@ class EvaluatorLedger(Protocol):
     async def noted(self, decisions: Sequence[UUID]) -> None: ...
     async def attempt_failed(self, decision: UUID, reason: str) -> None: ...
     async def undeliverable(self, decision: UUID, reason: str) -> None: ...
-    async def running(self, limit: int) -> Sequence[UUID]:
-        """Return the runs that, as far as the ledger knows, go on: of decisions, and others of what is compared."""
+    async def running(self, limit: int, after: UUID | None = None) -> Sequence[UUID]:
+        """Return the runs that, as far as the ledger knows, go on: of decisions, and others of what is compared.
+
+        They come in the order of their ids, from the one after `after` on.
+        """
         ...
 
     async def is_compared(self, flow_run: UUID) -> bool:

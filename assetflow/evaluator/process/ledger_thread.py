@@ -194,9 +194,9 @@ class LedgerThread:
         now = self.now()
         await self.call(self._writer.decisions.undeliverable, decision, reason, now, late=self._is_late(now))
 
-    async def running(self, limit: int) -> Sequence[UUID]:
-        decided = [each.flow_run_id for each in await self.call(self._reader.decisions.running, limit=limit)]
-        return [*decided, *await self.call(self._reader.freshness.other_runs, limit)]
+    async def running(self, limit: int, after: UUID | None = None) -> Sequence[UUID]:
+        decided = await self.call(self._reader.decisions.open_runs, limit, after)
+        return sorted([*decided, *await self.call(self._reader.freshness.other_runs, limit, after)])[:limit]
 
     async def is_compared(self, flow_run: UUID) -> bool:
         return await self.call(self._reader.decisions.is_compared, flow_run)

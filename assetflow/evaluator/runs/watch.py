@@ -12,7 +12,6 @@ from assetflow.evaluator.ports import EvaluatorLedger, RunMaker, RunsGoingOn
 
 ASK_EVERY = 5.0
 ASKED_AT_ONCE = 50
-READ_AT_ONCE = 1_000
 # How many times Prefect is asked for the ends of runs, until it is asked again for all that go on.
 ASKED_BETWEEN_LOOKS = 12
 
@@ -109,9 +108,9 @@ class RunWatch:
         return end._replace(began=await self._open_runs.began(run))
 
     async def _next_runs(self) -> list[UUID]:
-        """Return the runs to ask for next, in turn."""
-        runs = list(await self._ledger.running(READ_AT_ONCE))
-        start = next((place + 1 for place, run in enumerate(runs) if run == self._asked_last), 0)
-        chosen = (runs[start:] + runs[:start])[:ASKED_AT_ONCE]
-        self._asked_last = chosen[-1] if chosen else None
-        return chosen
+        """Return the runs to ask for next: each in turn, however many go on."""
+        runs = list(await self._ledger.running(ASKED_AT_ONCE, self._asked_last))
+        if not runs and self._asked_last is not None:
+            runs = list(await self._ledger.running(ASKED_AT_ONCE))
+        self._asked_last = runs[-1] if len(runs) == ASKED_AT_ONCE else None
+        return runs

@@ -161,6 +161,16 @@ class DecisionReader:
         """Return the decisions whose run has started and not ended, oldest first."""
         return self._read(_in_progress("launched", limit))
 
+    def open_runs(self, limit: int, after: UUID | None = None) -> Sequence[UUID]:
+        """Return flow runs of decisions that have not ended, as far as the ledger knows, in the order of their ids.
+
+        Parameters:
+            after: only runs whose ids come after this one; `None` for all.
+        """
+        query = _OPEN_RUNS if after is None else _OPEN_RUNS.where(DECISION.c.flow_run_id > after)
+        with self._connect() as connection:
+            return connection.scalars(query.limit(limit)).all()
+
     def without_note(self, *, limit: int = 100) -> list[DecisionRecord]:
         """Return the decisions whose run has no note yet that says why it ran, oldest first."""
         return self._read(_WITHOUT_NOTE.order_by(DECISION.c.number).limit(limit))
@@ -254,6 +264,13 @@ def events_of(connection: Connection, decisions: Sequence[int]) -> dict[int, tup
     for row in connection.execute(_CONSUMED, {"numbers": list(decisions)}).all():
         found[row[-1]].append(event_from_row(row))
     return {number: tuple(found[number]) for number in decisions}
+
+
+_OPEN_RUNS = (
+    select(DECISION.c.flow_run_id)
+    .where(DECISION.c.ended.is_(None), DECISION.c.status == "launched")
+    .order_by(DECISION.c.flow_run_id)
+)
 
 
 def known_decisions(connection: Connection, ids: Iterable[UUID]) -> set[UUID]:

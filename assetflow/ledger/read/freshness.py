@@ -40,7 +40,7 @@ _COMPARES_FLOW = select(
 _OTHER_RUNS = (
     select(KEPT_RUN.c.id)
     .where(KEPT_RUN.c.ended.is_(None), KEPT_RUN.c.kind.in_(["manual", "time"]))
-    .order_by(KEPT_RUN.c.asked, KEPT_RUN.c.id)
+    .order_by(KEPT_RUN.c.id)
 )
 _KNOWS_RUN = select(
     or_(exists().where(KEPT_RUN.c.id == bindparam("run")), exists().where(DECISION.c.flow_run_id == bindparam("run")))
@@ -133,10 +133,15 @@ class FreshnessReader:
         with self._states.connect() as connection:
             return bool(connection.scalar(_LACKS_START, {"run": flow_run_id}))
 
-    def other_runs(self, limit: int) -> Sequence[UUID]:
-        """Return the flow runs that go on, as far as the ledger knows, and that no decision asked for (8.6)."""
+    def other_runs(self, limit: int, after: UUID | None = None) -> Sequence[UUID]:
+        """Return the flow runs that go on, as far as the ledger knows, and that no decision asked for (8.6), by id.
+
+        Parameters:
+            after: only runs whose ids come after this one; `None` for all.
+        """
+        query = _OTHER_RUNS if after is None else _OTHER_RUNS.where(KEPT_RUN.c.id > after)
         with self._states.connect() as connection:
-            return connection.scalars(_OTHER_RUNS.limit(limit)).all()
+            return connection.scalars(query.limit(limit)).all()
 
     def status(self, uri: str, key: str | None, now: datetime) -> Status:
         """Return the status of an asset, or of one of its partitions.
