@@ -169,6 +169,23 @@ def test_a_missed_deadline_is_announced_until_it_is_known(sqlite_ledger: Ledger)
     assert not sqlite_ledger.writer.clock.to_announce(10)
 
 
+def test_a_redeploy_tells_of_a_deadline_that_is_over_before_its_time_gate_lets_the_event_expire(
+    sqlite_ledger: Ledger,
+) -> None:
+    """Deadlines are looked at before what is a span old expires (9.6), also if both are over at the deploy (9.8)."""
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    deploy(sqlite_ledger, A & B)
+    sqlite_ledger.writer.events.record([update(A)], noon)
+    options = {"deadline": Deadline(hours(1), then="run")}
+
+    sqlite_ledger.writer.consumers.change(1, declared((A & B).within(hours(1)), **options), noon + hours(2))
+    let_pass(sqlite_ledger, noon + hours(3))
+
+    (missed,) = sqlite_ledger.reader.deadlines.missed()
+    assert (missed.missed.due, missed.missed.at) == (noon + hours(1), noon + hours(2))
+    assert [each.made for each in sqlite_ledger.reader.decisions.find()] == [noon + hours(2)]
+
+
 def test_missed_deadlines_are_listed_newest_first(sqlite_ledger: Ledger) -> None:
     first = deploy(sqlite_ledger, A & B, deadline=Deadline(hours(1)))
     deploy(sqlite_ledger, A & C, "flow/two", deadline=Deadline(hours(2)))

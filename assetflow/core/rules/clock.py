@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from heapq import heapify, heappop, heappush
 
 from assetflow.core.consumers import Consumer, Decision, decision_id
+from assetflow.core.events import AssetEvent
 from assetflow.core.rules import deadlines, opening_hours
 from assetflow.core.rules.state import QueueKey, State
 from assetflow.core.rules.state.events import place_in_ledger
@@ -94,7 +95,9 @@ def begin(state: State, consumer: Consumer, now: datetime, keys: TargetKeys) -> 
     """Do part (1) of an instant: periods end, and `until` closes."""
     opening_hours.close_at_until(state, consumer, now)
     for key in keys:
-        _expire(TimedQueue(state, consumer, key, now, recorded=False), before_now=True)
+        queue = TimedQueue(state, consumer, key, now, recorded=False)
+        # In (1), a span that ends now has not ended, whereas a period has.
+        _drop_expired(queue, [event for event, moment in queue.expiries(_INSTANT) if moment == now])
 
 
 def finish(state: State, consumer: Consumer, now: datetime, keys: TargetKeys) -> list[Decision]:
@@ -267,7 +270,7 @@ def _act(state: State, queue: TimedQueue, made: list[Decision]) -> TimedQueue:
     while True:
         decided, queue = _decide_on(queue, state)
         made += decided
-        if not (decided or deadlines.miss_oldest(state, queue) or _expire(queue, before_now=False)):
+        if not (decided or deadlines.miss_oldest(state, queue) or _expire(queue)):
             return queue
         queue = queue.again()
 
@@ -315,14 +318,12 @@ def _start_of_run(state: State, consumer: Consumer, key: str | None, now: dateti
     return started + cooldown
 
 
-def _expire(queue: TimedQueue, *, before_now: bool) -> bool:
-    """Let events expire that can count for nothing any more; return True if there are any.
+def _expire(queue: TimedQueue) -> bool:
+    """Let events expire that can count for nothing any more; return True if there are any."""
+    return _drop_expired(queue, [event for event, moment in queue.expiries() if moment <= queue.now])
 
-    Parameters:
-        before_now: in (1), a span that ends now has not ended, whereas a period has.
-    """
-    margin = _INSTANT if before_now else timedelta()
-    void = [event for event, moment in queue.expiries(margin) if moment <= queue.now]
-    for event in void:
+
+def _drop_expired(queue: TimedQueue, events: list[AssetEvent]) -> bool:
+    for event in events:
         queue.drop(event, "expired")
-    return bool(void)
+    return bool(events)
