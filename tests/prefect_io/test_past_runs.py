@@ -70,8 +70,8 @@ async def test_decisions_are_read_with_what_they_consumed() -> None:
     with prefect_at(URL):
         async with prefect_api() as api:
             found = [[each async for each in reading] for reading in past_decisions(api, NOON)]
-    times = {"created": NOON, "starts": NOON}
-    opened = {**times, "opening": EARLIER, "by_deadline": True, "created": LATER, "starts": LATER}
+    times: dict[str, Any] = {"created": NOON, "starts": NOON}
+    opened: dict[str, Any] = {**times, "opening": EARLIER, "by_deadline": True, "created": LATER, "starts": LATER}
     assert found[0] == [
         Decided(small, DEPLOYMENT, "monday", frozenset([orders.id]), NOON, **times),
         Decided(large, DEPLOYMENT, None, frozenset([orders.id]), NOON, **times),
