@@ -83,7 +83,11 @@ def _next(world: World) -> datetime | None:
 
 
 def _keys(world: World, consumer: Consumer) -> Collection[str | None]:
-    return world.state.queues.target_keys(consumer.id)
+    """Return the keys of a consumer's queues: those with events, and those that have become empty but are still due."""
+    filled = set(world.state.queues.target_keys(consumer.id))
+    known = world.queue_keys.setdefault(consumer.id, set())
+    known |= filled
+    return filled | {key for key in known - filled if world.state.clocks.queue(consumer.id, key).due is not None}
 
 
 def _begin(world: World, now: datetime) -> None:

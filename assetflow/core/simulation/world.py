@@ -83,7 +83,11 @@ class Lasting:
 
 @dataclass
 class World:
-    """The state of a running simulation; `step` and `now` belong to the current step."""
+    """The state of a running simulation; `step` and `now` belong to the current step.
+
+    Attributes:
+        queue_keys: the keys of the queues that each timed consumer had something in, at some time.
+    """
 
     now: datetime
     step: int | None = None
@@ -96,6 +100,7 @@ class World:
     step_of_missed: list[int | None] = field(default_factory=list["int | None"])
     time_runs: list[TimeRun] = field(default_factory=list[TimeRun])
     step_of_told: list[int | None] = field(default_factory=list["int | None"])
+    queue_keys: dict[int, set[str | None]] = field(default_factory=dict[int, "set[str | None]"])
     backfills: int = 0
     lasting: Lasting = field(default_factory=Lasting)
     refused: dict[str, ConsumerSpec] = field(default_factory=dict[str, ConsumerSpec])
