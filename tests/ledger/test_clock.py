@@ -607,3 +607,16 @@ def test_a_missed_deadline_says_run_only_as_long_as_there_is_such_a_deadline(
     let_pass(ledger, noon + hours(6))
 
     assert [each.made for each in ledger.reader.decisions.find()] == [noon]
+
+
+def test_an_update_of_the_instant_of_a_pause_is_decided_before_it(sqlite_ledger: Ledger) -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    deploy(sqlite_ledger, Schedule(A, opening=Opening(EVERY_SIX)), while_paused="keep")
+    let_pass(sqlite_ledger, noon - INSTANT)
+    # The clock has not looked at the opening yet.
+    sqlite_ledger.writer.events.record([update(A)], noon + hours(1))
+
+    sqlite_ledger.writer.consumers.switch(1, paused=True, now=noon + hours(1))
+
+    let_pass(sqlite_ledger, noon + hours(2))
+    assert [each.made for each in sqlite_ledger.reader.decisions.find()] == [noon + hours(1)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4, uuid5
@@ -21,6 +21,7 @@ from assetflow.core.partitions import IdentityMapper, PartitionMapper, StartOfDa
 from assetflow.core.run_names import run_name
 from assetflow.core.schedule_values import PartitionedAssetTimetable, to_schedule
 from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule
+from assetflow.core.timing import Intake
 from assetflow.errors import InvalidSchedule
 from assetflow.ledger import Ledger, schema, upkeep
 from assetflow.ledger.read.explanations import decision_explanation
@@ -353,3 +354,23 @@ def test_8_2_an_older_ledger_with_a_history_of_keys_and_of_several_makers_starts
         assert not after.deploy("board", kept([CORE], [BOARD], mapper=IdentityMapper(), catchup="all"))
         assert [each.state for each in reopened.reader.freshness.statuses([BOARD.uri], after.now)] == ["fresh"]
         assert after.names(after.update(RAW, keys[7])) == [f"core {keys[7]}"]
+
+
+def test_a_run_that_was_due_before_a_redeploy_is_waited_for(place: Place) -> None:
+    """The redeploy decides what the clock had not looked at yet."""
+    plain = FlowDeclaration(
+        ConsumerOptions(Schedule(LEFT), intake=Intake(debounce=timedelta(minutes=1))),
+        (CORE,),
+        (LEFT,),
+        (Output(CORE.token, (LEFT.token,)),),
+    )
+    place.deploy("core", plain)
+    place.deploy("board", kept([CORE, RAW], [BOARD]))
+    place.update(CORE)
+    place.run("board", only(place.update(RAW)), BOARD)
+    place.update(LEFT)
+    place.later(120)
+    decision = only(place.deploy("core", replace(plain, options=replace(plain.options, coalesce=True))))
+    assert decision.made < place.now
+    assert not place.update(RAW), "core makes what board reads"
+    assert place.names(place.run("core", decision, CORE)) == ["board"]

@@ -156,12 +156,23 @@ def run(state: State, queues: Iterable[QueueKey], until: datetime, most: int = 1
     return made, True
 
 
-def settle(state: State, consumer: Consumer, now: datetime) -> None:
-    """Decide what was due before now by the consumer's old options, before they change."""
-    if consumer.is_timed:
-        queues = [(consumer.id, key) for key in (None, *state.queues.target_keys(consumer.id))]
-        while run(state, queues, now - _INSTANT)[1]:
-            pass
+def settle(state: State, consumer: Consumer, now: datetime) -> list[Decision]:
+    """Decide what came before a change by what counted until now: what was due, and passes of now that had to wait."""
+    if not consumer.is_timed:
+        return []
+    keys = (None, *state.queues.target_keys(consumer.id))
+    made, are_left = run(state, [(consumer.id, key) for key in keys], now - _INSTANT)
+    while are_left:
+        more, are_left = run(state, [(consumer.id, key) for key in keys], now - _INSTANT)
+        made += more
+    waiting = [key for key in keys if state.clocks.queue(consumer.id, key).deferred]
+    if waiting:
+        begin(state, consumer, now, waiting)
+    for key in waiting:
+        made += _pass_over_recordings(state, consumer, key, now)
+        _stop_waiting(state, consumer, key, now)
+        _look_again(state, TimedQueue(state, consumer, key, now, recorded=False), over=False)
+    return made
 
 
 def look_at(state: State, consumer: Consumer, now: datetime) -> None:
@@ -185,10 +196,15 @@ def _run_instant(state: State, consumer: Consumer, now: datetime, keys: TargetKe
             made += _pass_over_recordings(state, consumer, key, now)
     made += finish(state, consumer, now, due)
     for key in due:
-        clock = state.clocks.queue(consumer.id, key)
-        if clock.deferred and not _instants_after(state, consumer, key, now):
-            state.clocks.set_queue(consumer.id, key, replace(clock, deferred=False))
+        _stop_waiting(state, consumer, key, now)
     return made
+
+
+def _stop_waiting(state: State, consumer: Consumer, key: str | None, now: datetime) -> None:
+    """Note that no pass of a queue has to wait any more, if none does after this instant."""
+    clock = state.clocks.queue(consumer.id, key)
+    if clock.deferred and not _instants_after(state, consumer, key, now):
+        state.clocks.set_queue(consumer.id, key, replace(clock, deferred=False))
 
 
 def _pass_over_recordings(state: State, consumer: Consumer, key: str | None, now: datetime) -> list[Decision]:

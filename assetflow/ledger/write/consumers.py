@@ -117,13 +117,12 @@ class ConsumerWriter:
         """
         with self._store.transaction(now) as unit:
             before = find_consumer(unit, consumer)
+            settled = [] if late else clock.settle(unit.state, before, now)
             if late:
                 before = replace(before, deployed=now)
-            else:
-                clock.settle(unit.state, before, now)
             changed = switch(unit.state, before, paused=paused, held=held, now=now)
             touched = registry.touched_by_switch(unit.state, before, changed)
-            return changed, self._pass_over(unit, changed, touched, now, late)
+            return changed, self._pass_over(unit, changed, touched, now, late, settled)
 
     def remove(self, consumer: int, now: datetime) -> None:
         """Remove a consumer; what is queued for it is superseded. Contract 3.6.
@@ -183,22 +182,27 @@ class ConsumerWriter:
         late: bool,
     ) -> tuple[Consumer, list[Decision]]:
         unit.declare(consumer.id, text)
-        if not late:
-            clock.settle(unit.state, consumer, now)
+        settled = [] if late else clock.settle(unit.state, consumer, now)
         changed = registry.change(unit.state, replace(consumer, deployed=now), declaration.options)
         opening_hours.follow(unit.state, consumer, changed, now)
         freshness.follow(unit.state.freshness, consumer, changed, now)
         replace_edges(unit, consumer.deployment_id, consumer.name, declaration)
         replace_watchers(unit.connection, consumer.deployment_id, declaration.assets, now)
-        return changed, self._pass_over(unit, changed, registry.touched_by(unit.state, changed), now, late)
+        return changed, self._pass_over(unit, changed, registry.touched_by(unit.state, changed), now, late, settled)
 
     def _pass_over(
-        self, unit: UnitOfWork, changed: Consumer, touched: Touched, now: datetime, late: bool
+        self,
+        unit: UnitOfWork,
+        changed: Consumer,
+        touched: Touched,
+        now: datetime,
+        late: bool,
+        settled: Sequence[Decision],
     ) -> list[Decision]:
         if late and changed.is_timed and changed.id in touched:
             clock.look_at(unit.state, changed, now)
             del touched[changed.id]
-        decisions = self._store.passing(unit.state, touched, now)
+        decisions = [*settled, *self._store.passing(unit.state, touched, now)]
         return self._store.keep_up_to_date(unit.state, decisions, now)
 
 

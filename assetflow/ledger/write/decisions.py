@@ -72,7 +72,7 @@ class DecisionWriter:
         """
         with self._store.transaction(now) as unit:
             consumer, key = _queue_of(unit.connection, decision_id)
-            _settle(unit, consumer, now, late)
+            self._settle(unit, consumer, now, late)
             _give_up(unit.connection, decision_id, reason, now)
             return self._pass_over_ended(unit, decision_id, consumer, key, "failed", now)
 
@@ -88,7 +88,7 @@ class DecisionWriter:
         """
         with self._store.transaction(now) as unit:
             consumer, key = _queue_of(unit.connection, decision_id)
-            _settle(unit, consumer, now, late)
+            self._settle(unit, consumer, now, late)
             if not _give_up(unit.connection, decision_id, f"given up by {by}: {why}", now):
                 raise UnknownEvent(
                     f"decision {decision_id} does not wait for its run",
@@ -149,7 +149,7 @@ class DecisionWriter:
             if row is None:
                 return None
             number, decision, consumer, key = row
-            _settle(unit, consumer, now, late)
+            self._settle(unit, consumer, now, late)
             values = {"status": "ended", "ended": now, "run_state": state}
             unit.connection.execute(update(DECISION).where(DECISION.c.number == number).values(values))
             return self._pass_over_ended(unit, decision, consumer, key_from_column(key), outcome, now, at, began)
@@ -177,6 +177,13 @@ class DecisionWriter:
             self._store.keep_up_to_date(unit.state, made, now)
             return made
 
+    def _settle(self, unit: UnitOfWork, number: int, now: datetime, late: bool) -> None:
+        """Decide what is due before a run ends, unless its end is found late, and forget which runs are under way."""
+        consumer = unit.state.consumers.find(number)
+        if consumer is not None and consumer.is_timed and not late:
+            self._store.keep_up_to_date(unit.state, clock.settle(unit.state, consumer, now), now)
+            unit.state.decisions.renew()
+
     def _pass_over_ended(
         self,
         unit: UnitOfWork,
@@ -196,14 +203,6 @@ class DecisionWriter:
         touch_ended(unit.state, consumer, [key], touched)
         made = self._store.passing(unit.state, touched, now)
         return self._store.keep_up_to_date(unit.state, made, now)
-
-
-def _settle(unit: UnitOfWork, number: int, now: datetime, late: bool) -> None:
-    """Decide what is due before a run ends, unless its end is found late, and forget which runs are under way."""
-    consumer = unit.state.consumers.find(number)
-    if consumer is not None and consumer.is_timed and not late:
-        clock.settle(unit.state, consumer, now)
-        unit.state.decisions.renew()
 
 
 def _update(decision_id: UUID) -> Update:

@@ -55,11 +55,10 @@ class QueueWriter:
             consumers = [find_consumer(unit, number) for number in numbers]
             removed = 0
             for each in consumers:
-                if not late:
-                    clock.settle(unit.state, each, now)
+                settled = [] if late else clock.settle(unit.state, each, now)
                 removed += registry.remove_queued(unit.state, each, named.has, [target_key], by=by, why=why)
                 decisions = self._store.passing(unit.state, {each.id: (each, {target_key})}, now)
-                self._store.keep_up_to_date(unit.state, decisions, now)
+                self._store.keep_up_to_date(unit.state, [*settled, *decisions], now)
             return removed
 
 
