@@ -620,3 +620,23 @@ def test_an_update_of_the_instant_of_a_pause_is_decided_before_it(sqlite_ledger:
 
     let_pass(sqlite_ledger, noon + hours(2))
     assert [each.made for each in sqlite_ledger.reader.decisions.find()] == [noon + hours(1)]
+
+
+def test_an_opening_does_not_overtake_queues_of_which_a_look_takes_only_some(
+    sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assetflow.ledger.write.clock.AT_ONCE", 1)
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    deploy(sqlite_ledger, Schedule((A & B).within(hours(1)), Partitioning(), opening=Opening(EVERY_SIX)))
+    deploy(sqlite_ledger, Schedule((A & C).within(hours(0.5)), Partitioning()), "flow/other")
+    let_pass(sqlite_ledger, noon)
+    for place, key in enumerate("xyz", 1):
+        sqlite_ledger.writer.events.record([update(A, partition_key=key)], noon + place * hours(0.1))
+
+    let_pass(sqlite_ledger, noon + hours(24))
+
+    reader = sqlite_ledger.reader
+    found = [receipt for event in reader.events.find() for receipt in reader.receipts.of_event(event.id)]
+    assert [each.at for each in found if each.consumer_name == "flow/one"] == [
+        noon + hours(1 + place / 10) for place in (1, 2, 3)
+    ]

@@ -139,6 +139,8 @@ def run(state: State, queues: Iterable[QueueKey], until: datetime, most: int = 1
     for number, key in queues:
         keys.setdefault(number, set()).add(key)
     consumers = {number: consumer for number in keys if (consumer := state.consumers.find(number)) is not None}
+    for number in consumers:
+        keys[number] |= _opened_with(state, number, until)
     dues = ((due_at(state, each, keys[number]), number) for number, each in consumers.items())
     waiting = [(due, number) for due, number in dues if due is not None]
     heapify(waiting)
@@ -148,12 +150,20 @@ def run(state: State, queues: Iterable[QueueKey], until: datetime, most: int = 1
         now, number = heappop(waiting)
         consumer = consumers[number]
         made += _run_instant(state, consumer, now, keys[number])
-        if consumer.schedule.opening is not None:
-            keys[number] |= set(state.queues.target_keys(number))
         due = due_at(state, consumer, keys[number])
         if due is not None:
             heappush(waiting, (due, number))
     return made, True
+
+
+def _opened_with(state: State, number: int, until: datetime) -> set[str | None]:
+    """Return all queues of a consumer that may open: an opening comes after the earlier instants of each of them."""
+    hours = state.clocks.consumer(number)
+    if hours is None or hours.due is None or hours.due > until:
+        return set()
+    keys = set(state.queues.target_keys(number))
+    state.clocks.load([(number, key) for key in keys])
+    return keys
 
 
 def settle(state: State, consumer: Consumer, now: datetime) -> list[Decision]:
