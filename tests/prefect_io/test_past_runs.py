@@ -75,11 +75,11 @@ async def test_decisions_are_read_with_what_they_consumed() -> None:
     assert found[0] == [
         Decided(small, DEPLOYMENT, "monday", frozenset([orders.id]), NOON, **times),
         Decided(large, DEPLOYMENT, None, frozenset([orders.id]), NOON, **times),
-        Decided(kept, DEPLOYMENT, None, frozenset(), NOON, ASKED, LATER, **times),
+        Decided(kept, DEPLOYMENT, None, frozenset(), NOON, ASKED, began=LATER, **times),
         Decided(later, DEPLOYMENT, None, frozenset(), NOON, replace(ASKED, predecessor=kept), **times),
         Decided(damaged, DEPLOYMENT, None, frozenset(), NOON, ASKED, **times),
         Decided(of_opening, DEPLOYMENT, None, frozenset([orders.id]), NOON, **opened),
-        Decided(cooled, DEPLOYMENT, None, frozenset([orders.id]), NOON, **times | {"starts": LATER}),
+        Decided(cooled, DEPLOYMENT, None, frozenset([orders.id]), NOON, created=NOON, starts=LATER),
     ]
     assert found == [found[0]] * 3
     assert asked.call_count == 3
