@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assetflow.ledger import Ledger
     from assetflow.prefect_io.rest import PrefectApi
+
+# The cursor with the time up to which the evaluator has read Prefect's event log.
+EVENTS_READ = "events"
+# The evaluator reads every few seconds, and saves every ten how far it has come.
+READ_LATELY = timedelta(seconds=30)
 
 OpenPrefect = Callable[[], "AbstractAsyncContextManager[PrefectApi]"]
 
@@ -49,5 +54,8 @@ class Installation:
 
     @property
     def is_late(self) -> bool:
-        """Return True if updates of before now may still be in Prefect's logs, because no evaluator reads them."""
-        return not self.ledger.reader.evaluators().alive
+        """Return True if updates of before now may still be in Prefect's logs: no evaluator has read them lately."""
+        read = self.ledger.reader.cursor(EVENTS_READ)
+        if read is None or not self.ledger.reader.evaluators().alive:
+            return True
+        return self.now() - datetime.fromisoformat(str(read)) > READ_LATELY

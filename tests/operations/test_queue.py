@@ -11,6 +11,7 @@ from assetflow.core.schedule_values import PartitionedAssetTimetable
 from assetflow.core.timing import Intake
 from assetflow.ledger import Ledger
 from assetflow.ledger.lease.lease import Holder
+from assetflow.operations.decisions import give_up
 from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import Selection
 from assetflow.operations.queue import remove_queued
@@ -64,18 +65,39 @@ def test_airflows_path_knows_no_partitions(site: Site) -> None:
     assert site.delete("/api/v2/dags/plain.shop/assets/queuedEvents").status_code == 204
 
 
-@pytest.mark.parametrize("evaluator_runs", [True, False])
-def test_rule_9_6_what_is_due_is_decided_first_only_if_an_evaluator_reads_prefects_logs(
-    ledger: Ledger, evaluator_runs: bool
+@pytest.mark.parametrize(
+    ("evaluator_runs", "read_before", "is_late"),
+    [(True, 30, False), (True, 31, True), (True, None, True), (False, 1, True)],
+)
+def test_rule_9_6_what_is_due_is_decided_first_only_if_an_evaluator_has_read_prefects_logs_lately(
+    ledger: Ledger, evaluator_runs: bool, read_before: int | None, is_late: bool
 ) -> None:
     deploy(ledger, PLAIN, ORDERS | CUSTOMERS, intake=Intake(debounce=timedelta(hours=1)))
     update(ledger, ORDERS, 0)
+    now = NOON + timedelta(hours=3)
     if evaluator_runs:
         ledger.writer.lease.acquire(Holder.this_process(uuid4()))
-    at = Installation(ledger, now=lambda: NOON + timedelta(hours=3))
+    if read_before is not None:
+        ledger.writer.set_cursor("events", (now - timedelta(seconds=read_before)).isoformat())
+    at = Installation(ledger, now=lambda: now)
     (record,) = ledger.reader.consumers.all()
 
     removed = remove_queued(at, Selection(record), by="me", why="wrong")
 
     made = [each.made for each in ledger.reader.decisions.find()]
-    assert (removed, made) == ((0, [NOON + timedelta(hours=1)]) if evaluator_runs else (1, []))
+    assert (removed, made) == ((1, []) if is_late else (0, [NOON + timedelta(hours=1)]))
+
+
+def test_a_decision_that_is_given_up_while_nobody_reads_prefects_logs_leads_to_none(ledger: Ledger) -> None:
+    """What came before may be in Prefect: the clock decides when it is read."""
+    deploy(ledger, PLAIN, ORDERS | CUSTOMERS, coalesce=True, intake=Intake(cooldown=timedelta(hours=1)))
+    update(ledger, ORDERS, 0)
+    (waiting,) = ledger.reader.decisions.find()
+    update(ledger, ORDERS, 1)
+    at = Installation(ledger, now=lambda: NOON + timedelta(hours=3))
+
+    give_up(at, waiting.id, by="me", why="wrong")
+
+    assert [each.id for each in ledger.reader.decisions.find()] == [waiting.id]
+    ledger.writer.clock.run(at.now(), at.now())
+    assert len(ledger.reader.decisions.find()) == 2

@@ -13,7 +13,6 @@ from assetflow.core.codec import FlowDeclaration, declaration_from_text
 from assetflow.core.consumers import Consumer, Decision
 from assetflow.core.freshness import deploying as freshness
 from assetflow.core.rules import clock, opening_hours, registry
-from assetflow.core.rules.fold import Touched
 from assetflow.core.rules.switching import switch
 from assetflow.errors import UnknownConsumer
 from assetflow.ledger.fold.unit_of_work import UnitOfWork
@@ -122,7 +121,7 @@ class ConsumerWriter:
                 before = replace(before, deployed=now)
             changed = switch(unit.state, before, paused=paused, held=held, now=now)
             touched = registry.touched_by_switch(unit.state, before, changed)
-            return changed, self._pass_over(unit, changed, touched, now, late, settled)
+            return changed, self._store.pass_over_changed(unit.state, touched, now, late=late, settled=settled)
 
     def remove(self, consumer: int, now: datetime) -> None:
         """Remove a consumer; what is queued for it is superseded. Contract 3.6.
@@ -188,22 +187,8 @@ class ConsumerWriter:
         freshness.follow(unit.state.freshness, consumer, changed, now)
         replace_edges(unit, consumer.deployment_id, consumer.name, declaration)
         replace_watchers(unit.connection, consumer.deployment_id, declaration.assets, now)
-        return changed, self._pass_over(unit, changed, registry.touched_by(unit.state, changed), now, late, settled)
-
-    def _pass_over(
-        self,
-        unit: UnitOfWork,
-        changed: Consumer,
-        touched: Touched,
-        now: datetime,
-        late: bool,
-        settled: Sequence[Decision],
-    ) -> list[Decision]:
-        if late and changed.is_timed and changed.id in touched:
-            clock.look_at(unit.state, changed, now)
-            del touched[changed.id]
-        decisions = [*settled, *self._store.passing(unit.state, touched, now)]
-        return self._store.keep_up_to_date(unit.state, decisions, now)
+        touched = registry.touched_by(unit.state, changed)
+        return changed, self._store.pass_over_changed(unit.state, touched, now, late=late, settled=settled)
 
 
 def find_consumer(unit: UnitOfWork, number: int) -> Consumer:

@@ -74,7 +74,7 @@ class DecisionWriter:
             consumer, key = _queue_of(unit.connection, decision_id)
             self._settle(unit, consumer, now, late)
             _give_up(unit.connection, decision_id, reason, now)
-            return self._pass_over_ended(unit, decision_id, consumer, key, "failed", now)
+            return self._pass_over_ended(unit, decision_id, consumer, key, "failed", now, late)
 
     def give_up(self, decision_id: UUID, *, by: str, why: str, now: datetime, late: bool = False) -> list[Decision]:
         """Give up a decision that waits for its run, as an operator. A pass follows, as after `undeliverable`.
@@ -94,7 +94,7 @@ class DecisionWriter:
                     f"decision {decision_id} does not wait for its run",
                     fix="`assetflow decisions ls --waiting` lists those that do",
                 )
-            return self._pass_over_ended(unit, decision_id, consumer, key, "failed", now)
+            return self._pass_over_ended(unit, decision_id, consumer, key, "failed", now, late)
 
     def replay(self, decision_id: UUID) -> None:
         """Let an undeliverable decision wait for its run again. Contract 4.6.
@@ -130,7 +130,7 @@ class DecisionWriter:
             state: the name of the run's last state.
             outcome: the type of the run's last state.
             flow_run_id, decision_id: one of them.
-            late: updates which came before the end may not be recorded yet. Then nothing is decided as of before it.
+            late: updates which came before the end may not be recorded yet. Then nothing is decided for a timed queue.
             at: when the run ended; `None` for now. What is kept up to date by it counts from then (8.6).
             began: when the run started, if Prefect tells.
 
@@ -152,7 +152,8 @@ class DecisionWriter:
             self._settle(unit, consumer, now, late)
             values = {"status": "ended", "ended": now, "run_state": state}
             unit.connection.execute(update(DECISION).where(DECISION.c.number == number).values(values))
-            return self._pass_over_ended(unit, decision, consumer, key_from_column(key), outcome, now, at, began)
+            target_key = key_from_column(key)
+            return self._pass_over_ended(unit, decision, consumer, target_key, outcome, now, late, at, began)
 
     def backfill(
         self, consumer: int, attempts: Mapping[str, int], *, at_once: int, now: datetime
@@ -192,6 +193,7 @@ class DecisionWriter:
         key: str | None,
         outcome: RunState,
         now: datetime,
+        late: bool,
         at: datetime | None = None,
         began: datetime | None = None,
     ) -> list[Decision]:
@@ -201,8 +203,7 @@ class DecisionWriter:
         end_kept_run(unit.state, consumer, decision, outcome, min(at or now, now))
         touched: Touched = {}
         touch_ended(unit.state, consumer, [key], touched)
-        made = self._store.passing(unit.state, touched, now)
-        return self._store.keep_up_to_date(unit.state, made, now)
+        return self._store.pass_over_changed(unit.state, touched, now, late=late)
 
 
 def _update(decision_id: UUID) -> Update:

@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy import Connection, select
 
 from assetflow.core.rules import clock, registry
+from assetflow.core.rules.fold import Touched
 from assetflow.core.rules.removal import NamedEvents
 from assetflow.ledger.sql.rows import QUEUED
 from assetflow.ledger.sql.tables import EVENT, PENDING, RECEIPT
@@ -44,7 +45,7 @@ class QueueWriter:
             before: only events that were recorded before this time.
             target_key: the pending partition; `None` for the plain queue.
             by, why: who removes them, and the reason; the receipts keep both.
-            late: updates of before now may not be recorded yet. Then nothing is decided as of before now.
+            late: updates of before now may not be recorded yet. Then nothing is decided for a timed queue.
 
         Raises:
             UnknownConsumer: no consumer has this id.
@@ -57,8 +58,8 @@ class QueueWriter:
             for each in consumers:
                 settled = [] if late else clock.settle(unit.state, each, now)
                 removed += registry.remove_queued(unit.state, each, named.has, [target_key], by=by, why=why)
-                decisions = self._store.passing(unit.state, {each.id: (each, {target_key})}, now)
-                self._store.keep_up_to_date(unit.state, [*settled, *decisions], now)
+                touched: Touched = {each.id: (each, {target_key})}
+                self._store.pass_over_changed(unit.state, touched, now, late=late, settled=settled)
             return removed
 
 

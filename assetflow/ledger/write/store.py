@@ -11,8 +11,9 @@ from sqlalchemy import Connection, Engine
 
 from assetflow.core.consumers import Decision
 from assetflow.core.events import Recording
+from assetflow.core.rules import clock
 from assetflow.core.rules.adoption import Adoption
-from assetflow.core.rules.fold import Passing, Recorded, pass_over, record_and_pass
+from assetflow.core.rules.fold import Passing, Recorded, Touched, pass_over, record_and_pass
 from assetflow.core.rules.keeping import keep_up_to_date
 from assetflow.core.rules.state import State
 from assetflow.ledger.fold.unit_of_work import Memory, UnitOfWork
@@ -61,6 +62,23 @@ class Store:
         During a rebuild nothing is asked for: what was made is not recorded yet.
         """
         return list(decided) if self.adoption is not None else keep_up_to_date(state, decided, now, recorded=recorded)
+
+    def pass_over_changed(
+        self, state: State, touched: Touched, now: datetime, *, late: bool, settled: Sequence[Decision] = ()
+    ) -> list[Decision]:
+        """Make the passes that follow a change of consumers, of queues or of runs; return the decisions.
+
+        Parameters:
+            late: updates which came before the change may not be recorded yet. Then the clock makes the passes of timed
+                queues when they are (9.6).
+            settled: the decisions that were due before the change.
+        """
+        free = dict(touched)
+        for number, (consumer, _) in touched.items() if late else ():
+            if consumer.is_timed:
+                clock.look_at(state, consumer, now)
+                del free[number]
+        return self.keep_up_to_date(state, [*settled, *self.passing(state, free, now)], now)
 
     @contextmanager
     def transaction(self, now: datetime) -> Generator[UnitOfWork]:
