@@ -11,7 +11,7 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from assetflow.core.partitions.ranges import KeySeries
-from assetflow.errors import MappingError
+from assetflow.errors import InvalidPartition, MappingError
 
 CellState = Literal["done", "stale", "running", "failed", "missing", "absent", "due", "soon"]
 KeyState = Literal["stale", "running", "failed", "missing"]
@@ -228,7 +228,7 @@ def _widened(series: KeySeries, known: KnownKeys, now: datetime) -> KnownKeys:
     """Return the same keys with a range that reaches to what is expected around them, but no further than a section."""
     size, start_of = _SECTIONS[series.writer.kind], series.writer.start_of
     first, last = start_of(_read(series, known.first)), start_of(_read(series, known.last))
-    with suppress(OverflowError, MappingError):
+    with suppress(OverflowError, MappingError, InvalidPartition):
         today = now.astimezone(ZoneInfo(series.writer.timezone)).replace(tzinfo=None)
         before = series.between(first - size, first)
         behind = series.between(last + timedelta(microseconds=1), min(last + size, max(today, last)))

@@ -88,14 +88,17 @@ class KeySeries:
             Each key with the naive wall time at which its period begins.
 
         Raises:
-            InvalidPartition: there are more than 100,000 keys.
+            InvalidPartition: there are more than 100,000 keys, or the range leaves the calendar.
             MappingError: the keys cannot be written in the format.
         """
         keys: dict[str, datetime] = {}
-        for wall in self._starts(start, end):
-            keys.setdefault(self.writer.write_part(wall), wall)
-            if len(keys) > MOST_KEYS:
-                raise InvalidPartition(f"there are more than {MOST_KEYS} keys", fix="Ask for a shorter range")
+        try:
+            for wall in self._starts(start, end):
+                keys.setdefault(self.writer.write_part(wall), wall)
+                if len(keys) > MOST_KEYS:
+                    raise InvalidPartition(f"there are more than {MOST_KEYS} keys", fix="Ask for a shorter range")
+        except OverflowError as cause:
+            raise _leaves_calendar(start, end) from cause
         return keys
 
     def time_of(self, key: str) -> datetime | None:
@@ -133,13 +136,16 @@ def read_period(text: str) -> tuple[datetime, datetime]:
         text: the period, such as 2026, 2026-11, 2026-11-20 or 2026-11-20T05.
 
     Raises:
-        InvalidPartition: the text is not written like any of them.
+        InvalidPartition: the text is not written like any of them, or its period leaves the calendar.
     """
     for key_format, step in _WRITTEN:
         start = _read(text, key_format)
         if start is not None:
             start = start.replace(tzinfo=None)
-            following = start + step
+            try:
+                following = start + step
+            except OverflowError as cause:
+                raise _leaves_calendar(start, text) from cause
             if key_format == "%Y":
                 following = following.replace(month=1, day=1)
             elif key_format == "%Y-%m":
@@ -194,6 +200,12 @@ def _read(key: str, key_format: str) -> datetime | None:
         return None
     # `strptime` reads 2026-1-2 as well.
     return time if time.strftime(key_format) == key else None
+
+
+def _leaves_calendar(start: object, end: object) -> InvalidPartition:
+    return InvalidPartition(
+        f"the range from {start} to {end} leaves the calendar", fix="Ask for times between the years 2 and 9998"
+    )
 
 
 def _kind(mapper: TemporalMapper) -> Every:

@@ -61,7 +61,7 @@ class Periods:
         """Return the period of a key; of an hour that is written like another one, the first.
 
         Raises:
-            MappingError: the key does not have the format.
+            MappingError: the key does not have the format, or its period leaves the calendar.
         """
         try:
             time = self._writer.parse_target(key)
@@ -71,7 +71,11 @@ class Periods:
                 fix=f"Write the key of the {self._writer.kind} in that format, or change the format of the mapper.",
                 rule="5.4",
             ) from cause
-        return self.start_of(time if time.tzinfo is not None else first_instant(time, self._zone))
+        try:
+            return self.start_of(time if time.tzinfo is not None else first_instant(time, self._zone))
+        except (ValueError, OverflowError) as cause:
+            # In UTC, the first hours of the year 1 in Berlin lie before it.
+            raise _leaves_calendar(key) from cause
 
     def write(self, start: datetime) -> str:
         """Return the key of a period."""

@@ -20,6 +20,7 @@ from assetflow.core.partitions import (
     StartOfHourMapper,
     StartOfQuarterMapper,
     StartOfWeekMapper,
+    TimeWindowMapper,
     WeekWindow,
     mapper_from_json,
 )
@@ -236,3 +237,18 @@ def test_users_can_write_a_mapper() -> None:
             return "upper"
 
     assert ChainMapper(Upper(), AllowedKeyMapper(["US"])).to_downstream("us") == ("US",)
+
+
+@pytest.mark.parametrize("timezone", ["UTC", "Europe/Berlin", "America/Los_Angeles", "Pacific/Kiritimati"])
+@pytest.mark.parametrize("key", ["0001-01-01", "9999-12-31"])
+def test_rule_5_4_a_key_whose_window_leaves_the_calendar_cannot_be_mapped(timezone: str, key: str) -> None:
+    mapper = TimeWindowMapper("day", "week", start_offset=-1, end_offset=1, timezone=timezone)
+    with pytest.raises(MappingError, match="leaves the calendar"):
+        mapper.to_downstream(key)
+    with pytest.raises(MappingError, match="leaves the calendar"):
+        TimeWindowMapper("day", "day", start_offset=-1, end_offset=1, timezone=timezone).awaited(key)
+
+
+def test_rule_8_3_the_first_key_is_one_that_the_zone_has() -> None:
+    with pytest.raises(InvalidPartition, match="not a key of this mapper"):
+        TimeWindowMapper("day", "day", timezone="Europe/Berlin", first="0001-01-01")

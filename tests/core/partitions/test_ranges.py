@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 
 from assetflow.core.partitions.ranges import KeySeries, read_period, series_of_keys
@@ -63,3 +65,13 @@ def test_a_cron_tells_its_keys_whatever_its_offset() -> None:
     start, end = read_period("2026-11-20")[0], read_period("2026-11-23")[1]
     found = target_keys_between(Schedule(timetable=timetable), start, end, tuple)
     assert found == ("2026-11-20", "2026-11-23")
+
+
+@pytest.mark.parametrize("every", ["hour", "day", "week", "month", "year"])
+def test_a_range_at_the_end_of_the_calendar_is_refused(every: str) -> None:
+    with pytest.raises(InvalidPartition, match="leaves the calendar"):
+        read_period("9999-12-31")
+    with pytest.raises(InvalidPartition, match="leaves the calendar"):
+        KeySeries.every(every).between(datetime(9999, 12, 30), datetime(9999, 12, 31, 23, 59))  # noqa: DTZ001
+    with pytest.raises(InvalidPartition, match="leaves the calendar"):
+        KeySeries.every(every, timezone="Europe/Berlin").between(datetime(1, 1, 1), datetime(1, 1, 2))  # noqa: DTZ001
