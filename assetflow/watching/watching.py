@@ -58,7 +58,8 @@ class Watching:
         self._running: dict[str, tuple[Plan, asyncio.Task[None]]] = {}
         self._seen: object = None
         self._lags: dict[str, int | None] = {}
-        self._health = Health()
+        # A watcher may have any name, also that of a part of this process.
+        self._health, self._sources = Health(), Health()
 
     async def run(self) -> None:
         """Run the watchers that the ledger has, until cancelled.
@@ -113,7 +114,7 @@ class Watching:
                 async with self._open_source(plan, self._ledger) as source:
                     await self._ledger.set_state(plan.names, "watching", "")
                     logger.info("watching %s: %s", plan.watched[0].trigger.describe(), _names(plan))
-                    self._health.up(_names(plan))
+                    self._sources.up(_names(plan))
                     await self._read(plan, source, recorder)
             except ENDS_ALL:
                 raise
@@ -174,7 +175,7 @@ class Watching:
 
     async def _failed(self, plan: Plan, error: Exception) -> None:
         reason = shown(error) if isinstance(error, AssetflowError) else f"{type(error).__name__}: {shown(error)}"
-        self._health.down(_names(plan), error)
+        self._sources.down(_names(plan), error)
         with suppress(LedgerError):
             await self._ledger.set_state(plan.names, "failing", reason)
 

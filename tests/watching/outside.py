@@ -56,14 +56,17 @@ class Direct:
     Attributes:
         fails: the steps that fail once, as if the process ended there: "record", "recorded", "acknowledged".
         away: how many times the database is away when something is to be recorded.
+        looks: how often the process has looked for changes of the watchers.
     """
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
         self.fails: set[str] = set()
         self.away = 0
+        self.looks = 0
 
     async def latest_change(self) -> object:
+        self.looks += 1
         return self.ledger.reader.watchers.latest_change()
 
     async def watchers(self) -> Sequence[WatcherRecord]:

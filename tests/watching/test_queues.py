@@ -178,6 +178,33 @@ async def test_a_poison_message_is_kept_as_refused_and_holds_nothing_up(
     assert direct.ledger.reader.watchers.all()[0].refused == 2
 
 
+@ON_REDIS
+async def test_a_field_that_is_nested_too_deep_holds_nothing_up(direct: Direct, redis: Redis, name: str) -> None:
+    watch(direct.ledger, MessageQueueTrigger(REDIS, stream=name))
+    depths = [*range(900, 1000, 2), 100_000]
+    for depth in depths:
+        await redis.xadd(name, {"deep": "[" * depth + "]" * depth})
+    await redis.xadd(name, {"last": "1"})
+    async with watching(direct):
+        await until_async(lambda: any("last" in str(event.extra) for event in updates(direct.ledger)))
+        assert len(updates(direct.ledger)) + len(list(direct.ledger.reader.events.refused())) == len(depths) + 1
+
+
+@ON_REDIS
+async def test_a_watcher_may_be_called_ledger(
+    direct: Direct, redis: Redis, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    await redis.set(name, "no stream")
+    watch(direct.ledger, MessageQueueTrigger(REDIS, stream=name), "ledger")
+    caplog.set_level("INFO", "assetflow.evaluator")
+    async with watching(direct):
+        await until_async(lambda: direct.ledger.reader.watchers.all()[0].state == "failing")
+        began = direct.looks
+        await until_async(lambda: direct.looks > began + 2)
+    said = [message for message in caplog.messages if message.startswith("ledger: ")]
+    assert len(said) == 1
+
+
 @RABBITMQ
 async def test_two_watchers_of_a_queue_share_each_message(direct: Direct, rabbit: AbstractChannel, name: str) -> None:
     for number in range(2):

@@ -88,7 +88,7 @@ def _count(commit: _Commit, kind: str, file: Json) -> None:
 def _records(file: Json) -> int | None:
     try:
         return int(json.loads(file["stats"])["numRecords"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
         return None
 
 

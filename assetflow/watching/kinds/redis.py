@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import AsyncGenerator, Awaitable, Collection, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from assetflow.core.watchers.addresses import source_of_url, without_user
@@ -145,15 +145,18 @@ def _entries(answer: object) -> list[Entry]:
 
 def _document(fields: dict[bytes, bytes]) -> bytes:
     """Return the fields of an entry as one JSON object. A field that holds a JSON object or list is read as that."""
-    return json.dumps({_text(name): _value(value) for name, value in fields.items()}).encode()
+    try:
+        return json.dumps({_text(name): _value(value) for name, value in fields.items()}).encode()
+    except RecursionError:
+        # What can just be read may be nested too deep to be written.
+        return json.dumps({_text(name): _text(value) for name, value in fields.items()}).encode()
 
 
 def _value(value: bytes) -> object:
+    """Return the object or list that a field holds, else its text: also if it is nested too deep to be read."""
     if value[:1] in (b"{", b"["):
-        try:
+        with suppress(ValueError, RecursionError):
             return json.loads(value)
-        except ValueError:
-            pass
     return _text(value)
 
 
