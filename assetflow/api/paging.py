@@ -29,7 +29,7 @@ def _in_utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except OverflowError as error:
-        raise _wrong("not in the years 1 to 9999", "Write a time in these years, in UTC") from error
+        raise _wrong("is not in the years 1 to 9999", "Write a time in these years, in UTC") from error
 
 
 def _plain(text: str) -> str:

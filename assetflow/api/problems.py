@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
+from assetflow.api.field_errors import field_errors, field_fix, told
 from assetflow.api.responses import Json
 from assetflow.errors import (
     AssetflowError,
@@ -46,7 +47,6 @@ _STATUS: tuple[tuple[type[AssetflowError], int], ...] = (
     (WatchingFailed, 503),
     (PrefectUnreachable, 503),
 )
-_SHOWN = 100
 
 
 class FieldError(BaseModel):
@@ -130,20 +130,6 @@ def problem_of(error: AssetflowError) -> Json:
     )
 
 
-def field_errors(found: Sequence[Any]) -> list[dict[str, object]]:
-    """Return pydantic's errors without the values, which may be secret or not be valid text."""
-    return [
-        {"loc": [_part(part) for part in each["loc"]], "msg": str(each["msg"])[:500], "type": str(each["type"])}
-        for each in found[:_SHOWN]
-    ]
-
-
-def field_fix(found: Sequence[Any]) -> str:
-    """Return what to do about the first of pydantic's errors."""
-    told = found[0].get("ctx", {}).get("fix") if found else None
-    return str(told or "Read in /api/openapi.json what the fields of this request may hold")
-
-
 def add_handlers(app: FastAPI) -> None:
     """Answer every failure of a route with a problem document, never with a traceback."""
 
@@ -157,7 +143,7 @@ def add_handlers(app: FastAPI) -> None:
         first = errors[0] if errors else {"loc": ["body"], "msg": "cannot be read"}
         place = ".".join(map(str, cast("list[object]", first["loc"])))
         fix = field_fix(error.errors())
-        return problem(422, f"{place}: {first['msg']}", code="invalid-request", where=place, fix=fix, errors=errors)
+        return problem(422, told(place, str(first["msg"])), code="invalid-request", where=place, fix=fix, errors=errors)
 
     @app.exception_handler(HTTPException)
     async def _http(_request: Request, error: HTTPException) -> Json:  # pyright: ignore[reportUnusedFunction]
@@ -186,7 +172,3 @@ def _http_message(error: HTTPException) -> tuple[str, str]:
             return "the body is too large", "Send it in several parts"
         case _:
             return str(error.detail), ""
-
-
-def _part(part: object) -> str | int:
-    return part if isinstance(part, int) else str(part).encode("ascii", "backslashreplace").decode()[:200]

@@ -190,7 +190,8 @@ def _outcome_lines(emitted: Emitted) -> list[str]:
     if emitted.via == "prefect":
         return [
             f"{event.uri}{key}: event {event.id} is recorded in Prefect; the evaluator decides what runs",
-            f"  which flows take it, and which refuse it and why: `assetflow explain {event.id}` beside the evaluator",
+            "  which flows take it, and which refuse it and why: "
+            f"`assetflow explain --event {event.id}` beside the evaluator",
         ]
     if not emitted.new:
         return [f"{event.uri}{key}: event {event.id} was recorded before; nothing changes"]

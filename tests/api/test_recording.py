@@ -152,7 +152,7 @@ def test_beside_a_ledger_that_was_taken_over_airflows_path_records_nothing(make_
         ({"uri": "a\x00b"}, "uri", "Leave it out"),
         ({"uri": "s3:///x"}, "uri", "Name the bucket, as in s3://bucket/key"),
         ({"uri": "x", "occurred": "0001-01-01T00:00:00+14:00"}, "occurred", "Write a time in these years, in UTC"),
-        ({"uri": 5}, "uri", "Read in /api/openapi.json what the fields of this request may hold"),
+        ({"uri": 5}, "uri", "Send a text in double quotes"),
     ],
 )
 def test_a_refused_update_comes_with_what_to_do(api: Client, update: dict[str, object], field: str, fix: str) -> None:

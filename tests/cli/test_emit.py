@@ -167,7 +167,7 @@ def test_without_the_right_ledger_an_update_goes_through_prefect(
     found = httpx.post(f"{prefect_here.api_url}/artifacts/filter", json=body).json()
     assert any(str(number) in str(artifact["data"]) for artifact in found)
     again = call("emit", ORDERS.uri, "--id", str(number)).out
-    assert f"which refuse it and why: `assetflow explain {number}` beside the evaluator" in again
+    assert f"which refuse it and why: `assetflow explain --event {number}` beside the evaluator" in again
 
 
 def test_rule_8_2_an_update_has_the_version_that_is_given(ledger: Ledger, call: Call) -> None:

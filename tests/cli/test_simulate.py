@@ -104,7 +104,10 @@ def test_errors_in_the_answer_are_no_failure(assetflow: Any, tmp_path: Path) -> 
     [
         (json.dumps([SCENARIO, EXPLODES]), "scenario 'two', step 1"),
         ("{", "cannot be read"),
-        ("null", "is not an object"),
+        ("null", "null is not an object"),
+        ("{}", "'name' is missing"),
+        ('{"name": null}', "Write a text, in quotes"),
+        ('{"name": "x", "steps": {}}', 'Write a list, as in ["one", "two"]'),
         ("[" * 100_000, "cannot be read"),
     ],
 )

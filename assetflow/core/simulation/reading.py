@@ -14,6 +14,8 @@ T = TypeVar("T")
 # refuses becomes an error only when the value is built, and is a part of the answer.
 Deferred = Callable[[], T]
 
+_CONSTANTS = {None: "null", True: "true", False: "false"}
+
 
 def refuse(message: str, where: str, fix: str = "") -> NoReturn:
     """Raise `InvalidScenario`."""
@@ -34,7 +36,7 @@ def single(value: object) -> tuple[str, object]:
 def as_object(value: object, where: str, known: Collection[str] | None = None) -> Mapping[str, object]:
     """Return a value that is a JSON object, after checking that it has only known keys."""
     if not is_object(value):
-        refuse(f"{short(value)} is not an object", where)
+        refuse(f"{short(value)} is not an object", where, 'Write an object, as in {"name": "value"}')
     data = value
     for key in data:
         if not isinstance(cast("object", key), str):
@@ -48,25 +50,25 @@ def as_object(value: object, where: str, known: Collection[str] | None = None) -
 
 def as_list(value: object, where: str) -> list[object]:
     if not isinstance(value, list | tuple):
-        refuse(f"{short(value)} is not a list", where)
+        refuse(f"{short(value)} is not a list", where, 'Write a list, as in ["one", "two"]')
     return list(cast("list[object]", value))
 
 
 def as_text(value: object, where: str) -> str:
     if not isinstance(value, str):
-        refuse(f"{short(value)} is not a text", where)
+        refuse(f"{short(value)} is not a text", where, "Write a text, in quotes")
     return value
 
 
 def as_bool(value: object, where: str) -> bool:
     if not isinstance(value, bool):
-        refuse(f"{short(value)} is neither true nor false", where)
+        refuse(f"{short(value)} is neither true nor false", where, "Write true or false")
     return value
 
 
 def as_number(value: object, where: str) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        refuse(f"{short(value)} is not a number", where)
+        refuse(f"{short(value)} is not a number", where, "Write a number, as in 60")
     return value
 
 
@@ -108,10 +110,10 @@ def need(data: Mapping[str, object], keys: tuple[str, ...], where: str) -> None:
     """Refuse an object in which one of these keys is missing."""
     for key in keys:
         if key not in data:
-            refuse(f"{key!r} is missing", where)
+            refuse(f"{key!r} is missing", where, f"Needed here: {', '.join(keys)}")
 
 
 def short(value: object) -> str:
     """Return a value for a message, cut after 60 characters."""
-    text = repr(value)
+    text = _CONSTANTS[value] if value is None or isinstance(value, bool) else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -17,7 +17,9 @@ from assetflow.core.simulation.reading import (
     as_text,
     as_time,
     is_object,
+    need,
     refuse,
+    short,
 )
 from assetflow.core.simulation.steps import (
     TIMED_ONLY,
@@ -76,12 +78,14 @@ def read_scenario(value: object, where: str = "") -> Scenario:
         InvalidScenario: the data does not have the format. The error names the scenario and the step.
     """
     name = value.get("name") if is_object(value) else None
-    place = f"{where}: scenario {name!r}" if where else f"scenario {name!r}"
+    called = "scenario" if name is None else f"scenario {short(name)}"
+    place = f"{where}: {called}" if where else called
     data = as_object(value, place, _KEYS)
+    need(data, ("name",), place)
     start = as_time(data["start"], f"{place}, start") if "start" in data else _DEFAULT_START
     consumers = as_object(data.get("consumers", {}), f"{place}, consumers")
     scenario = Scenario(
-        name=as_text(data.get("name"), f"{place}, name"),
+        name=as_text(data["name"], f"{place}, name"),
         start=start,
         consumers={key: read_consumer(spec, f"{place}, consumer {key!r}") for key, spec in consumers.items()},
         steps=tuple(read_steps(as_list(data.get("steps", []), f"{place}, steps"), start, place)),
