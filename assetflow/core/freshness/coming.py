@@ -12,8 +12,8 @@ from assetflow.core.freshness.verdicts import Verdict
 
 Keys = Collection[str | None]
 
-Verdicts = Mapping[int, Mapping[str | None, Verdict]]
-"""What was said in a pass, by consumer and target key."""
+Verdicts = Mapping[int, Mapping[str | None, Verdict | None]]
+"""What was said in a pass, by consumer and target key; `None` of a target that is up to date."""
 
 
 class Coming:
@@ -92,7 +92,7 @@ class Coming:
         yield from (run.target.key for run in self._book.runs.of(node.id))
         if node.keeping is not None:
             said = self._verdicts.get(node.id, {})
-            yield from (key for key, verdict in said.items() if verdict.name in ("run", "waits"))
+            yield from (key for key, verdict in said.items() if verdict and verdict.name in ("run", "waits"))
             coming = [target.key for target in self._book.targets.waiting(node.id)]
             if node.is_partitioned:
                 coming += (target.key for target in self._book.targets.with_verdict("owed", node.id))

@@ -37,7 +37,7 @@ class Judging:
         self._pulls = pulls
         self._now = now
         self._recorded = recorded
-        self._verdicts: dict[int, dict[str | None, Verdict]] = {}
+        self._verdicts: dict[int, dict[str | None, Verdict | None]] = {}
         self._coming = Coming(book, self._verdicts)
 
     def expect(self, nodes: Iterable[FlowNode]) -> None:
@@ -53,8 +53,7 @@ class Judging:
             verdict = self._judge_lazy(node, target)
         else:
             verdict = self._judge_eager(node, target)
-        if verdict is not None:
-            self._verdicts.setdefault(node.id, {})[key] = verdict
+        self._verdicts.setdefault(node.id, {})[key] = verdict
         return verdict
 
     def _judge_eager(self, node: FlowNode, target: Target) -> Verdict | None:
@@ -72,7 +71,7 @@ class Judging:
         if missing:
             return Verdict(target, "missing_input", because, missing=missing)
         tried = self._tried(node, target, because)
-        if tried is not None:
+        if tried is not None or not self._is_target(target):
             return tried
         return self._waits_or_runs(node, target, because, oldest_unread(self._book, node, target.key, counting))
 
@@ -122,6 +121,10 @@ class Judging:
         elif self._is_same(node, target, record.waived):
             return Verdict(target, "waived", because)
         return None
+
+    def _is_target(self, target: Target) -> bool:
+        """Return False if no input maps to a key: it is one of an own output that is read, or of an earlier mapper."""
+        return target.key is None or self._book.readings.has(target)
 
     def _is_same(self, node: FlowNode, target: Target, inputs: Inputs | None) -> bool:
         return inputs is not None and is_same(self._book, node, target.key, inputs)

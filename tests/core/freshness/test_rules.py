@@ -50,6 +50,22 @@ def test_8_3_an_item_without_a_key_stands_for_all_until_keys_are_known() -> None
     assert runs(found) == [(2, "a")]
 
 
+def test_8_3_a_key_of_an_own_output_that_is_read_makes_no_target() -> None:
+    yesterday = {"time_window": {"upstream": "day", "downstream": "day", "start_offset": -1, "end_offset": -1}}
+    by_day = eager(partitioned={"mappers": [["s", {"all_keys": {}}], ["a", yesterday]]}, triggers=["s", "a"])
+    found = answer({"a": by_day}, {"event": "s"}, {"event": "a", "partition_key": "2026-01-01"}, passes="live")
+
+    assert runs(found) == []
+
+
+def test_8_3_a_key_that_is_no_target_after_a_redeploy_does_not_run() -> None:
+    by_key = eager(partitioned={})
+    steps = [{"event": "s", "partition_key": "de"}, {"redeploy": {"a": by_key | {"reads": ["r"]}}}, {"event": "r"}]
+    found = answer({"a": by_key}, *steps, {"finish": "a", "state": "failed"}, passes="live")
+
+    assert runs(found) == [(0, "a")]
+
+
 def test_8_5_an_update_during_a_run_leads_to_another_one() -> None:
     steps = [{"event": "s"}, {"tick": True}, {"event": "s"}, {"tick": True}, {"finish": "a"}, {"tick": True}]
 
@@ -72,6 +88,15 @@ def test_8_6_a_child_waits_for_a_maker_that_is_coming() -> None:
 
     assert verdicts(found) == [("a", "in_progress"), ("b", "waits")]
     assert runs(found)[2:] == [(2, "a"), (4, "b")]
+
+
+def test_8_6_a_child_does_not_wait_for_a_maker_that_an_update_from_outside_made_up_to_date() -> None:
+    maker = eager(triggers=["s"]) | {"makes": ["b"], "reads": ["a"]}
+    below = EAGER | {"makes": ["c"], "reads": ["b"]}
+    top = {"schedule": {"eager": {}}, "makes": ["a"]}
+    found = answer({"a": top, "b": maker, "c": below}, {"event": "a"}, {"event": "s"}, {"event": "b"}, passes="live")
+
+    assert runs(found) == [(0, "a"), (2, "c")]
 
 
 def test_8_7_retry_forgets_what_was_tried() -> None:
