@@ -141,7 +141,7 @@ class InvalidEvent(AssetflowError, ValueError):
 
 
 class TooLarge(AssetflowError, ValueError):
-    """Something that is larger than assetflow takes."""
+    """Something that is larger than assetflow accepts."""
 
     code = "too-large"
 

@@ -137,7 +137,7 @@ class DeadlineMissed:
 
 
 def on_asset_created(listener: Callable[[Asset], object]) -> Callable[[Asset], object]:
-    """Call the function with each asset that is seen for the first time, in an event or in a schedule.
+    """Call the function with each asset that is seen for the first time, in an event or in what a flow declares.
 
     >>> from assetflow.listeners import on_asset_created
     >>> @on_asset_created
