@@ -69,7 +69,7 @@ async def test_the_evaluator_reads_and_starts_runs_in_its_workspace() -> None:
         json={"events": [{"id": "1", "occurred": NOW.isoformat()}], "next_page": following}
     )
     respx.get(f"{WORKSPACE}/events/filter/next").respond(
-        json={"events": [{"id": "2", "occurred": NOW.isoformat()}], "next_page": None}
+        json={"events": [{"id": "2", "occurred": (NOW + timedelta(seconds=1)).isoformat()}], "next_page": None}
     )
     respx.post(f"{WORKSPACE}/artifacts/filter").respond(json=[])
     answer = {"id": str(run), "deployment_id": str(deployment)}
