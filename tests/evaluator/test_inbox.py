@@ -329,6 +329,21 @@ async def test_a_process_that_lacks_memory_for_a_moment_refuses_no_recording(lin
     assert line.ledger.refused == []
 
 
+async def test_the_stream_adds_nothing_while_too_much_waits(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inbox_module, "MOST_WAITING", 3)
+    events = [outside(f"a{number}") for number in range(5)]
+    line.ledger.fails["record"] = [LedgerLocked("held")]
+    for event in events:
+        line.inbox.hear(event)
+    await line.inbox.settled()
+    assert line.ledger.uris == ["a0", "a1", "a2"]
+    # A sweep brings all of them.
+    for event in events:
+        line.inbox.take_event(event)
+    await line.inbox.settled()
+    assert line.ledger.uris == ["a0", "a1", "a2", "a3", "a4"]
+
+
 async def test_a_refused_event_that_cannot_be_written_is_stored_without_its_content(line: Line) -> None:
     line.ledger.fails["refuse"] = [RecursionError("too deep")]
     line.inbox.take_event(outside("a", extra=[1]))

@@ -28,6 +28,8 @@ from assetflow.prefect_io.recordings import part_of_recording, recording_from_ar
 logger = logging.getLogger("assetflow.evaluator")
 
 LARGEST_BATCH = 1_000
+# While so many wait, the stream adds none: a ledger that is away for hours must not cost all memory.
+MOST_WAITING = 20_000
 _UNREADABLE = UUID("0d7f4a4e-41e7-5ab1-8c55-6b3c2f1f2a10")
 
 
@@ -62,6 +64,11 @@ class Inbox:
         self._some_done = asyncio.Condition()
         self._seen = Seen()
         self._doubt = Doubt()
+
+    def hear(self, event: Json) -> None:
+        """Accept an event from Prefect's stream. While too many wait, leave it to the sweeps. It never raises."""
+        if len(self._queue) < MOST_WAITING:
+            self.take_event(event)
 
     def take_event(self, event: Json) -> None:
         """Accept an event from Prefect: an update, a part of a recording, or something else. It never raises."""

@@ -215,7 +215,7 @@ class Evaluator:
             self.catch_up.want()
             self.launcher.retry_now()
             async for event in events:
-                self.inbox.take_event(event)
+                self.inbox.hear(event)
 
     async def _listen_for_runs(self) -> None:
         async with self._prefect.run_changes() as changes:
