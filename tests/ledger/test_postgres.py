@@ -157,3 +157,14 @@ def test_a_value_that_postgres_cannot_hold_is_an_invalid_event(new_postgres: New
         assert not isinstance(raised.value, LedgerError)
     ledger.writer.events.record([update(B)], NOW)
     assert [each.uri for each in ledger.reader.events.find()] == [B.uri]
+
+
+@pytest.mark.postgres
+def test_a_server_that_vanished_is_given_up_after_seconds_unless_the_address_says_otherwise() -> None:
+    with new_database() as url:
+        given = make_url(url).update_query_dict({"keepalives_idle": "60"})
+        opened = engine.open_engine(given)
+        with opened.connect() as connection:
+            has = connection.connection.driver_connection.info.get_parameters()  # pyright: ignore
+        opened.dispose()
+    assert (has["tcp_user_timeout"], has["keepalives_idle"], has["keepalives_count"]) == ("20000", "60", "3")

@@ -27,6 +27,13 @@ SECONDS_TO_CONNECT = 10
 # SQLite moves its log into the database, and begins the log anew, when the log has grown to this size: 4,000 pages.
 LOG_BYTES = 4000 * 4096
 SECONDS_TO_STAND_STILL = 60
+# A server whose machine vanished sends nothing; by default, it is given up after a quarter of an hour or two hours.
+_NOTICE_GONE: dict[str, object] = {
+    "tcp_user_timeout": 20_000,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+}
 _ADDRESSES = (
     "Write sqlite:////var/lib/assetflow/ledger.db or postgresql+psycopg://host:5432/database, with user:password@ "
     "before the host; in a password, write %40 for @, %2F for /, %3A for : and %25 for %"
@@ -119,7 +126,7 @@ def open_engine(
 
 
 def _postgres(url: URL, read_only: bool, lock_timeout: float, application: str) -> Engine:
-    given: dict[str, object] = {"connect_timeout": SECONDS_TO_CONNECT, "application_name": application}
+    given: dict[str, object] = {"connect_timeout": SECONDS_TO_CONNECT, "application_name": application, **_NOTICE_GONE}
     try:
         engine = create_engine(
             # Whatever driver the address names, psycopg is the one that is installed.
