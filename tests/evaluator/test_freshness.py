@@ -14,7 +14,7 @@ from assetflow.core.freshness.asset_freshness import StateChange
 from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.freshness.state.policies import PolicyChange
 from assetflow.errors import PrefectUnreachable
-from assetflow.evaluator.consumers.freshness import POSTED_AGAIN, FreshnessTeller
+from assetflow.evaluator.consumers.freshness import POSTED_AGAIN, TOLD_AT_ONCE, FreshnessTeller
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.ports import UpdateLog
 from tests.evaluator.fakes import START, Clock
@@ -54,7 +54,7 @@ class Log:
         self.posted += [UUID(each["id"]) for each in events]
 
     async def stored(self, ids: Sequence[UUID], since: datetime, until: datetime) -> Collection[UUID]:
-        assert since <= START <= until
+        assert START <= since <= until
         return self.known & {*ids}
 
 
@@ -93,6 +93,16 @@ async def test_8_13_an_event_that_the_log_does_not_get_is_posted_again(teller: T
     teller.clock.pass_(seconds=POSTED_AGAIN.total_seconds() + 1)
     assert await teller.look() == 1
     assert teller.log.posted == [teller.outbox.changes[1].id] * 2
+
+
+async def test_8_13_the_next_changes_are_told_of_as_soon_as_the_log_has_the_first_ones(teller: Teller) -> None:
+    moments = {number: START + timedelta(microseconds=number) for number in range(TOLD_AT_ONCE + 1)}
+    teller.outbox.changes = {each: StateChange(each, replace(CHANGE, at=at)) for each, at in moments.items()}
+    assert await teller.look() == TOLD_AT_ONCE
+    teller.log.known.update(teller.log.posted)
+    assert await teller.look() > 0
+    assert await teller.look() == 1
+    assert len(teller.log.posted) == TOLD_AT_ONCE + 1
 
 
 async def test_8_13_nothing_is_lost_while_prefect_is_away(teller: Teller) -> None:

@@ -63,7 +63,7 @@ class FreshnessTeller:
             await heard(self._wake, WHILE_TELLING if left else LOOK_EVERY)
 
     async def look(self) -> int:
-        """Post the events that Prefect's log does not have, and return how many changes are not marked yet.
+        """Post the events that Prefect's log does not have, and return how many changes are not marked yet, at least.
 
         Raises:
             PrefectUnreachable, PrefectRefused, LedgerError
@@ -80,7 +80,8 @@ class FreshnessTeller:
         missing = [each for each in changes if each not in stored and (each.posted is None or each.posted < waiting)]
         if missing:
             await self._post(missing)
-        return len(changes) - len(stored)
+        # There may be more than were read.
+        return max(len(changes) - len(stored), int(len(changes) == TOLD_AT_ONCE))
 
     async def _stored(self, posted: Sequence[StateChange]) -> Sequence[StateChange]:
         if not posted:
