@@ -9,12 +9,14 @@ switch.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
 from prefect.events.actions import RunDeployment
 from prefect.events.schemas.automations import Automation, AutomationCore, EventTrigger
+from pydantic import ValidationError
 
 from assetflow.core.condition_tree import Gate, GateKind
 from assetflow.core.conditions import AssetAny, Condition
@@ -41,6 +43,7 @@ from assetflow.prefect_io.triggers import (
 )
 
 _DECIDES: dict[Delivery, str] = {"evaluator": "The evaluator of assetflow", "prefect": "Prefect"}
+_RUN_DEPLOYMENT = "run-deployment"
 _OURS: Json = {"automations": {"tags": {"all_": [SCHEDULE_TAG]}}}
 
 
@@ -161,26 +164,45 @@ def _showing(deployment_id: UUID, options: ConsumerOptions) -> PrefectTrigger:
     return compound_trigger("any", [start, *shown])
 
 
+@dataclass(frozen=True)
+class Unreadable:
+    """What an automation does, in a form that this version of Prefect does not know: a user edited it elsewhere."""
+
+    tags: Sequence[str]
+
+
 def to_shown(row: Json) -> Shown:
     """Read one of assetflow's automations from its JSON."""
-    automation = Automation.model_validate(row)
-    runs = [action.deployment_id for action in automation.actions if isinstance(action, RunDeployment)]
     updated = row.get("updated")
     return Shown(
-        id=automation.id,
-        name=automation.name,
+        id=UUID(str(row["id"])),
+        name=str(row["name"]),
         updated=None if updated is None else datetime.fromisoformat(updated),
-        deployment_id=runs[0] if runs else None,
-        enabled=automation.enabled,
-        content=automation,
+        deployment_id=_deployment_run_by(row),
+        enabled=bool(row.get("enabled", True)),
+        content=_content(row),
     )
+
+
+def _content(row: Json) -> Automation | Unreadable:
+    try:
+        return Automation.model_validate(row)
+    except ValidationError:
+        return Unreadable(tuple(map(str, row.get("tags") or ())))
+
+
+def _deployment_run_by(row: Json) -> UUID | None:
+    actions = cast("list[Json]", row.get("actions") or [])
+    runs = [each.get("deployment_id") for each in actions if each.get("type") == _RUN_DEPLOYMENT]
+    return UUID(str(runs[0])) if runs and runs[0] is not None else None
 
 
 def in_step(shown: Shown, wanted: AutomationCore) -> bool:
     """Return True if the automation is as wanted. Other tags and the switch belong to the user."""
     has = shown.content
     return (
-        (has.name, has.description, has.trigger) == (wanted.name, wanted.description, wanted.trigger)
+        not isinstance(has, Unreadable)
+        and (has.name, has.description, has.trigger) == (wanted.name, wanted.description, wanted.trigger)
         and has.actions == wanted.actions
         and set(wanted.tags) <= set(has.tags)
     )

@@ -21,6 +21,16 @@ from assetflow.prefect_io.change_feed import PAGE, ChangeFeed
 from assetflow.prefect_io.names import EVENTS_PARAMETER, OFF_TAG, SCHEMA_EXTENSION
 from assetflow.prefect_io.rest import Json, PrefectApi
 
+# A newer server may send others, or values that this version of Prefect does not know.
+_READ = (
+    *("id", "created", "updated", "name", "flow_id", "entrypoint", "paused", "parameter_openapi_schema"),
+    *("parameters", "tags", "version", "work_queue_name", "work_queue_id"),
+)
+
+
+def _response(row: Json) -> DeploymentResponse:
+    return DeploymentResponse.model_validate({name: row[name] for name in _READ if name in row})
+
 
 def declaration_of(deployment: DeploymentResponse, *, where: str = "") -> FlowDeclaration | None:
     """Return the declaration of a deployment's flow, or `None` if it is not a flow of assetflow.
@@ -115,7 +125,7 @@ class Deployments:
 
     def __init__(self, api: PrefectApi) -> None:
         self._api = api
-        self._latest = ChangeFeed(api, "/deployments", DeploymentResponse.model_validate)
+        self._latest = ChangeFeed(api, "/deployments", _response)
         self._flow_names: dict[UUID, str] = {}
         self._named_later = Changes[DeploymentResponse]()
 

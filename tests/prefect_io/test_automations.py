@@ -7,10 +7,11 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from prefect.events.schemas.automations import CompoundTrigger, EventTrigger
+from prefect.events.schemas.automations import AutomationCore, CompoundTrigger, EventTrigger
 
 from assetflow.core.assets import Asset, AssetAlias, AssetRef
 from assetflow.core.conditions import AssetAll, AssetAny, AtLeast, Condition
+from assetflow.core.deployed import Shown
 from assetflow.core.freshness.data_flow import DataFlow, Output
 from assetflow.core.freshness.keeping import Keeping
 from assetflow.core.schedule_values import (
@@ -98,19 +99,26 @@ def test_it_is_in_step_with_itself_as_prefect_stores_it_whatever_its_switch_says
     assert not in_step(shown, automation_for(DEPLOYMENT, "report/daily", options(A & B)))
 
 
+async def test_one_that_was_edited_into_what_this_prefect_does_not_know_is_put_back() -> None:
+    wanted = automation_for(DEPLOYMENT, "report/daily", options(A))
+    stored = {**wanted.model_dump(mode="json"), "id": str(uuid4()), "enabled": False}
+    stored["actions"] = [*stored["actions"], {"type": "send-pigeon", "to": "me"}]
+
+    shown = to_shown(stored)
+
+    assert (shown.deployment_id, shown.enabled, shown.name) == (DEPLOYMENT, False, wanted.name)
+    assert not in_step(shown, wanted)
+    sent = await updated(shown, wanted)
+    assert sent["actions"] == wanted.model_dump(mode="json")["actions"]
+    assert sent["tags"] == wanted.tags
+
+
 async def test_an_update_does_not_send_the_switch_and_keeps_tags_of_others() -> None:
     wanted = automation_for(DEPLOYMENT, "report/daily", options(A))
     stored = {**wanted.model_dump(mode="json"), "id": str(uuid4()), "tags": ["mine"], "enabled": False}
-    sent: list[tuple[str, Any]] = []
 
-    class Api:
-        async def put(self, path: str, body: object) -> None:
-            sent.append((path, body))
+    body = await updated(to_shown(stored), wanted)
 
-    await Automations(Api()).update(to_shown(stored), wanted)  # type: ignore[arg-type]
-
-    ((path, body),) = sent
-    assert path == f"/automations/{stored['id']}"
     assert "enabled" not in body
     assert body["tags"] == ["mine", *wanted.tags]
 
@@ -238,3 +246,17 @@ def test_the_description_has_every_uri() -> None:
 def test_what_cannot_be_seen_does_not_get_into_names() -> None:
     name = automation_name("report/daily", options(Asset("s3://lake/x", name="or\u202ed\ners\x1b[31m")))
     assert name == "report/daily runs when or d ers [31m was updated"
+
+
+async def updated(shown: Shown, wanted: AutomationCore) -> Any:
+    """Return what is sent to update an automation."""
+    sent: list[tuple[str, Any]] = []
+
+    class Api:
+        async def put(self, path: str, body: object) -> None:
+            sent.append((path, body))
+
+    await Automations(Api()).update(shown, wanted)  # type: ignore[arg-type]
+    ((path, body),) = sent
+    assert path == f"/automations/{shown.id}"
+    return body

@@ -147,6 +147,12 @@ async def test_the_first_look_tells_of_all_in_the_order_of_their_changes() -> No
     assert await names(deployments_of(api)) == ([f"report/d{each}" for each in range(1, PAGE + 51)], [])
 
 
+async def test_a_deployment_of_a_newer_server_hides_no_others() -> None:
+    newer = {"status": "SLEEPING", "concurrency_options": {"collision_strategy": "LATER"}, "schedules": [{"x": 1}]}
+    api = FakeApi(row(1), row(2, updated=1, **newer))
+    assert await names(deployments_of(api)) == (["report/d1", "report/d2"], [])
+
+
 async def test_a_look_at_which_nothing_changed_costs_a_page_and_a_count() -> None:
     api = many(500)
     deployments = deployments_of(api)
