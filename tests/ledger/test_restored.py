@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
+from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.rules.adoption import Decided
 from assetflow.core.schedules import ConsumerOptions
 from assetflow.ledger import Ledger
 from assetflow.ledger.sql.tables import CONSUMER_CLOCK, QUEUE_CLOCK
 from tests.ledger.test_clock import END, INSTANT, SCHEDULES, START, let_pass, opened, recordings, story, updates
+
+
+def empty(folder: Path, template: Path) -> Ledger:
+    return Ledger.open(shutil.copy(template, folder / "ledger.db"))
 
 
 def lived(ledger: Ledger, found: Sequence[Any]) -> None:
@@ -116,3 +123,41 @@ def test_a_restored_ledger_goes_on_as_one_that_was_never_lost(
         finally:
             whole.close()
             restored.close()
+
+
+@pytest.mark.parametrize("options", SCHEDULES.values(), ids=SCHEDULES.keys())
+@settings(max_examples=4, deadline=None, phases=[Phase.generate])
+@given(found=updates, lost=st.integers(0, 45), more=updates)
+def test_a_rebuilt_ledger_goes_on_as_one_that_was_never_lost(
+    template: Path, options: ConsumerOptions, found: list[Any], lost: int, more: list[Any]
+) -> None:
+    """Openings and deadlines before the rebuild count as told: they lead to nothing any more."""
+    given = recordings(found, options)
+    later = [(moment + (END - START), each) for moment, each in recordings([*found, *more], options)[len(found) :]]
+    later = [(moment, type(each)(each.id, each.events, durable=moment)) for moment, each in later]
+    with TemporaryDirectory() as first, TemporaryDirectory() as second:
+        whole, rebuilt = opened(Path(first), template, options), empty(Path(second), template)
+        try:
+            lived(whole, given)
+            let_pass(whole, END)
+            runs = runs_of(whole, START + timedelta(hours=lost))
+            rebuilt.writer.events.begin_adoption(runs)
+            text = declaration_to_text(FlowDeclaration(options))
+            rebuilt.writer.consumers.deploy("flow/one", UUID(int=1), None, text, False, False, END, created=START)
+            restore(rebuilt, runs, given)
+            told = options.deadline is not None or options.schedule.opening is not None
+            if not told:
+                assert story_of(rebuilt) == story_of(whole)
+                assert what_holds(rebuilt) == what_holds(whole)
+            adopted = {each.id: each.made for each in rebuilt.reader.decisions.find(limit=1000)}
+            assert {each.id: each.made for each in runs}.items() <= adopted.items()
+            for ledger in (whole, rebuilt):
+                lived(ledger, later)
+                let_pass(ledger, END + (END - START))
+            if not told:
+                assert story_of(rebuilt) == story_of(whole)
+            consumed = [event for run in story(rebuilt)[0] for event in run[-1]]
+            assert options.schedule.is_partitioned or len(consumed) == len(set(consumed))
+        finally:
+            whole.close()
+            rebuilt.close()
