@@ -11,7 +11,9 @@ import pytest
 from assetflow.core.assets import Asset
 from assetflow.core.codec import FlowDeclaration
 from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.freshness.data_flow import Output
 from assetflow.core.freshness.policy import FreshnessPolicy
+from assetflow.core.lazy_schedules import Lazy
 from assetflow.core.schedules import ConsumerOptions, Schedule
 from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.errors import InvalidSchedule
@@ -221,3 +223,47 @@ def test_states_on_postgres(new_postgres: NewLedger) -> None:
     stale = made(place)
     passes(place, 5 * HOUR)
     assert told(place) == [("warn", stale + HOUR / 2), ("fail", stale + HOUR)]
+
+
+def with_policy(policy: FreshnessPolicy | None) -> Asset:
+    return Asset(CORE.uri, freshness=policy)
+
+
+def test_8_11_a_policy_that_is_changed_fails_no_earlier_than_it_began(place: Place) -> None:
+    place.deploy("core", kept([RAW], [with_policy(FreshnessPolicy(10 * HOUR))], on=()))
+    place.run("core", only(place.update(RAW)), CORE)
+    place.update(RAW)
+    passes(place, 2 * HOUR)
+    place.update(RAW)
+    place.deploy("core", kept([RAW], [with_policy(FreshnessPolicy(HOUR))], on=()))
+    began = place.now
+    passes(place)
+    assert told(place) == [("fail", began)]
+
+
+@pytest.mark.parametrize("policy", [FreshnessPolicy(9 * HOUR), None], ids=["changed", "removed"])
+def test_8_11_what_failed_before_a_redeploy_is_told(place: Place, policy: FreshnessPolicy | None) -> None:
+    stale = made(place)
+    passes(place, HOUR / 2)
+    place.later(HOUR.total_seconds() / 2)
+    # The clock has not looked yet at the instant at which the asset became too old.
+    place.deploy("core", kept([RAW], [with_policy(policy)], on=()))
+    changed = place.now
+    passes(place)
+    assert told(place)[:2] == [("warn", stale + HOUR / 2), ("fail", stale + HOUR)]
+    assert told(place)[2:] == ([] if policy is None else [("pass", changed)])
+
+
+def test_8_14_a_demand_of_a_policy_that_is_changed_is_due_by_the_new_one(place: Place) -> None:
+    def lazy(makes: Asset) -> FlowDeclaration:
+        options = ConsumerOptions(Lazy().as_schedule())
+        return FlowDeclaration(options, (makes,), (RAW,), (Output(CORE.token, (RAW.token,)),))
+
+    place.deploy("core", lazy(CORE))
+    place.run("core", only(place.update(RAW)), CORE)
+    place.update(RAW)
+    place.deploy("core", lazy(with_policy(FreshnessPolicy(9 * HOUR))))
+    passes(place, 5 * HOUR)
+    assert len(place.ledger.reader.decisions.find()) == 1
+    passes(place, 4 * HOUR)
+    assert len(place.ledger.reader.decisions.find()) == 2

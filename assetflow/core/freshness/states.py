@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from assetflow.core.freshness.causes import Cause
 from assetflow.core.freshness.data_time import DataTimes
@@ -17,6 +17,8 @@ from assetflow.core.freshness.records import Item
 from assetflow.core.freshness.state.book import Book
 from assetflow.core.freshness.state.policies import PolicyChange, PolicyRecord, has_to_be_told, judged
 from assetflow.core.freshness.status import causes_of
+
+_INSTANT = timedelta(microseconds=1)
 
 
 def judge_states(book: Book, until: datetime, since: datetime | None = None) -> None:
@@ -29,6 +31,15 @@ def judge_states(book: Book, until: datetime, since: datetime | None = None) -> 
     if taken:
         judge = _StateJudge(book, until, since)
         book.policies.tell(change for uri, touched in sorted(taken.items()) for change in judge.changes(uri, touched))
+
+
+def settle_states(book: Book, number: int, now: datetime) -> None:
+    """Tell which states changed before now by the policies of a flow, before a deploy changes them."""
+    node = book.graph.find(number)
+    if node is not None and (node.policies or book.graph.declares_any(node.outputs)):
+        judge = _StateJudge(book, now - _INSTANT)
+        uris = sorted({*node.outputs, *node.policies})
+        book.policies.tell(change for uri in uris for change in judge.changes(uri, ()))
 
 
 def count_as_told(book: Book, now: datetime) -> None:
@@ -54,7 +65,7 @@ class _StateJudge:
         if record is None:
             return
         # What is decided stays decided: an update that is heard of late changes the state from its last change on.
-        ahead = sorted({max(at, record.state_since or at) for at in touched}, reverse=True)
+        ahead = sorted({max(at, record.since, record.state_since or at) for at in touched}, reverse=True)
         while at := self._next(record, ahead):
             while ahead and ahead[-1] <= at:
                 ahead.pop()

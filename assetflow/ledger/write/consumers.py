@@ -12,6 +12,7 @@ from sqlalchemy import Select, bindparam, delete, select, update
 from assetflow.core.codec import FlowDeclaration, declaration_from_text
 from assetflow.core.consumers import Consumer, Decision
 from assetflow.core.freshness import deploying as freshness
+from assetflow.core.freshness.states import settle_states
 from assetflow.core.rules import clock, opening_hours, registry
 from assetflow.core.rules.switching import switch
 from assetflow.errors import UnknownConsumer
@@ -182,6 +183,8 @@ class ConsumerWriter:
     ) -> tuple[Consumer, list[Decision]]:
         unit.declare(consumer.id, text)
         settled = [] if late else clock.settle(unit.state, consumer, now)
+        if not late:
+            settle_states(unit.state.freshness, consumer.id, now)
         changed = registry.change(unit.state, replace(consumer, deployed=now), declaration.options)
         opening_hours.follow(unit.state, consumer, changed, now)
         freshness.follow(unit.state.freshness, consumer, changed, now)

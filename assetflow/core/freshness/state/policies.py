@@ -120,7 +120,7 @@ class Policies:
         self._changing.set(uri, record.next_change)
 
     def declare(self, uri: str, policy: FreshnessPolicy | None, since: datetime) -> None:
-        """Start, change or end a policy; an unchanged one keeps its time.
+        """Start, change or end a policy; an unchanged one keeps its time, and the asset its state until it is judged.
 
         Parameters:
             since: when a new one begins.
@@ -132,7 +132,8 @@ class Policies:
                 self._due.set(uri, None)
                 self._changing.set(uri, None)
         elif known is None or known.policy != policy:
-            self.save(uri, PolicyRecord(policy, since))
+            state, state_since = ("unknown", None) if known is None else (known.state, known.state_since)
+            self.save(uri, PolicyRecord(policy, since, state, state_since))
 
     def tell(self, changes: Iterable[PolicyChange]) -> None:
         """Remember what has to be told of changed states, in the order of their instants."""
