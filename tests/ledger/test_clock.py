@@ -50,20 +50,28 @@ SCHEDULES = {
     "opening": ConsumerOptions(
         Schedule(A & B, opening=Opening(EVERY_SIX, EVERY_FOUR)), deadline=Deadline(at=EVERY_FOUR, then="run")
     ),
+    "long windows while open": ConsumerOptions(
+        Schedule(B | (A & C).within(hours(9)), opening=Opening(EVERY_SIX, CronTriggerTimetable("0 1-23/3 * * *")))
+    ),
     "keys": ConsumerOptions(
         Schedule(A & B, Partitioning(), opening=Opening(EVERY_SIX)), intake=Intake(cooldown=hours(3))
     ),
 }
 
+# Between the instants at which something ends, exactly at them, and just beside them.
+moments = st.builds(
+    lambda hour, beside: START + hours(hour) + beside,
+    st.integers(1, 40),
+    st.sampled_from([hours(0.5), hours(0.5), timedelta(), INSTANT, -INSTANT]),
+)
 updates = st.lists(
-    st.tuples(st.integers(0, 40), st.sampled_from([A, B, C]), st.sampled_from(["x", "y"])), min_size=1, max_size=12
+    st.tuples(moments, st.sampled_from([A, B, C]), st.sampled_from(["x", "y"])), min_size=1, max_size=12
 ).map(lambda found: sorted(found, key=lambda each: each[0]))
 
 
 def recordings(found: Sequence[Any], options: ConsumerOptions) -> list[tuple[datetime, Recording]]:
     made: list[tuple[datetime, Recording]] = []
-    for place, (hour, asset, key) in enumerate(found):
-        moment = START + timedelta(hours=hour, minutes=30)
+    for place, (moment, asset, key) in enumerate(found):
         number = uuid5(NAMESPACE, str(place))
         event = AssetEvent(
             number, asset, moment, Origin("api"), partition_key=key if options.schedule.is_partitioned else None
