@@ -648,3 +648,16 @@ def test_an_opening_does_not_overtake_queues_of_which_a_look_takes_only_some(
     assert [each.at for each in found if each.consumer_name == "flow/one"] == [
         noon + hours(1 + place / 10) for place in (1, 2, 3)
     ]
+
+
+def test_a_deadline_of_an_opening_ends_when_a_redeploy_maps_keys(sqlite_ledger: Ledger) -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    opening, deadline = Opening(CronTriggerTimetable("0 13 * * *")), Deadline(hours(3), then="skip")
+    deploy(sqlite_ledger, Schedule(A & B, opening=opening), deadline=deadline)
+    let_pass(sqlite_ledger, noon + hours(1))
+    keyed = Schedule(A & B, Partitioning(), opening=opening)
+
+    sqlite_ledger.writer.consumers.change(1, declared(keyed, deadline=deadline), noon + hours(2))
+    let_pass(sqlite_ledger, noon + hours(12))
+
+    assert sqlite_ledger.reader.deadlines.missed() == []

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from assetflow.core.consumers import Consumer
 from assetflow.core.rules.state import State
 from assetflow.core.rules.state.clocks import ConsumerClock
-from assetflow.core.timing import Opening
+from assetflow.core.timing import Deadline, Opening
 
 _INSTANT = timedelta(microseconds=1)
 
@@ -31,7 +31,7 @@ def follow(state: State, before: Consumer | None, consumer: Consumer, now: datet
         return
     if consumer.decides and not before.decides:
         clock = _resumed(opening, clock, now)
-    if before.options.deadline != consumer.options.deadline:
+    if _deadline_of(before) != _deadline_of(consumer):
         is_open = _stands_open(state, consumer, state.clocks.consumer(consumer.id))
         clock = replace(clock, deadlines=_deadlines_of(consumer, opening, clock) if is_open else ())
     state.clocks.set_consumer(consumer.id, clock)
@@ -109,11 +109,16 @@ def look_again(state: State, consumer: Consumer, now: datetime) -> None:
 
 def _deadlines_of(consumer: Consumer, opening: Opening, clock: ConsumerClock) -> tuple[tuple[datetime, datetime], ...]:
     """Return the deadline of the latest opening, if the consumer has one of that kind."""
-    deadline = consumer.options.deadline
-    if deadline is None or clock.opened is None or not consumer.deadline_of_opening:
+    deadline = _deadline_of(consumer)
+    if deadline is None or clock.opened is None:
         return ()
     due = deadline.of_opening(clock.opened, opening)
     return () if due is None else ((due, clock.opened),)
+
+
+def _deadline_of(consumer: Consumer) -> Deadline | None:
+    """Return the deadline that a consumer has for each opening; `None` for one of another kind, too."""
+    return consumer.options.deadline if consumer.deadline_of_opening else None
 
 
 def _closing(opening: Opening, clock: ConsumerClock) -> datetime | None:
