@@ -115,3 +115,22 @@ def test_updates_before_a_rebuild_keep_their_instants(ledger: Ledger) -> None:
     ledger.writer.events.end_adoption(NOW)
     ledger.writer.clock.run(NOW + 2 * HOUR, NOW + 2 * HOUR)
     assert ledger.reader.decisions.find(limit=10) == []
+
+
+def test_a_cooldown_that_is_deployed_later_counts_from_the_latest_of_the_adopted_runs(ledger: Ledger) -> None:
+    """The later one was found first."""
+    consumer = deploy(ledger, A)
+    found = [event(A), event(A)]
+    earlier, later = (
+        Decided(uuid4(), consumer.deployment_id, None, frozenset([each.id]), NOW + number * HOUR)
+        for number, each in enumerate(found)
+    )
+    ledger.writer.events.begin_adoption([earlier, later])
+    ledger.writer.events.record([recording(found[1])], NOW + 3 * HOUR)
+    ledger.writer.events.record([recording(found[0])], NOW + 3 * HOUR)
+    ledger.writer.events.end_adoption(NOW + 3 * HOUR)
+    ledger.writer.consumers.change(consumer.id, declared(A, intake=Intake(cooldown=3 * HOUR)), NOW + 3 * HOUR)
+    ledger.writer.events.record([recording(event(A))], NOW + 3.5 * HOUR)
+    assert len(ledger.reader.decisions.find()) == 2
+    ledger.writer.clock.run(NOW + 4 * HOUR, NOW + 4 * HOUR)
+    assert len(ledger.reader.decisions.find()) == 3

@@ -13,12 +13,14 @@ from assetflow.core.assets import Asset
 from assetflow.core.codec import FlowDeclaration
 from assetflow.core.consumers import Decision
 from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.freshness.data_flow import Output
 from assetflow.core.freshness.keeping import Catchup
 from assetflow.core.partitions import IdentityMapper
 from assetflow.core.rules.adoption import Decided
+from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule
 from assetflow.ledger import Ledger
 from tests.ledger.conftest import NewLedger
-from tests.ledger.test_kept import Place, kept, only
+from tests.ledger.test_kept import BOARD, LEFT, Place, kept, only
 
 RAW, CORE = Asset("s3://lake/raw"), Asset("s3://lake/core")
 
@@ -207,3 +209,30 @@ def test_8_7_retries_of_the_newest_run_count_anew(place: Place, new_sqlite: NewL
     assert once_more.id not in {again.id}
     assert not new.end(once_more, "failed")
     assert states(new) == ["tried"]
+
+
+@pytest.mark.parametrize("is_partitioned", [False, True])
+def test_a_flow_waits_for_the_run_above_it_that_an_earlier_ledger_decided(
+    new_sqlite: NewLedger, is_partitioned: bool
+) -> None:
+    """The maker above has an event schedule."""
+    key = "mon" if is_partitioned else None
+    mapper = IdentityMapper() if is_partitioned else None
+    outputs = (Output(CORE.token, (RAW.token,)),)
+    schedule = Schedule(RAW, Partitioning() if is_partitioned else None)
+    maker = FlowDeclaration(ConsumerOptions(schedule), (CORE,), (RAW,), outputs)
+    new = Place(new_sqlite())
+    new.deploy("core", maker)
+    new.deploy("board", kept([CORE, LEFT], [BOARD], mapper=mapper))
+    new.update(CORE, key)
+    new.run("board", only(new.update(LEFT, key)), BOARD)
+    raw = AssetEvent(uuid4(), RAW, new.later(), Origin("api"), partition_key=key)
+    number = new.consumers["core"].deployment_id
+    decided = Decided(uuid4(), number, key, frozenset([raw.id]), new.later(), began=new.later())
+    new.ledger.writer.events.begin_adoption([decided])
+    new.ledger.writer.events.record([Recording(raw.id, (raw,), durable=raw.occurred)], new.later())
+    assert new.ledger.writer.events.end_adoption(new.later()) == []
+
+    assert new.update(LEFT, key) == []
+    run = Decision(decided.id, new.consumers["core"].id, number, key, (), decided.made)
+    assert len(new.names(new.run("core", run, CORE))) == 1

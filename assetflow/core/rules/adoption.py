@@ -20,7 +20,7 @@ from assetflow.core.events import AssetEvent
 from assetflow.core.freshness.records import Asked, Target
 from assetflow.core.rules import clock, deadlines, opening_hours
 from assetflow.core.rules.fold import Touched, pass_over
-from assetflow.core.rules.keeping import adopt_kept_run
+from assetflow.core.rules.keeping import adopt_kept_run, begin_other_run, start_kept_run
 from assetflow.core.rules.state import State
 
 
@@ -115,6 +115,7 @@ class Adoption:
                 decisions += self._adopt(state, consumer, key, partly=True)
         of_deployment = {consumer.deployment_id: consumer for consumer, _ in everybody.values()}
         decisions += self._adopt_without_events(state, of_deployment, known)
+        self._begin_runs(state, of_deployment, now)
         self._adopt_kept(state, of_deployment)
         for number, (consumer, _) in list(everybody.items()):
             if consumer.is_timed:
@@ -137,6 +138,15 @@ class Adoption:
             if consumer.is_timed:
                 clock.go_on_after(state, consumer, decided[-1].target_key, decided[-1].made)
         return found
+
+    def _begin_runs(self, state: State, consumers: Mapping[UUID, Consumer], now: datetime) -> None:
+        """Let the newest run of each target go on in the data graph until its end is heard. Contract 8.6."""
+        for (deployment_id, key), decided in self._decided.items():
+            consumer, newest = consumers.get(deployment_id), decided[-1]
+            if consumer is not None and newest.asked is None:
+                begin_other_run(state, Target(consumer.id, key), newest.id, "asset", newest.made)
+                if newest.began is not None:
+                    start_kept_run(state, consumer.id, newest.id, newest.began, now)
 
     def _adopt_kept(self, state: State, consumers: Mapping[UUID, Consumer]) -> None:
         """Adopt the decisions of Eager and Lazy flows. What the newest run of a target tried counts as tried (8.17)."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, select
+from sqlalchemy import Connection, and_, bindparam, delete, func, select
 
 from assetflow.core.consumers import MissedDeadline
 from assetflow.core.rules.state import Changes, QueueKey
@@ -39,16 +39,27 @@ CONSUMER_CLOCKS = select(CONSUMER_CLOCK.c.consumer, *_HOURS).where(in_values(CON
 QUEUE_CLOCKS = select(*_PLACE, *_QUEUE).where(
     in_values(QUEUE_CLOCK.c.consumer, "consumers"), in_values(QUEUE_CLOCK.c.target_key, "keys")
 )
+_OF_CONSUMER = (DECISION.c.consumer == bindparam("of_consumer"), DECISION.c.kind == "asset")
+# A ledger that is restored may find its decisions in another order than that of their instants.
 _DECIDED_LAST = (
-    select(func.max(DECISION.c.number))
-    .where(DECISION.c.consumer == bindparam("of_consumer"), DECISION.c.kind == "asset")
+    select(DECISION.c.target_key, func.max(DECISION.c.made).label("made"))
+    .where(*_OF_CONSUMER)
     .group_by(DECISION.c.target_key)
+    .subquery()
 )
-LAST_DECISIONS = select(
-    DECISION.c.target_key,
-    DECISION.c.made,
-    func.coalesce(DECISION.c.scheduled, DECISION.c.decided, type_=DECISION.c.decided.type),
-).where(DECISION.c.number.in_(_DECIDED_LAST))
+LAST_DECISIONS = (
+    select(
+        DECISION.c.target_key,
+        DECISION.c.made,
+        func.coalesce(DECISION.c.scheduled, DECISION.c.decided, type_=DECISION.c.decided.type),
+    )
+    .join(
+        _DECIDED_LAST,
+        and_(DECISION.c.target_key == _DECIDED_LAST.c.target_key, DECISION.c.made == _DECIDED_LAST.c.made),
+    )
+    .where(*_OF_CONSUMER)
+    .order_by(DECISION.c.number)
+)
 _DUE_QUEUES = select(*_PLACE).where(QUEUE_CLOCK.c.due <= bindparam("until")).order_by(QUEUE_CLOCK.c.due)
 _DUE_HOURS = (
     select(CONSUMER_CLOCK.c.consumer).where(CONSUMER_CLOCK.c.due <= bindparam("until")).order_by(CONSUMER_CLOCK.c.due)

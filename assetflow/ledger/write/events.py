@@ -65,10 +65,14 @@ class EventWriter:
         if adoption is None:
             return []
         with self._store.transaction(now) as unit:
-            known = known_decisions(unit.connection, adoption.ids)
+            ids = set(adoption.ids)
+            known = known_decisions(unit.connection, ids)
             decisions = adoption.finish(unit.state, unit.state.consumers.live(), now, known)
             look_at_all(unit.state, now)
-            decisions = keep_up_to_date(unit.state, decisions, now)
+            # In the data graph, the runs of those that are adopted go on since they were made.
+            adopted = [each for each in decisions if each.id in ids]
+            made = [each for each in decisions if each.id not in ids]
+            decisions = [*adopted, *keep_up_to_date(unit.state, made, now)]
             count_as_told(unit.state.freshness, now)
         self._store.adoption = None
         return decisions
