@@ -59,6 +59,27 @@ def test_8_6_a_run_that_somebody_starts_holds_an_eager_flow_back(here: Installat
         assert ledger.freshness.other_runs(10) == []
 
 
+def test_8_6_a_run_that_began_while_no_evaluator_ran_holds_back_what_an_update_of_then_asks_for(
+    here: Installation,
+) -> None:
+    raw = here.uri("raw")
+    deployment = here.deploy_declared("kept", kept([Asset(raw)], [Asset(here.uri("made"))]))
+    here.start()
+    here.wait_for_consumers()
+    here.kill()
+    run = here.post(f"/deployments/{deployment}/create_flow_run", {})["id"]
+    for state in ("PENDING", "RUNNING"):
+        set_state(here, run, state)
+    here.task_recorded(recording(raw))
+    here.start()
+    with here.reader() as ledger:
+        here.until(lambda: ledger.status().last_event == 1)
+        here.until(lambda: ledger.freshness.other_runs(10) == [UUID(run)])
+        assert [each["id"] for each in here.runs(deployment)] == [run]
+        set_state(here, run, "COMPLETED")
+        here.until(lambda: len(here.runs(deployment)) == 2)
+
+
 def test_8_6_an_eager_flow_waits_for_a_run_of_a_flow_without_a_schedule(here: Installation) -> None:
     raw, core, board = (Asset(here.uri(name)) for name in ("raw", "core", "board"))
     maker = here.deploy_declared("core", FlowDeclaration(ConsumerOptions(), (core,), (raw,)))

@@ -164,11 +164,13 @@ class Evaluator:
     async def _start(self) -> None:
         """Read the deployments, then the missed updates: an update only reaches consumers that are known.
 
-        Adopt earlier decisions first, because a changed schedule may lead to decisions.
+        Adopt earlier decisions first, because a changed schedule may lead to decisions. Ask for the runs that go on
+        before the updates, because an Eager flow waits for them.
         """
         steps: Mapping[str, Callable[[], Awaitable[None]]] = {
             "earlier runs": self._rebuild.begin,
             "deployments": self.registry.begin,
+            "runs that go on": self.run_watch.look,
             "Prefect's logs": self.catch_up.start,
             "rebuilding": self._rebuild.finish,
         }
