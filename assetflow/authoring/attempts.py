@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import aclosing, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
 from prefect.context import TaskRunContext
 from prefect.states import Completed
@@ -29,7 +29,7 @@ from assetflow.authoring.triggering import triggering_asset_events
 from assetflow.core.assets import Outlet
 from assetflow.core.events import Recording
 from assetflow.crash_points import reach
-from assetflow.errors import AssetflowError, InvalidEvent
+from assetflow.errors import AssetflowError, InvalidEvent, InvalidFlow
 from assetflow.prefect_io.internals import ends_completed, ends_skipped, in_user_transaction, on_commit_of_task
 from assetflow.prefect_io.names import EVENTS_PARAMETER
 from assetflow.settings import get_settings
@@ -66,7 +66,9 @@ def _wrapper(fn: Callable[..., Any], start: _Start, *, records: bool) -> Any:
         return _async_generator_to_its_end(fn, start) if records else _async_generator(fn, start)
     if inspect.isgeneratorfunction(fn):
         return _generator_to_its_end(fn, start) if records else _generator(fn, start)
-    return _async_function(fn, start) if inspect.iscoroutinefunction(fn) else _function(fn, start)
+    if inspect.iscoroutinefunction(fn):
+        return _async_function(fn, start)
+    return _function_with_outlets(fn, start) if records else _function(fn, start)
 
 
 def _function(fn: Callable[..., Any], start: _Start) -> Callable[..., Any]:
@@ -77,6 +79,40 @@ def _function(fn: Callable[..., Any], start: _Start) -> Callable[..., Any]:
         return attempt.finish()
 
     return run
+
+
+def _function_with_outlets(fn: Callable[..., Any], start: _Start) -> Callable[..., Any]:
+    """Behind an ordinary function may be a generator function, or an async one, if another decorator is around it."""
+    yields = inspect.isgeneratorfunction(inspect.unwrap(fn))
+
+    @wraps(fn)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with start(args, kwargs) as attempt:
+            result = fn(*attempt.args, **attempt.kwargs)
+            if yields and inspect.isgenerator(result):
+                with closing(cast("Generator[Any, None, Any]", result)) as items:
+                    result = _run_to_end(items, attempt)
+            attempt.result = _checked(result)
+        return attempt.finish()
+
+    return run
+
+
+def _checked(result: object) -> object:
+    """Return the result of an ordinary function, unless it has only prepared the work.
+
+    Raises:
+        InvalidFlow: it is a coroutine or an async generator, which nobody has run.
+    """
+    if not inspect.iscoroutine(result) and not inspect.isasyncgen(result):
+        return result
+    if inspect.iscoroutine(result):
+        result.close()
+    raise InvalidFlow(
+        f"the task has outlets, and its function returns a {type(result).__name__} that nothing has run",
+        rule="2.1",
+        fix="Make the decorator between @task and `async def` async too, or put @task below it",
+    )
 
 
 def _async_function(fn: Callable[..., Any], start: _Start) -> Callable[..., Any]:

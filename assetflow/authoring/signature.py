@@ -29,8 +29,9 @@ class PublicSignature:
         self.declared = frozenset(name for name in names if name in own.parameters)
         self.signature = _with_optional(own, names)
         kinds = {parameter.kind for parameter in own.parameters.values()}
-        # Without these kinds every argument can be passed by name, wherever the filled-in parameters stand.
-        self._by_name = not kinds & {Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL}
+        # Without these kinds every argument can be passed by name, wherever the filled-in parameters stand. A decorator
+        # that calls the function may take positional arguments only, so they stay as they are if nothing is filled in.
+        self._by_name = bool(self.declared) and not kinds & {Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL}
         self._positional = [name for name, each in self.signature.parameters.items() if each.kind in _POSITIONAL]
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

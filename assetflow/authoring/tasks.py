@@ -76,6 +76,8 @@ class AssetTask(Task[P, R]):
                 read_code_version(code_version) or self.code_version,
             )
             base = AssetTask(task_function(cast(Any, self.fn).__wrapped__, declared))
+            # Prefect keeps there the object whose method the task is.
+            base.fn.__dict__ = {**self.fn.__dict__, **base.fn.__dict__}
             base.__dict__ = {**self.__dict__, "fn": base.fn}
         changed = super(AssetTask, base).with_options(**cast("dict[str, Any]", options))
         changed.task_key = self.task_key
@@ -144,6 +146,9 @@ def task(
     declaration = TaskDeclaration(*declared, read_code_version(code_version))
 
     def decorate(function: Callable[..., Any]) -> AssetTask[..., Any]:
+        if isinstance(function, classmethod | staticmethod):
+            kind = type(cast(object, function)).__name__
+            raise InvalidFlow(f"{function!r} is not a function yet", fix=f"Put @task below @{kind}")
         if not inspect.isroutine(function):
             raise InvalidFlow(f"{function!r} is not a function", fix="Put @task above a def")
         made = prefect.task(task_function(function, declaration), **cast("dict[str, Any]", options))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator
-from typing import Any
+from collections.abc import AsyncGenerator, Callable, Generator
+from functools import wraps
+from typing import Any, cast
 
 import pytest
 from prefect import task as prefect_task
@@ -73,6 +74,74 @@ async def test_async_tasks_make_an_event_each() -> None:
     with new_events(A) as events:
         assert await body() == 1
     assert [event.extra for event in events] == [{"value": 2}, {"value": 3}, {}]
+
+
+def around(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def called(*args: Any) -> Any:
+        return function(*args)
+
+    return called
+
+
+@task(outlets=[A])
+@around
+def decorated_generator(value: int) -> Generator[Metadata, None, int]:
+    yield Metadata(A, {"value": value})
+    return value
+
+
+@task(outlets=[A])
+@around
+async def decorated_coroutine(value: int) -> int:
+    return value
+
+
+@task(outlets=[A])
+@around
+async def decorated_async_generator(value: int) -> AsyncGenerator[Metadata]:
+    yield Metadata(A, {"value": value})
+
+
+def test_a_generator_in_another_decorator_is_run_to_its_end() -> None:
+    with new_events(A) as events:
+        assert in_flow(lambda: decorated_generator(3)) == 3
+    assert [event.extra for event in events] == [{"value": 3}]
+
+
+@pytest.mark.parametrize("made", [decorated_coroutine, decorated_async_generator])
+def test_work_that_is_only_prepared_makes_no_event(made: AssetTask[..., Any]) -> None:
+    with new_events(A) as events, pytest.raises(InvalidFlow, match="that nothing has run"):
+        in_flow(lambda: made(3))
+    assert events == []
+
+
+class Shop:
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    @task(outlets=[A])
+    def load(self, value: int) -> int:
+        return self.number + value
+
+    @classmethod
+    @task(outlets=[A])
+    def of_class(cls, value: int) -> tuple[str, int]:
+        return cls.__name__, value
+
+
+def test_a_method_stays_one_with_other_outlets() -> None:
+    with new_events(A, B) as events:
+        assert in_flow(lambda: Shop(10).load(1)) == 11
+        assert in_flow(lambda: Shop(20).load.with_options(outlets=[B])(1)) == 21
+        assert in_flow(lambda: cast(Any, Shop.of_class).with_options(outlets=[B])(1)) == ("Shop", 1)
+    assert [event.asset for event in events] == [A, B, B]
+
+
+def test_what_is_no_function_yet_is_refused() -> None:
+    for kind in (staticmethod, classmethod):
+        with pytest.raises(InvalidFlow, match=f"Put @task below @{kind.__name__}"):
+            task(outlets=[A])(kind(lambda: None))
 
 
 def test_the_event_tells_where_it_comes_from() -> None:
