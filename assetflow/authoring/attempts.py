@@ -120,9 +120,18 @@ def _async_function(fn: Callable[..., Any], start: _Start) -> Callable[..., Any]
     async def run(*args: Any, **kwargs: Any) -> Any:
         with start(args, kwargs) as attempt:
             attempt.result = await fn(*attempt.args, **attempt.kwargs)
-        return await asyncio.to_thread(attempt.finish)
+        return await _finished(attempt)
 
     return run
+
+
+async def _finished(attempt: Attempt) -> Any:
+    """Finish the attempt in a thread. Its time limit may end it meanwhile, but not the thread."""
+    try:
+        return await asyncio.to_thread(attempt.finish)
+    except asyncio.CancelledError:
+        attempt.is_over = True
+        raise
 
 
 def _generator_to_its_end(fn: Callable[..., Any], start: _Start) -> Callable[..., Any]:
@@ -152,7 +161,7 @@ def _async_generator_to_its_end(fn: Callable[..., Any], start: _Start) -> Callab
             async with aclosing(fn(*attempt.args, **attempt.kwargs)) as items:
                 async for item in items:
                     attempt.tell(item)
-        return await asyncio.to_thread(attempt.finish)
+        return await _finished(attempt)
 
     return run
 
@@ -178,7 +187,11 @@ def _async_generator(fn: Callable[..., Any], start: _Start) -> Callable[..., Any
 
 
 class Attempt:
-    """One attempt of a task: its arguments, its recording, and its result."""
+    """One attempt of a task: its arguments, its recording, and its result.
+
+    Attributes:
+        is_over: True if the attempt was cancelled while it finishes: its updates are not sent any more.
+    """
 
     def __init__(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], recording: TaskRecording, *, in_run: bool
@@ -186,6 +199,7 @@ class Attempt:
         self.args = args
         self.kwargs = kwargs
         self.result: Any = None
+        self.is_over = False
         self._recording = recording
         self._in_run = in_run
 
@@ -219,7 +233,7 @@ class Attempt:
         elif in_user_transaction():
             on_commit_of_task(_delivery_of(recording))
         else:
-            deliver(recording)
+            deliver(recording, lambda: self.is_over)
         return self.result
 
     def _warn_of_unknown_names(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from prefect.exceptions import MissingContextError
@@ -15,11 +16,14 @@ from assetflow.prefect_io.task_api import TaskApi
 from assetflow.settings import get_settings
 
 
-def deliver(recording: Recording) -> None:
+def deliver(recording: Recording, is_over: Callable[[], bool] = lambda: False) -> None:
     """Record updates durably and announce them.
 
     The same recording may be delivered several times. An announcement that fails is a warning in the run's log: the
     evaluator reads the artifacts too.
+
+    Parameters:
+        is_over: returns True once the attempt has failed meanwhile; then nothing is sent any more.
 
     Raises:
         RecordingFailed: the artifact could not be written within ASSETFLOW_RECORDING_TIMEOUT, or Prefect refused it.
@@ -31,6 +35,7 @@ def deliver(recording: Recording) -> None:
     except AssetflowError as error:
         raise _failed(recording, error) from error
     with api:
+        api.is_over = is_over
         stored = _write_artifact(api, recording)
         reach("between-record-and-event")
         _announce(api, stored)

@@ -12,7 +12,7 @@ from typing import Any, Self
 import httpx
 
 from assetflow.core.redaction import without_passwords
-from assetflow.errors import PrefectNotFound, PrefectUnauthorized, PrefectUnreachable
+from assetflow.errors import PrefectNotFound, PrefectUnauthorized, PrefectUnreachable, Unsendable
 from assetflow.patience import AskAgain, Attempts
 from assetflow.prefect_io import csrf
 from assetflow.prefect_io.answers import id_of, no_answer, read_answer
@@ -34,6 +34,9 @@ class TaskApi:
             that it asks for.
         verify: True to check the server's certificate, False not to, or a file of authorities to check it with.
         sleep, clock: the time functions, which tests replace.
+
+    Attributes:
+        is_over: called before each request; once it returns True, nothing is sent any more.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class TaskApi:
     ) -> None:
         self.url = without_passwords(url.rstrip("/"))
         self.patience = patience
+        self.is_over: Callable[[], bool] = lambda: False
         self._sleep = sleep
         self._clock = clock
         self._timeout = timeout
@@ -145,6 +149,8 @@ class TaskApi:
 
     def _send(self, method: str, path: str, body: object, attempts: Attempts) -> Any:
         """Send one request, for at most the time that is left, and return the JSON of the answer."""
+        if self.is_over():
+            raise Unsendable(f"{method} {path} is not sent: the attempt of the task is over")
         timeout = max(0.1, min(self._timeout, attempts.left))
         send = partial(self._client.request, method, f"{self.url}{path}", json=body, timeout=timeout)
         try:

@@ -106,6 +106,35 @@ def test_what_cannot_be_recorded_fails_the_attempt_and_a_retry_is_safe(
     assert not events.called
 
 
+@task(outlets=[A], timeout_seconds=1)
+async def slow_to_record() -> None: ...
+
+
+def test_an_async_task_that_has_timed_out_sends_no_update_later(
+    router: respx.Router, prefect_here: PrefectServer
+) -> None:
+    ended: list[State[Any]] = []
+    late: list[httpx.Request] = []
+
+    def busy_until_the_end(request: httpx.Request) -> httpx.Response:
+        if ended:
+            late.append(request)
+            return httpx.Response(201, json={"id": str(UUID(int=1))})
+        return httpx.Response(503)
+
+    router.post(f"{prefect_here.api_url}/artifacts/").mock(side_effect=busy_until_the_end)
+    passing(router)
+
+    @flow
+    async def body() -> None:
+        ended.append(await slow_to_record(return_state=True))
+
+    # It waits for the thread in which the task was about to record.
+    asyncio.run(body())
+    assert ended[0].name == "TimedOut"
+    assert late == []
+
+
 def test_an_event_that_cannot_be_posted_is_a_warning(
     router: respx.Router, prefect_here: PrefectServer, caplog: pytest.LogCaptureFixture
 ) -> None:
