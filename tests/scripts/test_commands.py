@@ -1,0 +1,23 @@
+"""`scripts/commands`: docs/commands.md is what the command line says of itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+
+
+def test_the_page_of_commands_is_that_of_the_command_line() -> None:
+    script = ROOT / "scripts" / "commands"
+    page = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
+    assert page == PAGE, "the commands say something else: write `.venv/bin/python scripts/commands > docs/commands.md`"
+
+
+def test_the_page_has_only_what_help_shows() -> None:
+    assert "* `--key STR`: The key of the partition that was updated." in PAGE
+    assert "* `--json`: Print one JSON document." in PAGE
+    assert "--partition" not in PAGE
+    assert "--no-json" not in PAGE
