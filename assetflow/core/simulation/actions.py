@@ -209,6 +209,7 @@ def _(action: RemoveStep, world: World) -> Touched:
     consumer = world.consumer(action.consumer)
     registry.remove(world.state, consumer)
     freshness.leave(world.state.freshness, consumer.id, world.now)
+    world.timers.drop(consumer)
     world.lasting.specs.pop(consumer.id, None)
     del world.numbers[action.consumer]
     world.refused.pop(action.consumer, None)

@@ -50,6 +50,10 @@ class Timers:
         if timer is not None:
             self._timers[consumer.id] = timer
 
+    def drop(self, consumer: Consumer) -> None:
+        """Forget the timer of a consumer that was removed."""
+        self._timers.pop(consumer.id, None)
+
     def due(self, consumer: Consumer, now: datetime) -> list[Tick]:
         """Return the times since the last call, up to `now`; none while the consumer is paused."""
         timer = self._timers.get(consumer.id)

@@ -198,3 +198,11 @@ def test_chapters_8_and_9_share_one_clock() -> None:
         ("keeps", "2026-01-01T06:00:00Z"),
     }
     assert "freshness_events" not in found
+
+
+@pytest.mark.timeout(20)
+def test_8_16_the_clock_of_a_removed_consumer_stands_still() -> None:
+    hourly = {"schedule": {"cron": "@hourly"}, "makes": ["h"], "takes": 0}
+    found = answer({"a": EAGER, "h": hourly}, {"remove": "h"}, {"event": "s"}, {"advance": 9000}, passes="live")
+
+    assert runs(found) == [(0, "h"), (1, "a")]
