@@ -45,8 +45,8 @@ class RunGoingOn(NamedTuple):
 
     Attributes:
         decision: the decision that it belongs to; `None` if it was started by hand, by time or by something else.
-        asked: when it was created, or is due if a time table made it, UTC.
-        by_time: a time table made it.
+        asked: when it was created, or is due if a timetable made it, UTC.
+        by_time: a timetable made it.
         began: when it started, UTC; `None` if it did not yet.
     """
 

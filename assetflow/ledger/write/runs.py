@@ -26,7 +26,7 @@ _CONSUMER = select(CONSUMER.c.id).where(
 
 
 class RunWriter:
-    """Writes runs that a person or a time table started. All methods raise `LedgerLocked` and `LedgerError`."""
+    """Writes runs that a person or a timetable started. All methods raise `LedgerLocked` and `LedgerError`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
