@@ -79,12 +79,15 @@ def test_two_servers_two_evaluators_and_a_worker(example: Example, tmp_path: Pat
             stack.enter_context(running(f"exec {start}", servers | at, tmp_path / f"{port}.log"))
             until(lambda port=port: answers(f"http://127.0.0.1:{port}/api/health"))
 
+        # The containers start together: whichever comes first makes the tables.
+        stack.enter_context(running(f"exec {contained('watcher')}", ours, tmp_path / "watcher.log"))
         evaluators: dict[int, subprocess.Popen[bytes]] = {}
         for port in (free_port(), free_port()):
             script = f"exec {contained('assetflow')} --port {port}"
             evaluators[port] = stack.enter_context(running(script, ours, tmp_path / f"{port}.log"))
         for port in evaluators:
             until(lambda port=port: is_ready(port, ours))
+        until(lambda: "ready: the watchers" in (tmp_path / "watcher.log").read_text())
 
         with running(f"exec {contained('worker')}", ours, tmp_path / "worker.log"):
             until(lambda: pool_is_there(ours))
