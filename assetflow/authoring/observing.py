@@ -65,7 +65,7 @@ def observe(
         InvalidFlow: `source` is not an asset.
         InvalidSchedule: `every` is not a time schedule.
     """
-    asset = to_outlet(source)
+    asset = source if isinstance(cast("object", source), str) else to_outlet(source)
     if not isinstance(asset, Asset):
         raise InvalidFlow(f"{source!r} cannot be observed", rule="8.2", fix='Write Asset("s3://bucket/orders")')
     if not isinstance(cast("object", every), timedelta | str | Timetable):

@@ -34,7 +34,7 @@ def test_an_observer_is_a_flow_with_a_time_schedule(every: Any, timetable: objec
 
 @pytest.mark.parametrize("source", ["s3://lake/raw", AssetAlias("x"), Asset.ref(name="raw")])
 def test_what_is_no_asset_cannot_be_observed(source: Any) -> None:
-    with pytest.raises(InvalidFlow):
+    with pytest.raises(InvalidFlow, match="cannot be observed"):
         observe(source, every=timedelta(minutes=5))
 
 
