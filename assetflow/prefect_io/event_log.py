@@ -36,6 +36,7 @@ class EventLog:
         """
         page, pages = await self._first_page(since, until, names), 1
         newest, at_newest = since, set[str]()
+        read_to: datetime | None = None
         while True:
             for event in page["events"]:
                 if (occurred := _occurred(event)) > newest:
@@ -47,14 +48,15 @@ class EventLog:
             if not following:
                 return
             # Prefect counts from the first page to reach a later one: a long list is read in parts.
-            if pages < PAGES_IN_A_ROW:
+            if pages < PAGES_IN_A_ROW or newest == read_to:
                 page, pages = await patiently(partial(self._following_page, following)), pages + 1
-                if not page["events"] or _occurred(page["events"][0]) > newest:
+                if not page["events"] or _occurred(page["events"][0]) > newest or newest == read_to:
                     continue
             async for event in self._at(newest, names, at_newest):
                 yield event
             if newest >= until:
                 return
+            read_to = newest
             page, pages = await patiently(partial(self._first_page, newest + INSTANT, until, names)), 1
 
     async def _at(self, moment: datetime, names: Sequence[str], known: set[str]) -> AsyncIterator[Json]:

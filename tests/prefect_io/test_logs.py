@@ -175,6 +175,21 @@ async def test_events_of_one_instant_are_all_read_though_prefect_sorts_by_time_o
     assert sorted(int(event["id"]) for event in found) == list(range(40 * of_one))
 
 
+async def test_a_server_with_coarser_times_is_read_to_its_end(api: PrefectApi) -> None:
+    events = Events(*(number // 30 for number in range(200)))
+
+    def coarse(request: httpx.Request) -> httpx.Response:
+        body = json.loads(request.content)
+        since = datetime.fromisoformat(body["filter"]["occurred"]["since"]).replace(microsecond=0)
+        body["filter"]["occurred"]["since"] = since.isoformat()
+        return events.first(httpx.Request("POST", request.url, json=body))
+
+    respx.post(f"{URL}/events/filter").mock(side_effect=coarse)
+    respx.get(f"{URL}/events/filter/next").mock(side_effect=events.following)
+    found = [event["id"] async for event in EventLog(api).between(NOON, NOON + timedelta(days=1), ["a"])]
+    assert found == [event["id"] for event in events.events]
+
+
 async def test_a_prefect_that_stays_away_is_told_of_at_once_or_in_a_moment(api: PrefectApi) -> None:
     first = respx.post(f"{URL}/events/filter").respond(503)
     with pytest.raises(PrefectUnreachable):
