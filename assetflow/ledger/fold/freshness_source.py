@@ -215,11 +215,13 @@ class FreshnessTables(BackfillTables):
 
     def history(self, item: Item) -> Iterator[Update]:
         rows = self._rows(_HISTORY.limit(PAGE), **_place(item))
-        while rows:
+        while len(rows) == PAGE:
             page = [update_from_row(row) for row in rows]
-            yield from page
-            after = page[-1].sequence - 1
-            rows = self._rows(_OLDER, **_place(item), sequence=after) if len(page) == PAGE else ()
+            # A confirmation has the place of its update, which may be on the next page.
+            last = page[-1].sequence
+            yield from (each for each in page if each.sequence > last)
+            rows = self._rows(_OLDER, **_place(item), sequence=last)
+        yield from map(update_from_row, rows)
 
     def keys(self, uri: str, most: int | None = None) -> Collection[str]:
         return self._scalars(_KEYS.limit(most), uri=uri)
