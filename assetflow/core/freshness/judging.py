@@ -112,7 +112,8 @@ class Judging:
         """Return the verdict on inputs that were tried or waived before; `None` for others."""
         record = self._book.targets.find(target)
         if self._is_same(node, target, record.tried):
-            if record.retry_at is None:
+            # A redeploy may have taken retries away since.
+            if record.retry_at is None or node.keeping is None or record.failures > node.keeping.retries:
                 # Without inputs, a policy that is due again asks for another run (8.14).
                 if node.inputs or node.is_eager:
                     return Verdict(target, "tried", because)
