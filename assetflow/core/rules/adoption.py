@@ -65,8 +65,11 @@ class Adoption:
 
     def __init__(self, decided: Iterable[Decided]) -> None:
         self._decided: dict[tuple[UUID, str | None], list[Decided]] = defaultdict(list)
+        # The decision to which an event belongs.
+        self._owners: dict[tuple[UUID, str | None], dict[UUID, Decided]] = defaultdict(dict)
         for each in sorted(decided, key=lambda each: each.made):
             self._decided[each.deployment_id, each.target_key].append(each)
+            self._owners[each.deployment_id, each.target_key] |= dict.fromkeys(each.events, each)
 
     @property
     def ids(self) -> list[UUID]:
@@ -164,16 +167,23 @@ class Adoption:
                 adopt_kept_run(state, Target(consumer.id, key), newest.id, asked, newest.made, newest.began)
 
     def _adopt(self, state: State, consumer: Consumer, key: str | None, *, partly: bool) -> list[Decision]:
-        found: list[Decision] = []
-        for each in self._decided.get((consumer.deployment_id, key), ()):
-            events = _queued_of(each, state, consumer, key)
-            if events and (partly or len(events) == len(each.events)):
-                found.append(_adopt(state, consumer, each, events))
-        return found
+        return [
+            _adopt(state, consumer, each, tuple(events))
+            for each, events in self._queued(state, consumer, key)
+            if partly or len(events) == len(each.events)
+        ]
 
     def _waits(self, state: State, consumer: Consumer, key: str | None) -> bool:
-        decided = self._decided.get((consumer.deployment_id, key), ())
-        return any(_queued_of(each, state, consumer, key) for each in decided)
+        return bool(self._queued(state, consumer, key))
+
+    def _queued(self, state: State, consumer: Consumer, key: str | None) -> list[tuple[Decided, list[AssetEvent]]]:
+        """Return the decisions of which events are queued, with these events: the oldest decision first."""
+        owners = self._owners.get((consumer.deployment_id, key), {})
+        found: dict[UUID, tuple[Decided, list[AssetEvent]]] = {}
+        for event in state.queues.queued(consumer.id, key) if owners else ():
+            if (owner := owners.get(event.id)) is not None:
+                found.setdefault(owner.id, (owner, []))[1].append(event)
+        return sorted(found.values(), key=lambda each: each[0].made)
 
 
 def _adopt(state: State, consumer: Consumer, decided: Decided, events: tuple[AssetEvent, ...]) -> Decision:
@@ -194,7 +204,3 @@ def _adopt(state: State, consumer: Consumer, decided: Decided, events: tuple[Ass
         opening_hours.close_answered(state, consumer, decided.target_key, decided.made)
         deadlines.set_overdue(state, consumer, decided.target_key, overdue=False)
     return decision
-
-
-def _queued_of(decided: Decided, state: State, consumer: Consumer, key: str | None) -> tuple[AssetEvent, ...]:
-    return tuple(event for event in state.queues.queued(consumer.id, key) if event.id in decided.events)
