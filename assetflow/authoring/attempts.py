@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import aclosing, closing, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from prefect.context import TaskRunContext
 from prefect.states import Completed
 
 from assetflow.authoring.code_versions import flow_code_version
-from assetflow.authoring.delivery import deliver, run_logger
+from assetflow.authoring.delivery import deliver, run_logger, sent_unless
 from assetflow.authoring.metadata import Metadata, Skip
 from assetflow.authoring.origin import is_deployed
 from assetflow.authoring.outlet_events import OutletEvents
@@ -127,10 +128,12 @@ def _async_function(fn: Callable[..., Any], start: _Start) -> Callable[..., Any]
 
 async def _finished(attempt: Attempt) -> Any:
     """Finish the attempt in a thread. Its time limit may end it meanwhile, but not the thread."""
+    is_over = threading.Event()
     try:
-        return await asyncio.to_thread(attempt.finish)
+        with sent_unless(is_over.is_set):
+            return await asyncio.to_thread(attempt.finish)
     except asyncio.CancelledError:
-        attempt.is_over = True
+        is_over.set()
         raise
 
 
@@ -187,11 +190,7 @@ def _async_generator(fn: Callable[..., Any], start: _Start) -> Callable[..., Any
 
 
 class Attempt:
-    """One attempt of a task: its arguments, its recording, and its result.
-
-    Attributes:
-        is_over: True if the attempt was cancelled while it finishes: its updates are not sent any more.
-    """
+    """One attempt of a task: its arguments, its recording, and its result."""
 
     def __init__(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], recording: TaskRecording, *, in_run: bool
@@ -199,7 +198,6 @@ class Attempt:
         self.args = args
         self.kwargs = kwargs
         self.result: Any = None
-        self.is_over = False
         self._recording = recording
         self._in_run = in_run
 
@@ -233,7 +231,7 @@ class Attempt:
         elif in_user_transaction():
             on_commit_of_task(_delivery_of(recording))
         else:
-            deliver(recording, lambda: self.is_over)
+            deliver(recording)
         return self.result
 
     def _warn_of_unknown_names(self) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Protocol
 
 from prefect.exceptions import MissingContextError
@@ -15,15 +17,24 @@ from assetflow.prefect_io import sending
 from assetflow.prefect_io.task_api import TaskApi
 from assetflow.settings import get_settings
 
+_is_over: ContextVar[Callable[[], bool]] = ContextVar("assetflow_is_over", default=lambda: False)
 
-def deliver(recording: Recording, is_over: Callable[[], bool] = lambda: False) -> None:
+
+@contextmanager
+def sent_unless(is_over: Callable[[], bool]) -> Generator[None]:
+    """Let `deliver`, in this block or in a thread that it starts, send nothing any more once the attempt is over."""
+    token = _is_over.set(is_over)
+    try:
+        yield
+    finally:
+        _is_over.reset(token)
+
+
+def deliver(recording: Recording) -> None:
     """Record updates durably and announce them.
 
     The same recording may be delivered several times. An announcement that fails is a warning in the run's log: the
     evaluator reads the artifacts too.
-
-    Parameters:
-        is_over: returns True once the attempt has failed meanwhile; then nothing is sent any more.
 
     Raises:
         RecordingFailed: the artifact could not be written within ASSETFLOW_RECORDING_TIMEOUT, or Prefect refused it.
@@ -35,7 +46,7 @@ def deliver(recording: Recording, is_over: Callable[[], bool] = lambda: False) -
     except AssetflowError as error:
         raise _failed(recording, error) from error
     with api:
-        api.is_over = is_over
+        api.is_over = _is_over.get()
         stored = _write_artifact(api, recording)
         reach("between-record-and-event")
         _announce(api, stored)
