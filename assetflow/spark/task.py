@@ -133,6 +133,7 @@ class _SparkBody:
             writes = [self._write(self._only_outlet(), result)]
         else:
             self._refuse_hidden_frames(result)
+            self._refuse_what_has_not_run(result)
             return result
         with tagged(session, tag):
             published = publish_together(writes)
@@ -228,6 +229,16 @@ class _SparkBody:
             raise self._error(
                 "returned several DataFrames without their assets",
                 "Return {asset: DataFrame}",
+            )
+
+    def _refuse_what_has_not_run(self, result: object) -> None:
+        """Refuse what a generator function or `async def` gives in another decorator: it would run without Spark."""
+        prepared = inspect.isgenerator(result) or inspect.iscoroutine(result) or inspect.isasyncgen(result)
+        if prepared and self._outlets():
+            if inspect.iscoroutine(result):
+                result.close()
+            raise self._error(
+                f"returned a {type(result).__name__} that nothing has run", "Put @spark_task below the other decorator"
             )
 
     def _error(self, what: str, fix: str) -> OutletError:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import pickle
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
+from functools import wraps
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -225,6 +226,26 @@ class TestMismatch:
 
         with pytest.raises(OutletError, match="without its asset"):
             run(produce)
+
+    def test_what_another_decorator_has_only_prepared(self, orders: Asset, recorded: list[Recording]) -> None:
+        def around(function: Callable[..., Any]) -> Callable[..., Any]:
+            return wraps(function)(lambda *args: function(*args))
+
+        @spark_task(outlets=orders)
+        @around
+        def produce(spark: Any) -> Generator[Metadata, None, Any]:
+            yield Metadata(orders, {"rows": 1})
+            return spark.range(1)
+
+        @spark_task(outlets=orders)
+        @around
+        async def produce_later(spark: Any) -> Any:
+            return spark.range(1)
+
+        for made in (produce, produce_later):
+            with pytest.raises(OutletError, match=r"that nothing has run.*below the other decorator"):
+                run(made)
+        assert recorded == []
 
     def test_an_asset_that_is_no_outlet(self, orders: Asset, customers: Asset) -> None:
         @spark_task(outlets=orders)
