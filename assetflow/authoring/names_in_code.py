@@ -19,6 +19,8 @@ from assetflow.core.conditions import ConditionLike
 _GLOBAL = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _FREE = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
 _ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+# What is called of an asset definition to run it: itself, or a copy with other options.
+_RUN = ([], ["with_options"])
 _NOTHING = frozenset({"CACHE", "EXTENDED_ARG", "NOP"})
 
 
@@ -46,7 +48,7 @@ def objects_named(fn: FunctionType) -> Iterator[object]:
             value = getattr(value, left.pop(0), None)
         if isinstance(value, ModuleType):
             yield from _attributes_somewhere(value, mentions)
-        elif value is not None and (not _is_asset_definition(value) or (each.is_called and not left)):
+        elif value is not None and (not _is_asset_definition(value) or (each.is_called and left in _RUN)):
             yield value
 
 

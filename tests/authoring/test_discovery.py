@@ -193,7 +193,12 @@ def test_an_asset_definition_counts_where_it_is_called() -> None:
     def runs() -> None:
         summary()
 
+    @flow
+    def runs_a_copy() -> None:
+        summary.with_options(coalesce=True)()
+
     assert runs.declaration.produces == (F,)
+    assert runs_a_copy.declaration.produces == (F,)
 
 
 MODULE = types.ModuleType("steps")
