@@ -193,7 +193,8 @@ class CurrentOutletEvents(OutletEvents):
             raise InvalidFlow(
                 "outlet_events was used where no task with outlets runs",
                 rule="2.3",
-                fix="Use it inside a task that has outlets, as in @task(outlets=[orders])",
+                fix="Use it inside a task that has outlets, as in @task(outlets=[orders]). A thread of the task needs "
+                "its context: pool.submit(contextvars.copy_context().run, function)",
             )
         return recording.outcome
 
