@@ -267,3 +267,12 @@ def test_8_14_a_demand_of_a_policy_that_is_changed_is_due_by_the_new_one(place: 
     assert len(place.ledger.reader.decisions.find()) == 1
     passes(place, 4 * HOUR)
     assert len(place.ledger.reader.decisions.find()) == 2
+
+
+def test_8_11_what_failed_before_a_redeploy_is_told_if_nobody_had_looked_at_all(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    deployed = place.now
+    place.later(HOUR.total_seconds())
+    place.deploy("core", kept([RAW], [with_policy(FreshnessPolicy(9 * HOUR))]))
+    passes(place)
+    assert told(place) == [("fail", deployed + HOUR)]

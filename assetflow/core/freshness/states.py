@@ -37,9 +37,10 @@ def settle_states(book: Book, number: int, now: datetime) -> None:
     """Tell which states changed before now by the policies of a flow, before a deploy changes them."""
     node = book.graph.find(number)
     if node is not None and (node.policies or book.graph.declares_any(node.outputs)):
-        judge = _StateJudge(book, now - _INSTANT)
-        uris = sorted({*node.outputs, *node.policies})
-        book.policies.tell(change for uri in uris for change in judge.changes(uri, ()))
+        before = now - _INSTANT
+        judge, touches = _StateJudge(book, before), book.policies.touches(before)
+        for uri in sorted({*node.outputs, *node.policies}):
+            book.policies.tell(judge.changes(uri, [at for touched, at in touches if touched == uri]))
 
 
 def count_as_told(book: Book, now: datetime) -> None:

@@ -94,18 +94,24 @@ class Policies:
         self._touched.setdefault(uri, {})[at] = None
         self._changes.touched[uri, at] = None
 
+    def touches(self, until: datetime) -> list[tuple[str, datetime]]:
+        """Return the assets to which something happened up to a moment that is not judged yet, with its instants."""
+        return [*self._source.touched(until), *self._own_touches(until)]
+
     def take(self, until: datetime) -> Mapping[str, list[datetime]]:
         """Return the assets whose policies have to be judged, each with the instants at which something happened."""
         found: dict[str, dict[datetime, None]] = {uri: {} for uri in self._changing.take(until)}
         found |= {uri: {} for uri in self._source.changing(until) if uri not in self._changes.policies}
-        own = [(uri, at) for uri, moments in self._touched.items() for at in moments if at <= until]
-        for uri, at in [*self._source.touched(until), *own]:
+        for uri, at in self.touches(until):
             found.setdefault(uri, {})[at] = None
-        for uri, at in own:
+        for uri, at in self._own_touches(until):
             del self._touched[uri][at]
             self._changes.touched.pop((uri, at), None)
         self._changes.judged = until
         return {uri: sorted(moments) for uri, moments in found.items()}
+
+    def _own_touches(self, until: datetime) -> list[tuple[str, datetime]]:
+        return [(uri, at) for uri, moments in self._touched.items() for at in moments if at <= until]
 
     def next_look(self) -> datetime | None:
         """Return the next instant at which a maker is due or a state can change."""
