@@ -86,8 +86,9 @@ def read_job(client: socket.socket) -> Job:
             # A program that the run starts is not the run.
             os.set_inheritable(each, False)
         given: dict[str, Any] = json.loads(_read(client, int.from_bytes(size, "big")))
-        return Job(given["module"], given["environment"], given["folder"], given["umask"], tuple(descriptors))
-    except (OSError, ValueError, LookupError) as error:
+        environment = {str(name): str(value) for name, value in given["environment"].items()}
+        return Job(given["module"], environment, given["folder"], given["umask"], tuple(descriptors))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         for each in descriptors:
             os.close(each)
         raise ValueError("not a client") from error

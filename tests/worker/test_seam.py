@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import select
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from assetflow.worker import client
 from tests.environment.waiting import until
 from tests.worker.conftest import SECONDS, Seam, is_running
 
@@ -66,6 +69,40 @@ def test_at_the_limit_of_open_files_runs_are_ordinary_until_there_is_room(own_se
         assert own_seam.run(FORKED)[:2] == (0, "forked\n")
         out, _ = running.communicate("\n", timeout=SECONDS)
     assert (running.returncode, out) == (0, "ended\n")
+
+
+def ask(seam: Seam, job: object) -> socket.socket:
+    """Return a connection to the template that has asked for a job, as a client does."""
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(SECONDS)
+    connection.connect(str(seam.place))
+    request = json.dumps(job).encode()
+    with Path(os.devnull).open("r+") as nothing:
+        socket.send_fds(connection, [len(request).to_bytes(4, "big")], [nothing.fileno()] * 3)
+    connection.sendall(request)
+    return connection
+
+
+@pytest.mark.parametrize("job", [[], 7, None, {}, {"module": "x", "environment": [], "folder": "/", "umask": 0}])
+def test_what_is_no_job_does_not_end_the_template(seam: Seam, job: object) -> None:
+    with ask(seam, job) as connection:
+        assert connection.recv(1) == b""
+    assert seam.run(FORKED)[:2] == (0, "forked\n")
+
+
+def test_a_child_that_is_killed_before_it_may_begin_does_not_end_the_template(own_seam: Seam) -> None:
+    job = {"module": "x", "environment": dict(os.environ), "folder": str(own_seam.folder), "umask": 0o22}
+    with ask(own_seam, job) as connection:
+        assert connection.recv(1) == client.FORKED
+        child = int.from_bytes(connection.recv(4), "big")
+        # So that the template hears of both at once.
+        own_seam.process.send_signal(signal.SIGSTOP)
+        os.kill(child, signal.SIGKILL)
+        until(lambda: not is_running(child))
+        connection.sendall(client.BEGIN)
+        own_seam.process.send_signal(signal.SIGCONT)
+        assert int.from_bytes(connection.recv(4), "big", signed=True) == -signal.SIGKILL
+    assert own_seam.run(FORKED)[:2] == (0, "forked\n")
 
 
 def test_a_run_has_its_own_environment_folder_and_modules(seam: Seam) -> None:
