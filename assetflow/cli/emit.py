@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, cast
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from cyclopts import Parameter
 
 from assetflow.cli.output import print_json, show, text
 from assetflow.cli.user import this_user
-from assetflow.cli.values import FormerKey, only_key
+from assetflow.cli.values import FormerKey, Id, only_key
 from assetflow.core.assets import Asset
 from assetflow.core.by_hand import event_by_hand
 from assetflow.core.consumers import Decision
@@ -73,7 +73,7 @@ def emit(
     partition: FormerKey = None,
     alias: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     data_version: str | None = None,
-    id: UUID | None = None,  # noqa: A002 (the option's name)
+    id: Id | None = None,  # noqa: A002 (the option's name)
     name: str | None = None,
     dry_run: bool = False,
     json: bool = False,

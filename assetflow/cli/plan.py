@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from rich.text import Text
 
 from assetflow.cli.output import NOTHING_KEPT, empty_message, print_json, rows, show, table, text
-from assetflow.cli.times import in_utc
+from assetflow.cli.values import Time
 from assetflow.cli.watch import watchable
 from assetflow.core.explanation.plan import PlannedConsumer
 from assetflow.ledger.read.reader import Reader
@@ -16,9 +16,7 @@ from assetflow.operations.planning import planned
 
 
 @watchable
-def plan(
-    consumer: str | None = None, /, *, key: str | None = None, at: datetime | None = None, json: bool = False
-) -> None:
+def plan(consumer: str | None = None, /, *, key: str | None = None, at: Time | None = None, json: bool = False) -> None:
     """Show what each Eager or Lazy consumer would run now, what holds it back, and when it is looked at next.
 
     Parameters
@@ -33,8 +31,7 @@ def plan(
         Print one JSON document.
     """
     with Reader.open() as reader:
-        then = None if at is None else in_utc(at)
-        found = planned(reader, datetime.now(UTC), consumer=consumer, key=key, at=then)
+        found = planned(reader, datetime.now(UTC), consumer=consumer, key=key, at=at)
         empty = empty_message(reader, NOTHING_KEPT)
     if json:
         print_json([each.as_json() for each in found])

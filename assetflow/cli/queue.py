@@ -10,9 +10,8 @@ import cyclopts
 from rich.text import Text
 
 from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
-from assetflow.cli.times import in_utc
 from assetflow.cli.user import this_user
-from assetflow.cli.values import DecisionName, EventName, FormerKey, only_key
+from assetflow.cli.values import DecisionName, EventName, FormerKey, Time, only_key
 from assetflow.cli.watch import watchable
 from assetflow.core.explanation import source_of
 from assetflow.core.words import count, iso
@@ -73,7 +72,7 @@ def rm(
     why: str,
     asset: str | None = None,
     event: EventName | None = None,
-    before: datetime | None = None,
+    before: Time | None = None,
     key: str | None = None,
     partition: FormerKey = None,
     by: str | None = None,
@@ -108,7 +107,7 @@ def rm(
             Installation(ledger),
             which,
             target_key=key,
-            before=None if before is None else in_utc(before),
+            before=before,
             by=this_user() if by is None else by,
             why=why,
         )

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, cast
 from uuid import UUID
 
 from cyclopts import CoercionError, Parameter, Token, convert
 from cyclopts.validators import Number
 
+from assetflow.cli.times import in_utc
+from assetflow.core.json_data import LARGEST_INTEGER
 from assetflow.core.short_ids import IdStart
 from assetflow.errors import InvalidCall
 
@@ -23,9 +25,30 @@ _LONGEST = timedelta(days=365_000)
 def _whole_number(_: object, tokens: Sequence[Token]) -> int:
     text = tokens[0].value
     try:
-        return int(text)
+        number = int(text)
     except ValueError:
         raise ValueError(f"{text!r} is not a whole number") from None
+    if abs(number) > LARGEST_INTEGER:
+        raise ValueError(f"a number of {len(text)} digits is too large")
+    return number
+
+
+def _time(_: object, tokens: Sequence[Token]) -> datetime:
+    text = tokens[0].value
+    try:
+        return in_utc(datetime.fromisoformat(text))
+    except ValueError:
+        raise ValueError(f"{text!r} is not a time; write 2026-11-20 or 2026-11-20T08:00:00Z") from None
+    except OverflowError:
+        raise ValueError(f"{text!r} is not in the years 1 to 9999, in UTC") from None
+
+
+def _id(_: object, tokens: Sequence[Token]) -> UUID:
+    text = tokens[0].value
+    try:
+        return UUID(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a UUID; write 01890a5d-ac96-774b-bcce-b302099a8057") from None
 
 
 def _event(_: object, tokens: Sequence[Token]) -> UUID | int | IdStart:
@@ -72,6 +95,8 @@ def only_key(key: str | None, partition: str | None) -> str | None:
 
 Age = Annotated[timedelta, Parameter(converter=_age)]
 FormerKey = Annotated[str | None, Parameter(name="--partition", show=False)]
+Time = Annotated[datetime, Parameter(converter=_time)]
+Id = Annotated[UUID, Parameter(converter=_id, accepts_keys=False)]
 EventName = Annotated[UUID | int | IdStart, Parameter(converter=_event, accepts_keys=False)]
 DecisionName = Annotated[UUID | int | IdStart, Parameter(converter=_decision, accepts_keys=False)]
 ZeroOrMore = Annotated[int, Parameter(converter=_whole_number, validator=Number(gte=0))]
