@@ -80,6 +80,9 @@ def decided_until(state: State, consumer: Consumer, key: str | None) -> datetime
     gone = state.clocks.queue(consumer.id, key).gone_through
     # Before the first opening, nothing is decided.
     opened = None if hours is None or hours.opened is None else hours.gone_through
+    if opened == state.clocks.begun:
+        # A resume goes through its moment, but other steps of this instant are still to come.
+        opened = None
     moments = [moment for moment in (gone, opened) if moment is not None]
     return max(moments) + _INSTANT if moments else None
 

@@ -212,7 +212,7 @@ def _requeue(state: State, consumer: Consumer, event: AssetEvent, keys: list[str
         return
     for key in new_keys:
         if key not in done:
-            if consumer.is_timed:
+            if consumer.is_timed and key not in keys:
                 deadlines.fill(state, consumer, key)
             state.write(event, Receipt(place_in_ledger(event), event.uri, consumer.id, "queued", key))
 
