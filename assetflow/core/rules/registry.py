@@ -201,7 +201,7 @@ def _requeue(state: State, consumer: Consumer, event: AssetEvent, keys: list[str
     done = {
         receipt.target_key
         for receipt in state.receipts.of(consumer.id, place_in_ledger(event))
-        if receipt.status in ("consumed", "removed")
+        if receipt.status in ("consumed", "removed", "expired", "skipped")
     }
     for key in keys:
         state.unqueue(event, consumer.id, key)

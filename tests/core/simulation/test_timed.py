@@ -49,3 +49,21 @@ def test_rule_9_8_a_missed_deadline_of_a_key_is_not_forgotten_by_a_redeploy() ->
         ("2026-01-01T00:10:00Z", False),
         ("2026-01-01T01:10:00Z", True),
     ]
+
+
+def test_rule_9_14_what_has_expired_for_a_key_does_not_come_back_with_a_redeploy() -> None:
+    together = {"within": {"seconds": 3600, "of": {"all": ["s3://b/a", "s3://b/b"]}}}
+    keyed = {"mappers": [["s3://b/a", {"static": {"x": ["k1", "k2"]}}]]}
+    by_time, without = (
+        {"asset_and_time": {"cron": "0 6 * * *", "assets": {"partitioned": keyed | {"assets": assets}}}}
+        for assets in (together, together["within"]["of"])
+    )
+    steps = [
+        {"event": "s3://b/a", "partition_key": "x", "at": "2026-01-01T00:10:00Z"},
+        {"event": "s3://b/b", "partition_key": "k2", "at": "2026-01-01T00:20:00Z"},
+        {"redeploy": {"c": without}, "at": "2026-01-01T02:00:00Z"},
+    ]
+    answer = simulate({"name": "s", "passes": "timed", "receipts": True, "consumers": {"c": by_time}, "steps": steps})
+
+    receipts = [(each["event"], each["partition_key"], each["status"]) for each in answer["receipts"]]  # type: ignore[union-attr]
+    assert receipts == [(1, "k1", "expired"), (1, "k2", "queued"), (2, "k2", "queued")]
