@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 from assetflow.api.backend import TheBackend
 from assetflow.evaluator.process.status import InstallationStatus, installation_status
 from assetflow.evaluator.runs.launch import METRICS
-from assetflow.ledger.records import Status, WatcherRecord
+from assetflow.ledger.records import LedgerCounts, WatcherRecord
 
 router = APIRouter(include_in_schema=False)
 
@@ -43,7 +43,7 @@ class _Numbers(Collector):
         watchers: the watchers that deployments declare.
     """
 
-    status: Status
+    status: LedgerCounts
     condition: InstallationStatus
     queues: Mapping[str, int]
     watchers: Sequence[WatcherRecord]

@@ -24,7 +24,7 @@ _LARGEST_CONTAINER = 200
 
 
 @dataclass
-class Found:
+class Discovered:
     """The outlets and inlets that were found: each once, in the order in which the code mentions them.
 
     Attributes:
@@ -36,9 +36,9 @@ class Found:
     outputs: dict[Token, Output] = field(default_factory=dict[Token, Output])
 
 
-def discover(fn: Callable[..., object]) -> Found:
+def discover(fn: Callable[..., object]) -> Discovered:
     """Return what the tasks and flows that a function's code mentions update and read."""
-    found = Found()
+    found = Discovered()
     root = cast(object, inspect.unwrap(fn))
     package = (getattr(root, "__module__", None) or "").partition(".")[0]
     seen: set[int] = set()

@@ -20,7 +20,7 @@ _GLOBAL = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _FREE = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
 _ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 # What is called of an asset definition to run it: itself, or a copy with other options.
-_RUN = ([], ["with_options"])
+_RUN: tuple[list[str], ...] = ([], ["with_options"])
 _NOTHING = frozenset({"CACHE", "EXTENDED_ARG", "NOP"})
 
 

@@ -31,7 +31,7 @@ ByToken = dict[Token, list[str]]
 
 
 @dataclass(frozen=True)
-class ListedAsset:
+class AssetLine:
     """An asset with the flows that update it and the flows that run on it.
 
     `names` are the asset's own, or those that deployed flows declare for it.
@@ -92,14 +92,14 @@ def ls(*, group: str | None = None, hidden: bool = False, wide: bool = False, js
     show(rows(made, cells, empty=empty, spare=("uri", "group", "events"), wide=wide), wide=wide)
 
 
-def list_assets(reader: Reader, *, hidden: bool) -> list[ListedAsset]:
+def list_assets(reader: Reader, *, hidden: bool) -> list[AssetLine]:
     """Return the assets that are hidden, or all others, ordered by URI."""
     left_out = reader.assets.hidden()
     activity = reader.assets.activity()
     edges = reader.lineage.declared()
     producers, consumers, labels = _producers(edges), _consumers(reader), _labels(edges)
     return [
-        ListedAsset(
+        AssetLine(
             asset,
             asset.names or sorted(labels.get(asset.uri, ())),
             activity[asset.uri].last if asset.uri in activity else None,
@@ -144,7 +144,7 @@ def _names(by_token: ByToken, asset: AssetRecord) -> list[str]:
     return sorted({name for token in tokens for name in by_token.get(token, ())})
 
 
-def _cells(each: ListedAsset, now: datetime) -> list[Text]:
+def _cells(each: AssetLine, now: datetime) -> list[Text]:
     uri = each.asset.uri
     name = ", ".join(name for name in each.names if name != uri) or uri
     return [

@@ -11,7 +11,7 @@ from rich.text import Text
 from assetflow.cli.output import print_json, rows, show, table, text, time_cell
 from assetflow.core.explanation.assets import AssetExplanation, DataStep
 from assetflow.core.explanation.status import ReadVersion, Status, short
-from assetflow.core.freshness.records import Update
+from assetflow.core.freshness.records import ItemUpdate
 from assetflow.core.spans import rounded_in_words
 
 _MARKS = {"fresh": ("●", "green"), "stale": ("●", "yellow"), "missing": ("○", "red")}
@@ -78,7 +78,7 @@ def _cells(each: ReadVersion) -> list[Text]:
     return [text(each.uri), text(each.partition_key or ""), *_version(each.read), *_version(each.now), changed]
 
 
-def _version(update: Update | None) -> list[Text]:
+def _version(update: ItemUpdate | None) -> list[Text]:
     if update is None:
         return [Text("–", "dim"), Text()]
     return [text(short(update.data_version)), time_cell(update.recorded, datetime.now(UTC))]

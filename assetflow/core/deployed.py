@@ -73,7 +73,7 @@ Delivery = Literal["evaluator", "prefect"]
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownAutomation:
     """One of assetflow's automations, as Prefect has it.
 
     Attributes:
@@ -94,7 +94,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Changes(Generic[T]):
+class DeployedChanges(Generic[T]):
     """The changes that one call found: new and changed objects, oldest change first, and the ids of deleted ones."""
 
     changed: Sequence[T] = ()

@@ -378,7 +378,7 @@ NO_WATCHERS = WatchingStatus(0, {}, False, None)
 
 
 @dataclass(frozen=True)
-class Status:
+class LedgerCounts:
     """The ledger in numbers; `oldest_waiting` is when the oldest decision that waits for its run was made."""
 
     assets: int

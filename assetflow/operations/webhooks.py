@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from assetflow.core.watchers.addresses import Block, with_variables
+from assetflow.core.watchers.addresses import PrefectBlock, with_variables
 from assetflow.core.watchers.intake import Watched
 from assetflow.core.watchers.messages import Message, intake_of
 from assetflow.core.watchers.signatures import check_signature, message_id
@@ -79,7 +79,7 @@ async def secret_of(at: Installation, webhook: Webhook) -> str:
         PrefectUnreachable, PrefectRefused
     """
     secret = webhook.trigger.secret
-    if not isinstance(secret, Block):
+    if not isinstance(secret, PrefectBlock):
         return with_variables(secret, os.environ)
     # Import Prefect's client only here: commands do not need it.
     from assetflow.prefect_io.blocks import read_url_block

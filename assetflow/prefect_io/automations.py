@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from assetflow.core.condition_tree import Gate, GateKind
 from assetflow.core.conditions import AssetAny, Condition
-from assetflow.core.deployed import Changes, Delivery, Deployed, Shown
+from assetflow.core.deployed import Delivery, Deployed, DeployedChanges, ShownAutomation
 from assetflow.core.schedules import ConsumerOptions
 from assetflow.core.timing import Intake
 from assetflow.errors import InvalidSchedule, UnsupportedDelivery
@@ -171,10 +171,10 @@ class Unreadable:
     tags: Sequence[str]
 
 
-def to_shown(row: Json) -> Shown:
+def to_shown(row: Json) -> ShownAutomation:
     """Read one of assetflow's automations from its JSON."""
     updated = row.get("updated")
-    return Shown(
+    return ShownAutomation(
         id=UUID(str(row["id"])),
         name=str(row["name"]),
         updated=None if updated is None else datetime.fromisoformat(updated),
@@ -197,7 +197,7 @@ def _deployment_run_by(row: Json) -> UUID | None:
     return UUID(str(runs[0])) if runs and runs[0] is not None else None
 
 
-def in_step(shown: Shown, wanted: AutomationCore) -> bool:
+def in_step(shown: ShownAutomation, wanted: AutomationCore) -> bool:
     """Return True if the automation is as wanted. Other tags and the switch belong to the user."""
     has = shown.content
     return (
@@ -220,7 +220,7 @@ class Automations:
         self._delivery: Delivery = delivery
         self._latest = ChangeFeed(api, "/automations", to_shown, _OURS)
 
-    async def changes(self) -> Changes[Shown]:
+    async def changes(self) -> DeployedChanges[ShownAutomation]:
         """Return the changes since the last call; the first call returns everything.
 
         Raises:
@@ -228,15 +228,15 @@ class Automations:
         """
         return await self._latest.changes()
 
-    async def changed_since(self, moment: datetime) -> Sequence[Shown]:
+    async def changed_since(self, moment: datetime) -> Sequence[ShownAutomation]:
         """Return the automations that changed after `moment`. `changes` returns them too."""
         return await self._latest.changed_since(moment)
 
-    async def find(self, automation: UUID) -> Shown | None:
+    async def find(self, automation: UUID) -> ShownAutomation | None:
         """Return the automation with this id, even if a user has removed assetflow's tag, or `None`."""
         return await self._latest.find(automation)
 
-    async def of_deployment(self, deployment_id: UUID) -> Shown | None:
+    async def of_deployment(self, deployment_id: UUID) -> ShownAutomation | None:
         """Return the automation that shows this deployment's schedule, or `None`."""
         rows = await self._api.get(f"/automations/related-to/{deployment_resource_id(deployment_id)}")
         ours = [row for row in cast("list[Json]", rows or []) if SCHEDULE_TAG in (row.get("tags") or ())]
@@ -269,17 +269,17 @@ class Automations:
             actions=[_run_of(deployment_id)],
         )
 
-    def is_in_step(self, shown: Shown, wanted: AutomationCore) -> bool:
+    def is_in_step(self, shown: ShownAutomation, wanted: AutomationCore) -> bool:
         """Return True if an automation is as wanted. Other tags and the switch belong to the user."""
         return in_step(shown, wanted)
 
-    async def create(self, deployment_id: UUID, wanted: AutomationCore, *, enabled: bool) -> Shown:
+    async def create(self, deployment_id: UUID, wanted: AutomationCore, *, enabled: bool) -> ShownAutomation:
         """Create the automation of a deployment."""
         body = {**wanted.model_dump(mode="json"), "enabled": enabled}
         number = UUID(cast("dict[str, Any]", await self._api.post("/automations/", body))["id"])
-        return Shown(number, wanted.name, None, deployment_id, enabled, wanted)
+        return ShownAutomation(number, wanted.name, None, deployment_id, enabled, wanted)
 
-    async def update(self, shown: Shown, wanted: AutomationCore) -> None:
+    async def update(self, shown: ShownAutomation, wanted: AutomationCore) -> None:
         """Update an automation. The request leaves out the switch, so that it does not change on the server."""
         body = wanted.model_dump(mode="json", exclude={"enabled", "owner_resource"})
         body["tags"] = list(dict.fromkeys([*shown.content.tags, *wanted.tags]))

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Generic, Protocol, TypeVar, cast
 from uuid import UUID
 
-from assetflow.core.deployed import Changes
+from assetflow.core.deployed import DeployedChanges
 from assetflow.prefect_io.rest import Json, PrefectApi
 
 FIRST_PAGE = 20
@@ -48,7 +48,7 @@ class ChangeFeed(Generic[T]):
         self._stamps: dict[UUID, datetime | None] = {}
         self._looks = 0
 
-    async def changes(self) -> Changes[T]:
+    async def changes(self) -> DeployedChanges[T]:
         """Return the changes since the last call; the first call returns everything.
 
         An object counts as deleted only when Prefect says so for its id: a list without it may have been cut short.
@@ -89,14 +89,14 @@ class ChangeFeed(Generic[T]):
         row = await self._api.get(f"{self._path}/{number}")
         return None if row is None else self._parse(row)
 
-    def _take(self, found: dict[UUID, T], gone: list[UUID], complete: bool) -> Changes[T]:
+    def _take(self, found: dict[UUID, T], gone: list[UUID], complete: bool) -> DeployedChanges[T]:
         changed = [entry for entry in found.values() if self._is_changed(entry)]
         self._stamps.update({entry.id: entry.updated for entry in changed})
         for each in gone:
             self._stamps.pop(each, None)
         self._looks = 0 if complete else self._looks + 1
         # The changes were read latest first.
-        return Changes(changed[::-1], gone)
+        return DeployedChanges(changed[::-1], gone)
 
     def _is_changed(self, entry: T) -> bool:
         return entry.id not in self._stamps or self._stamps[entry.id] != entry.updated

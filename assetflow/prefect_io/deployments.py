@@ -12,7 +12,7 @@ from uuid import UUID
 from prefect.client.schemas.responses import DeploymentResponse
 
 from assetflow.core.codec import FlowDeclaration, declaration_from_text, declaration_to_text
-from assetflow.core.deployed import Changes, Deployed
+from assetflow.core.deployed import Deployed, DeployedChanges
 from assetflow.core.events import canonical_json
 from assetflow.core.schedule_checks import refuse_endless_waiting
 from assetflow.core.schedules import ConsumerOptions
@@ -127,9 +127,9 @@ class Deployments:
         self._api = api
         self._latest = ChangeFeed(api, "/deployments", _response)
         self._flow_names: dict[UUID, str] = {}
-        self._named_later = Changes[DeploymentResponse]()
+        self._named_later = DeployedChanges[DeploymentResponse]()
 
-    async def changes(self) -> Changes[Deployed]:
+    async def changes(self) -> DeployedChanges[Deployed]:
         """Return the changes since the last call; the first call returns everything.
 
         Raises:
@@ -137,13 +137,13 @@ class Deployments:
         """
         changes = await self._latest.changes()
         # The feed reports each change once: keep it here until the names of its flows are known.
-        self._named_later = Changes(
+        self._named_later = DeployedChanges(
             [*self._named_later.changed, *changes.changed], [*self._named_later.gone, *changes.gone]
         )
         await self._read_flow_names({each.flow_id for each in self._named_later.changed})
-        known, self._named_later = self._named_later, Changes[DeploymentResponse]()
+        known, self._named_later = self._named_later, DeployedChanges[DeploymentResponse]()
         deployed = [to_deployed(each, self._flow_names.get(each.flow_id, str(each.flow_id))) for each in known.changed]
-        return Changes(deployed, known.gone)
+        return DeployedChanges(deployed, known.gone)
 
     async def is_gone(self, deployment_id: UUID) -> bool:
         """Return True if Prefect, asked for this id, answers that the deployment does not exist."""

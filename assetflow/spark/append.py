@@ -12,17 +12,17 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from assetflow.spark.attempt import Attempt
+from assetflow.spark.attempt import AttemptId
 
 
-def mark_files(folder: Path, attempt: Attempt) -> None:
+def mark_files(folder: Path, attempt: AttemptId) -> None:
     """Write the attempt into the names of the data files in `folder`, and of the checksums beside them."""
     for file in list(_data_files(folder)):
         hidden = "." if file.name.startswith(".") else ""
         file.rename(file.with_name(f"{hidden}{_mark(attempt)}{file.name[len(hidden) :]}"))
 
 
-def carry_over(current: Path, folder: Path, attempt: Attempt) -> None:
+def carry_over(current: Path, folder: Path, attempt: AttemptId) -> None:
     """Link the files of the current version into the new one, except those of the task run's earlier attempts.
 
     Parameters:
@@ -39,11 +39,11 @@ def carry_over(current: Path, folder: Path, attempt: Attempt) -> None:
         _link(file, target)
 
 
-def _mark(attempt: Attempt) -> str:
+def _mark(attempt: AttemptId) -> str:
     return f"{_run_mark(attempt)}{attempt.number}~"
 
 
-def _run_mark(attempt: Attempt) -> str:
+def _run_mark(attempt: AttemptId) -> str:
     return f"{attempt.task_run}~"
 
 

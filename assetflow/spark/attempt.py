@@ -11,7 +11,7 @@ from assetflow.authoring.recording import current_recording
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class AttemptId:
     """One attempt of a task run.
 
     Parameters:
@@ -23,7 +23,7 @@ class Attempt:
     number: int
 
 
-def current_attempt() -> Attempt:
+def current_attempt() -> AttemptId:
     """Return the current attempt: of the task that records updates, else of Prefect's task run.
 
     A plain task inside a task that records updates counts as a part of it: on a retry it would get a new task run, and
@@ -31,8 +31,8 @@ def current_attempt() -> Attempt:
     """
     recording = current_recording()
     if recording is not None and recording.task_run_id:
-        return Attempt(recording.task_run_id, recording.attempt)
+        return AttemptId(recording.task_run_id, recording.attempt)
     context = TaskRunContext.get()
     if context is not None:
-        return Attempt(str(context.task_run.id), context.task_run.run_count)
-    return Attempt(str(uuid4()), 1)
+        return AttemptId(str(context.task_run.id), context.task_run.run_count)
+    return AttemptId(str(uuid4()), 1)

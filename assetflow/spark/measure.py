@@ -28,7 +28,7 @@ def observe_rows(df: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenFiles:
     """The data files under a directory.
 
     Parameters:
@@ -40,10 +40,10 @@ class Written:
     files: int
 
 
-def measure_folder(folder: Path) -> Written:
+def measure_folder(folder: Path) -> WrittenFiles:
     """Measure the data files in a directory that Spark wrote, without its markers and checksums."""
     sizes = [file.stat().st_size for file in data_files(folder)]
-    return Written(bytes=sum(sizes), files=len(sizes))
+    return WrittenFiles(bytes=sum(sizes), files=len(sizes))
 
 
 def parquet_rows(spark: SparkSession, folder: Path) -> int:

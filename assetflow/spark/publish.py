@@ -25,7 +25,7 @@ from assetflow.core.versions import check_data_version
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, PublishFailed
 from assetflow.spark.append import carry_over, mark_files
-from assetflow.spark.attempt import Attempt, current_attempt
+from assetflow.spark.attempt import AttemptId, current_attempt
 from assetflow.spark.durable import flushed_meanwhile, sync_tree
 from assetflow.spark.key_column import check_columns, folders_by_key, rows_by_key, with_key
 from assetflow.spark.layout import DatasetLayout, Staging
@@ -243,7 +243,7 @@ def _check(write: Write) -> None:
 
 
 @contextmanager
-def _written(write: Write, attempt: Attempt) -> Generator[Callable[[], Published]]:
+def _written(write: Write, attempt: AttemptId) -> Generator[Callable[[], Published]]:
     """Write the data. The value is a function that makes the data visible and returns the result."""
     path = asset_path(write.asset)
     started = monotonic()
@@ -287,7 +287,7 @@ def _versions_written(write: Write, target: str) -> dict[str | None, str]:
     return {write.partition_key: version}
 
 
-def _stage(write: Write, staging: Staging, attempt: Attempt) -> int:
+def _stage(write: Write, staging: Staging, attempt: AttemptId) -> int:
     # Counting rows during the write slows it down; the footers of Parquet files have the number.
     frame, rows = (write.df, None) if write.format == "parquet" else observe_rows(write.df)
     large = replace(write, options={**_LARGE_WRITES, **write.options})
@@ -318,7 +318,7 @@ def _save(write: Write, frame: DataFrame, target: str, mode: str, *, key_in_data
 
 
 def _commit(
-    write: Write, path: Path, layout: DatasetLayout, staging: Staging, attempt: Attempt, rows: int, started: float
+    write: Write, path: Path, layout: DatasetLayout, staging: Staging, attempt: AttemptId, rows: int, started: float
 ) -> Published:
     size = measure_folder(staging.data)
     with _clear_errors(write):
@@ -332,7 +332,7 @@ def _commit(
     return Published(write.asset, str(path), metrics, keys, versions)
 
 
-def _commit_partitions(write: Write, path: Path, staging: Staging, attempt: Attempt, started: float) -> Published:
+def _commit_partitions(write: Write, path: Path, staging: Staging, attempt: AttemptId, started: float) -> Published:
     """Make each partition of the staged data visible, one after the other."""
     layout = PartitionedLayout(path)
     keys: dict[str, Metrics] = {}
@@ -354,7 +354,7 @@ def _commit_partitions(write: Write, path: Path, staging: Staging, attempt: Atte
     return Published(write.asset, str(path), totals | {"seconds": round(monotonic() - started, 3)}, keys, versions)
 
 
-def _swap(write: Write, layout: DatasetLayout, staging: Staging, attempt: Attempt) -> str | None:
+def _swap(write: Write, layout: DatasetLayout, staging: Staging, attempt: AttemptId) -> str | None:
     """Make staged data visible, and return its data version; `None` if nobody asked for one."""
     with layout.lock():
         if not write.is_keyed:

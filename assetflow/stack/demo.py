@@ -15,7 +15,7 @@ from assetflow.errors import StackFailed, TimedOut
 from assetflow.ledger.read.reader import Reader
 from assetflow.stack.calls import POLL_SECONDS, FlowRun, PrefectCalls
 from assetflow.stack.environment import StackEnvironment
-from assetflow.stack.folding import Deployed, deployed_now
+from assetflow.stack.folding import DeployedConsumer, deployed_now
 from assetflow.stack.stack import Stack, Tell
 from assetflow.stack.summary import Story
 
@@ -118,7 +118,7 @@ class Demo:
         for name in ("delays-by-hour/lake", "delays-by-day/lake"):
             self._wait_for_consumer(calls, name, runs)
 
-    def _deployed(self, before: Sequence[Deployed] = ()) -> list[Deployed]:
+    def _deployed(self, before: Sequence[DeployedConsumer] = ()) -> list[DeployedConsumer]:
         """Return what was deployed since."""
         with self._reader() as reader:
             return deployed_now(reader, before)
@@ -139,7 +139,7 @@ class Demo:
                 raise TimedOut(told, fix=f"Read {self.environment.logs}")
             time.sleep(POLL_SECONDS)
 
-    def _settle(self, calls: PrefectCalls, deployed: Sequence[Deployed]) -> Story:
+    def _settle(self, calls: PrefectCalls, deployed: Sequence[DeployedConsumer]) -> Story:
         """Wait until everything is done: runs have ended, recordings are in the ledger, decisions have their runs."""
         self._tell("Waiting until all runs that follow have ended")
         end = time.monotonic() + SETTLE_SECONDS

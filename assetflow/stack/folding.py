@@ -24,7 +24,7 @@ from assetflow.stack.calls import FlowRun, runs_of
 
 
 @dataclass(frozen=True)
-class Deployed:
+class DeployedConsumer:
     """A consumer as it was deployed or changed at some time."""
 
     at: datetime
@@ -40,17 +40,17 @@ class Ended:
     run: FlowRun
 
 
-Fact = Deployed | Recording | Ended
+Fact = DeployedConsumer | Recording | Ended
 
 
-def deployed_now(reader: Reader, before: Sequence[Deployed] = ()) -> list[Deployed]:
+def deployed_now(reader: Reader, before: Sequence[DeployedConsumer] = ()) -> list[DeployedConsumer]:
     """Return the consumers whose declarations differ from those that were deployed before."""
     known = {each.consumer.id: each.consumer.options for each in before}
     found = (_declared(record) for record in reader.consumers.all())
     return [each for each in found if known.get(each.consumer.id) != each.consumer.options]
 
 
-def fold_again(reader: Reader, deployed: Sequence[Deployed], runs: Sequence[FlowRun]) -> list[Decision]:
+def fold_again(reader: Reader, deployed: Sequence[DeployedConsumer], runs: Sequence[FlowRun]) -> list[Decision]:
     """Return the decisions that the rules make from what has happened, in that order.
 
     Parameters:
@@ -63,13 +63,13 @@ def fold_again(reader: Reader, deployed: Sequence[Deployed], runs: Sequence[Flow
     return [decision for _, fact in sorted(facts, key=itemgetter(0)) for decision in _fold(fact, state)]
 
 
-def _declared(record: ConsumerRecord) -> Deployed:
+def _declared(record: ConsumerRecord) -> DeployedConsumer:
     """Return a consumer with the options of its declaration, neither paused nor held."""
     of = record.consumer
     options = declaration_from_text(record.declaration, where=of.name).options
     at = of.deployed or record.since
     assert at is not None, "a consumer was deployed"
-    return Deployed(at, Consumer(of.id, of.name, of.deployment_id, options))
+    return DeployedConsumer(at, Consumer(of.id, of.name, of.deployment_id, options))
 
 
 def _ends(reader: Reader, runs: Sequence[FlowRun]) -> Iterator[Ended]:
@@ -99,7 +99,7 @@ def _fold(fact: object, state: State) -> Iterable[Decision]:
 
 
 @_fold.register
-def _(fact: Deployed, state: State) -> Iterable[Decision]:
+def _(fact: DeployedConsumer, state: State) -> Iterable[Decision]:
     before = state.consumers.find(fact.consumer.id)
     consumer = replace(fact.consumer, deployed=fact.at)
     if before is None:

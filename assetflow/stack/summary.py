@@ -13,7 +13,7 @@ from assetflow.core.events import AssetEvent
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord
 from assetflow.stack.calls import FlowRun, runs_of
-from assetflow.stack.folding import Deployed, fold_again
+from assetflow.stack.folding import DeployedConsumer, fold_again
 
 Json = dict[str, object]
 
@@ -35,7 +35,7 @@ class Story:
     runs: list[FlowRun]
 
     @classmethod
-    def read(cls, reader: Reader, runs: list[FlowRun], deployed: Sequence[Deployed]) -> Story:
+    def read(cls, reader: Reader, runs: list[FlowRun], deployed: Sequence[DeployedConsumer]) -> Story:
         """Read the story from a ledger.
 
         Parameters:

@@ -8,10 +8,10 @@ from assetflow.core.watchers.intake import Watched
 from assetflow.core.watchers.triggers import MessageQueueTrigger
 from assetflow.core.watchers.webhook_trigger import WebhookTrigger
 from assetflow.ledger.records import WatcherRecord
-from assetflow.watching.ports import Plan
+from assetflow.watching.ports import WatchPlan
 
 
-def plans_of(records: Iterable[WatcherRecord]) -> dict[str, Plan]:
+def plans_of(records: Iterable[WatcherRecord]) -> dict[str, WatchPlan]:
     """Return what has to be watched, by key. A queue is left alone while one of its watchers is paused."""
     found: dict[str, list[WatcherRecord]] = {}
     for each in records:
@@ -20,7 +20,7 @@ def plans_of(records: Iterable[WatcherRecord]) -> dict[str, Plan]:
             continue
         found.setdefault(_key(each), []).append(each)
     return {
-        key: Plan(key, tuple(Watched(each.name, each.trigger, each.assets) for each in together))
+        key: WatchPlan(key, tuple(Watched(each.name, each.trigger, each.assets) for each in together))
         for key, together in found.items()
         if not any(each.paused for each in together)
     }

@@ -58,7 +58,7 @@ OpenQueue = Callable[[MessageQueueTrigger, str], AbstractAsyncContextManager[Bro
 
 
 @dataclass(frozen=True)
-class Plan:
+class WatchPlan:
     """The watchers of one place, which share a task.
 
     Attributes:
@@ -73,7 +73,7 @@ class Plan:
         return tuple(each.name for each in self.watched)
 
 
-class Source(Protocol):
+class WatchedSource(Protocol):
     """A source that a watcher's loop reads."""
 
     async def step(self) -> WatcherIntake:
@@ -97,4 +97,4 @@ class Cursors(Protocol):
     async def notes(self, source: str) -> Sequence[Note]: ...
 
 
-OpenSource = Callable[[Plan, Cursors], AbstractAsyncContextManager[Source]]
+OpenSource = Callable[[WatchPlan, Cursors], AbstractAsyncContextManager[WatchedSource]]

@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import partial
 from typing import cast
 
-from assetflow.core.watchers.addresses import Address, Block, check_scheme, with_variables
+from assetflow.core.watchers.addresses import Address, PrefectBlock, check_scheme, with_variables
 from assetflow.core.watchers.brokers import KAFKA, KNOWN, RABBITMQ, REDIS, SQS
 from assetflow.core.watchers.changes import CURSOR
 from assetflow.core.watchers.class_trigger import ClassTrigger
@@ -36,7 +36,7 @@ from assetflow.watching.kinds.sql import SQLQuery
 from assetflow.watching.kinds.sqs import open_sqs
 from assetflow.watching.message_source import message_source
 from assetflow.watching.polled_source import Polled, PolledSource
-from assetflow.watching.ports import Cursors, OpenQueue, Plan, Source
+from assetflow.watching.ports import Cursors, OpenQueue, WatchedSource, WatchPlan
 
 ReadBlock = Callable[[str], Awaitable[str]]
 
@@ -63,7 +63,7 @@ class Sources:
         self._now = now
 
     @asynccontextmanager
-    async def open(self, plan: Plan, cursors: Cursors) -> AsyncGenerator[Source]:
+    async def open(self, plan: WatchPlan, cursors: Cursors) -> AsyncGenerator[WatchedSource]:
         """Open the source of a plan.
 
         Raises:
@@ -115,7 +115,7 @@ class Sources:
         return source
 
     async def _url(self, address: Address) -> str:
-        if isinstance(address, Block):
+        if isinstance(address, PrefectBlock):
             return await self._read_block(address.name)
         return with_variables(address, os.environ)
 

@@ -16,7 +16,7 @@ from assetflow.errors import AssetflowError, LedgerError
 from assetflow.evaluator.health import ENDS_ALL, Backoff, Health, heard, logger
 from assetflow.ledger.records import WatcherRecord
 from assetflow.watching.plans import plans_of
-from assetflow.watching.ports import OpenSource, Plan, Source
+from assetflow.watching.ports import OpenSource, WatchedSource, WatchPlan
 from assetflow.watching.recorder import IntakeLedger, Recorder
 
 SECONDS_BETWEEN_LOOKS = 1.0
@@ -55,7 +55,7 @@ class Watching:
         self._ledger = ledger
         self._open_source = open_source
         self._ready = ready
-        self._running: dict[str, tuple[Plan, asyncio.Task[None]]] = {}
+        self._running: dict[str, tuple[WatchPlan, asyncio.Task[None]]] = {}
         self._seen: object = None
         self._lags: dict[str, int | None] = {}
         # A watcher may have any name, also that of a part of this process.
@@ -105,7 +105,7 @@ class Watching:
             if task.done():
                 task.result()
 
-    async def _watch(self, plan: Plan) -> None:
+    async def _watch(self, plan: WatchPlan) -> None:
         """Watch one source, and open it again whenever it fails."""
         backoff, recorder = Backoff(), Recorder(self._ledger)
         while True:
@@ -124,7 +124,7 @@ class Watching:
                 await self._failed(plan, error)
             await asyncio.sleep(backoff.next())
 
-    async def _read(self, plan: Plan, source: Source, recorder: Recorder) -> None:
+    async def _read(self, plan: WatchPlan, source: WatchedSource, recorder: Recorder) -> None:
         over = asyncio.Event()
         measuring = asyncio.create_task(self._measure(plan, source, over))
         try:
@@ -135,7 +135,7 @@ class Watching:
             over.set()
             await _cancelled([measuring])
 
-    async def _record(self, plan: Plan, source: Source, recorder: Recorder, intake: WatcherIntake) -> None:
+    async def _record(self, plan: WatchPlan, source: WatchedSource, recorder: Recorder, intake: WatcherIntake) -> None:
         """Record what was found, and only then tell the source. Contract 10.2."""
         reach("between-message-and-ledger")
         new = await self._write(partial(recorder.record, intake))
@@ -162,7 +162,7 @@ class Watching:
                 self._health.down("ledger", error)
             await asyncio.sleep(backoff.next())
 
-    async def _measure(self, plan: Plan, source: Source, over: asyncio.Event) -> None:
+    async def _measure(self, plan: WatchPlan, source: WatchedSource, over: asyncio.Event) -> None:
         """Store how much waits, now and then, whenever that has changed."""
         while not over.is_set():
             with suppress(Exception):
@@ -173,7 +173,7 @@ class Watching:
                     self._lags |= changed
             await heard(over, SECONDS_BETWEEN_LAGS)
 
-    async def _failed(self, plan: Plan, error: Exception) -> None:
+    async def _failed(self, plan: WatchPlan, error: Exception) -> None:
         reason = shown(error) if isinstance(error, AssetflowError) else f"{type(error).__name__}: {shown(error)}"
         self._sources.down(_names(plan), error)
         with suppress(LedgerError):
@@ -200,14 +200,14 @@ async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:
         _, waiting = await asyncio.wait(waiting, timeout=2 * SECONDS_TO_FINISH)
 
 
-def _names(plan: Plan) -> str:
+def _names(plan: WatchPlan) -> str:
     return ", ".join(plan.names)
 
 
-def _same(running: Plan, wanted: Plan | None) -> bool:
+def _same(running: WatchPlan, wanted: WatchPlan | None) -> bool:
     """Return True if a task can go on. Whether its watchers have begun changes while it runs."""
 
-    def shape(plan: Plan) -> list[Any]:
+    def shape(plan: WatchPlan) -> list[Any]:
         return [(each.name, each.trigger, [_facts(asset) for asset in each.assets]) for each in plan.watched]
 
     return wanted is not None and shape(running) == shape(wanted)

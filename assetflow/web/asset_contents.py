@@ -24,7 +24,7 @@ EVENTS = 20
 
 
 @dataclass(frozen=True)
-class Found:
+class AssetAndUsers:
     """An asset, with the flows that make, read and run on it."""
 
     listed: ListedAsset
@@ -35,7 +35,7 @@ class Found:
         return self.listed.record.uri
 
 
-def find(reader: Reader, text: str) -> Found:
+def find(reader: Reader, text: str) -> AssetAndUsers:
     """Return the asset that a user names.
 
     Raises:
@@ -45,14 +45,14 @@ def find(reader: Reader, text: str) -> Found:
     listed = reader.assets.get(uri=uri)
     if listed is None:
         raise UnknownAsset(f"no asset is called {text!r}")
-    return Found(listed, reader.assets.users_of([listed.record])[uri])
+    return AssetAndUsers(listed, reader.assets.users_of([listed.record])[uri])
 
 
 def asset_page(
     request: Request,
     pages: Pages,
     backend: Backend,
-    found: Found,
+    found: AssetAndUsers,
     *,
     status: int = 200,
     key: str = "",

@@ -51,7 +51,7 @@ _SHOWS: tuple[tuple[Show, str, str], ...] = (
 
 
 @dataclass(frozen=True)
-class Asked:
+class AssetFilters:
     """Which assets the list shows.
 
     Attributes:
@@ -76,7 +76,9 @@ class Asked:
 
 
 @router.get("/assets")
-def list_assets(request: Request, pages: ThePages, backend: TheBackend, asked: Annotated[Asked, Depends()]) -> Response:
+def list_assets(
+    request: Request, pages: ThePages, backend: TheBackend, asked: Annotated[AssetFilters, Depends()]
+) -> Response:
     """Show a page of assets; if an Eager flow needs some, with the status of each."""
     reader, now = backend.ledger.reader, backend.now()
     policies = {each.uri: each for each in reader.policies.all()}

@@ -41,7 +41,7 @@ class Wave:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownTargets:
     """The targets that a backfill would run, for the page.
 
     Attributes:
@@ -183,7 +183,7 @@ def _period(field: str, text: str) -> tuple[datetime, datetime]:
         raise error.at(field) from error
 
 
-def _shown(reader: Reader, wanted: BackfillWanted) -> Shown:
+def _shown(reader: Reader, wanted: BackfillWanted) -> ShownTargets:
     planned = plan(reader, wanted)
     waves = [
         Wave(number, name, [key for key in keys if key is not None], len(keys))
@@ -193,7 +193,7 @@ def _shown(reader: Reader, wanted: BackfillWanted) -> Shown:
     # Nothing below the asset's own maker is in the first wave.
     first = waves[0].keys
     there = set(reader.partitions.keys(wanted.uri, since=min(first), until=max(first))) if first else set[str]()
-    return Shown(
+    return ShownTargets(
         runs=len(planned.steps),
         waves=waves,
         known=sum(key in there for key in first),

@@ -16,7 +16,7 @@ from assetflow.core.freshness.state.backfills import StepState
 from assetflow.core.run_names import run_name
 from assetflow.core.words import count
 from assetflow.errors import Conflict, LedgerForeign, UnknownAsset
-from assetflow.ledger.read.backfills import BackfillRecord, TargetRecord
+from assetflow.ledger.read.backfills import BackfillRecord, BackfillTargetRecord
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations import asset_backfills
 from assetflow.operations.asset_backfills import find_backfill
@@ -39,7 +39,7 @@ After = Annotated[int, Query(ge=-1, le=LARGEST)]
 
 
 @dataclass(frozen=True)
-class Targets:
+class TargetsPage:
     """A part of the targets of a backfill.
 
     Attributes:
@@ -48,7 +48,7 @@ class Targets:
     """
 
     state: StepState | None
-    shown: list[TargetRecord]
+    shown: list[BackfillTargetRecord]
     more: str
 
 
@@ -122,7 +122,7 @@ def words_of(record: BackfillRecord) -> str:
     return ", ".join(told)
 
 
-def run_name_of(target: TargetRecord) -> str:
+def run_name_of(target: BackfillTargetRecord) -> str:
     """Return the name of a target's run in Prefect."""
     return run_name(target.decision, target.step.target.key, (), (Cause("backfill"),), target.consumer)
 
@@ -175,8 +175,8 @@ def _states_of_interest(record: BackfillRecord) -> list[StepState | None]:
     return [state for state, number in counts.items() if number] or [None]
 
 
-def _targets(reader: Reader, number: int, state: StepState | None, after: int) -> Targets:
+def _targets(reader: Reader, number: int, state: StepState | None, after: int) -> TargetsPage:
     found = reader.backfills.targets(number, state=state, after=after, limit=ROWS + 1)
     last = found[ROWS - 1].step.place if len(found) > ROWS else None
     more = "" if last is None else url("/backfills", number, state=state, after=last)
-    return Targets(state, found[:ROWS], more)
+    return TargetsPage(state, found[:ROWS], more)

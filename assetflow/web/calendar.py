@@ -57,7 +57,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Block:
+class CalendarBlock:
     """A day of hourly keys, a month of daily keys, or a year: the calendar's cells, after `blank` empty ones.
 
     Attributes:
@@ -113,7 +113,7 @@ class Calendar:
 
     kind: str
     words: str
-    blocks: list[Block]
+    blocks: list[CalendarBlock]
     updated: int
     running: list[str]
     failed: list[str]
@@ -273,12 +273,12 @@ def _state(there: bool, start: datetime, current: datetime) -> CellState:
     return "absent" if start < current else "due" if start == current else "soon"
 
 
-def _blocks(kind: str, cells: Mapping[datetime, Cell]) -> list[Block]:
-    blocks: dict[str, Block] = {}
+def _blocks(kind: str, cells: Mapping[datetime, Cell]) -> list[CalendarBlock]:
+    blocks: dict[str, CalendarBlock] = {}
     for start, cell in cells.items():
         title = start.strftime(_TITLES[kind])
         period = start.strftime(_BLOCKS[kind])
-        blocks.setdefault(title, Block(title, period, _blank(kind, start), [])).cells.append(cell)
+        blocks.setdefault(title, CalendarBlock(title, period, _blank(kind, start), [])).cells.append(cell)
     return list(blocks.values())
 
 

@@ -42,7 +42,7 @@ _FILTERS: dict[Show, ConsumerFilter] = {
 
 
 @dataclass(frozen=True)
-class ConsumerRow:
+class ListedConsumer:
     """A consumer in the list, with its next time-based run."""
 
     of: ConsumerOverview
@@ -50,7 +50,7 @@ class ConsumerRow:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ConsumerFilters:
     """Which consumers the list shows.
 
     Attributes:
@@ -73,7 +73,7 @@ class Asked:
         return replace(self, sort=order).address()
 
 
-TheList = Annotated[Asked, Depends()]
+TheList = Annotated[ConsumerFilters, Depends()]
 
 
 @router.get("/consumers")
@@ -130,7 +130,7 @@ def _page(
     request: Request,
     pages: Pages,
     backend: Backend,
-    asked: Asked,
+    asked: ConsumerFilters,
     *,
     ask: str = "",
     refused: Mapping[str, str] | None = None,
@@ -144,7 +144,7 @@ def _page(
     reader, now = backend.ledger.reader, backend.now()
     wanted = replace(_FILTERS[asked.show], search=asked.search.strip())
     listed, total = list_in_order(reader, wanted, asked.sort, limit=ROWS, offset=asked.offset)
-    rows = [ConsumerRow(each, next_time(each.record.consumer, now)) for each in listed]
+    rows = [ListedConsumer(each, next_time(each.record.consumer, now)) for each in listed]
     return pages.show(
         request,
         "consumers.html",

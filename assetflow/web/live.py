@@ -17,7 +17,7 @@ from assetflow.api.backend import Backend
 from assetflow.api.security import Access
 from assetflow.errors import LedgerError
 from assetflow.ledger.read.feed import Position
-from assetflow.web.troubles import Trouble, troubles_of
+from assetflow.web.troubles import ShownTrouble, troubles_of
 
 router = APIRouter()
 
@@ -27,7 +27,7 @@ MOST = 200
 
 
 @dataclass(frozen=True)
-class Change:
+class LedgerChange:
     """The changes in the ledger since the last look.
 
     Attributes:
@@ -41,7 +41,7 @@ class Change:
     consumers: frozenset[str] | None = frozenset()
 
 
-_ANYTHING = Change(frozenset({"assets", "events", "decisions"}), None, None)
+_ANYTHING = LedgerChange(frozenset({"assets", "events", "decisions"}), None, None)
 
 
 class Live:
@@ -53,17 +53,17 @@ class Live:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._pages: set[asyncio.Queue[Change | None]] = set()
+        self._pages: set[asyncio.Queue[LedgerChange | None]] = set()
         self._looking: asyncio.Task[None] | None = None
         self.seen: Position | None = None
 
-    async def changes(self, seen: Position | None = None) -> AsyncGenerator[Change | None]:
+    async def changes(self, seen: Position | None = None) -> AsyncGenerator[LedgerChange | None]:
         """Yield each change, and `None` now and then, so that the caller can check that the page is still open.
 
         Parameters:
             seen: the position when the page was made; the changes since then come first.
         """
-        told = asyncio.Queue[Change | None]()
+        told = asyncio.Queue[LedgerChange | None]()
         self._pages.add(told)
         if self._looking is None:
             self.seen = seen
@@ -97,7 +97,7 @@ class Live:
             self._looking = self.seen = None
 
     async def _look(self) -> None:
-        troubles: list[Trouble] | None = None
+        troubles: list[ShownTrouble] | None = None
         while True:
             # The ledger may be unreadable for a moment: read it again next time.
             with suppress(LedgerError):
@@ -107,21 +107,21 @@ class Live:
                 troubles = now
                 if kinds:
                     for told in self._pages:
-                        told.put_nowait(Change(kinds, change.uris, change.consumers))
+                        told.put_nowait(LedgerChange(kinds, change.uris, change.consumers))
             await asyncio.sleep(SECONDS)
 
-    def _since(self, seen: Position | None) -> tuple[Change, Position]:
+    def _since(self, seen: Position | None) -> tuple[LedgerChange, Position]:
         reader = self._backend.ledger.reader
         newest = reader.feed.end()
         if seen is None or seen == newest:
-            return Change(frozenset()), newest
+            return LedgerChange(frozenset()), newest
         kinds = {name for name in ("asset", "event", "decision") if getattr(seen, name) != getattr(newest, name)}
         named = frozenset(f"{name}s" for name in kinds)
         if max(newest.event - seen.event, newest.decision - seen.decision) > MOST:
-            return Change(named, None, None), newest
+            return LedgerChange(named, None, None), newest
         found = reader.feed.after(seen, limit=MOST + 1)
         uris = frozenset(event.uri for event, _ in found.events)
-        return Change(named, uris, frozenset(made.consumer_name for made, _ in found.decisions)), newest
+        return LedgerChange(named, uris, frozenset(made.consumer_name for made, _ in found.decisions)), newest
 
 
 @router.get("/live")
@@ -158,7 +158,7 @@ async def stream(
     return StreamingResponse(told(), media_type="text/event-stream", headers={"cache-control": "no-store"})
 
 
-def _concerns(kind: str, change: Change, asset: str | None, consumer: str | None) -> bool:
+def _concerns(kind: str, change: LedgerChange, asset: str | None, consumer: str | None) -> bool:
     if kind == "events" and asset is not None and change.uris is not None:
         return asset in change.uris
     if kind == "decisions" and consumer is not None and change.consumers is not None:

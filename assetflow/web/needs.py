@@ -10,7 +10,7 @@ from assetflow.core.explanation import not_started_words
 from assetflow.core.words import at, count
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.records import ConsumerFilter, ConsumerRecord, Status
+from assetflow.ledger.records import ConsumerFilter, ConsumerRecord, LedgerCounts
 from assetflow.operations.lateness import LateAsset, late_now, late_soon, with_doing
 from assetflow.web.late_runs import LateRun
 from assetflow.web.pages import address, url
@@ -48,7 +48,7 @@ class Needs:
     all: str
 
 
-def needs(reader: Reader, status: Status, now: datetime) -> list[Needs]:
+def needs(reader: Reader, status: LedgerCounts, now: datetime) -> list[Needs]:
     """Return what needs a person, the worst first, with so few lines that they fit on a screen."""
     groups = [each for each in _needs(reader, status, now) if each.total]
     most = max(1, LINES // max(1, len(groups)))
@@ -64,7 +64,7 @@ def late_runs(found: Sequence[LateRun]) -> Needs:
     return Needs(shown, len(found), "/activity?show=late")
 
 
-def _needs(reader: Reader, status: Status, now: datetime) -> Iterator[Needs]:
+def _needs(reader: Reader, status: LedgerCounts, now: datetime) -> Iterator[Needs]:
     failed, total = reader.consumers.listed(ConsumerFilter(failed=True), limit=NEEDS)
     yield Needs(tuple(_failed(reader, failed)), total, "/consumers?show=failed")
 

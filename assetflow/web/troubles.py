@@ -13,7 +13,7 @@ _OF_PREFECT = ("Prefect", "listening", "catching up", "reading Prefect", "launch
 
 
 @dataclass(frozen=True)
-class Trouble:
+class ShownTrouble:
     """Something that does not work, described for the person who has to act.
 
     Attributes:
@@ -34,15 +34,15 @@ def is_prefect_away(backend: Backend) -> bool:
     return any(name.startswith(_OF_PREFECT) for name in backend.troubles())
 
 
-def troubles_of(backend: Backend) -> list[Trouble]:
+def troubles_of(backend: Backend) -> list[ShownTrouble]:
     """Return the troubles that keep updates from leading to runs."""
-    found: list[Trouble] = []
+    found: list[ShownTrouble] = []
     evaluators = backend.ledger.reader.evaluators()
     down = downtime(evaluators)
     if down is not None:
         last_sign = None if evaluators.lease is None else evaluators.lease.renewed
         waiting = ("/consumers?show=waiting", "Consumers with updates")
-        found.append(Trouble(down.reason, _sentence(down.effect), "no evaluator", last_sign, waiting))
+        found.append(ShownTrouble(down.reason, _sentence(down.effect), "no evaluator", last_sign, waiting))
     found += _of_watchers(backend.ledger.reader.watchers.status())
     current = backend.troubles()
     of_prefect = list(dict.fromkeys(reason for name, reason in current.items() if name.startswith(_OF_PREFECT)))
@@ -50,18 +50,18 @@ def troubles_of(backend: Backend) -> list[Trouble]:
         told = "; ".join(of_prefect)
         effect = f"Runs wait until it answers. {told}"
         waiting = ("/activity?show=waiting", "Decisions that wait")
-        found.append(Trouble("Prefect cannot be reached", effect, "no Prefect", concerned=waiting))
+        found.append(ShownTrouble("Prefect cannot be reached", effect, "no Prefect", concerned=waiting))
     # Whatever has the same reason ends with it, and needs no banner of its own.
     others = {name: reason for name, reason in current.items() if reason not in of_prefect}
-    return [*found, *(Trouble(f"Trouble with {name}", reason, "trouble") for name, reason in others.items())]
+    return [*found, *(ShownTrouble(f"Trouble with {name}", reason, "trouble") for name, reason in others.items())]
 
 
-def _of_watchers(watching: WatchingStatus) -> list[Trouble]:
+def _of_watchers(watching: WatchingStatus) -> list[ShownTrouble]:
     if (away := not_watching(watching)) is not None:
-        return [Trouble(away.reason, _sentence(away.effect), "no watchers", watching.last_sign)]
+        return [ShownTrouble(away.reason, _sentence(away.effect), "no watchers", watching.last_sign)]
     words = failing_words(watching)
     failing = ("/assets?show=watcher", "Their assets")
-    return [Trouble("Trouble with watchers", _sentence(words), "trouble", concerned=failing)] if words else []
+    return [ShownTrouble("Trouble with watchers", _sentence(words), "trouble", concerned=failing)] if words else []
 
 
 def _sentence(text: str) -> str:

@@ -36,7 +36,7 @@ def fill(ledger: Ledger) -> None:
     deploy(ledger, "report/nightly", ORDERS & CUSTOMERS)
     deploy(ledger, "late/nightly", AssetAlias("late"), produces=(CUSTOMERS,))
     deploy(ledger, "daily/nightly", ROLLED_UP)
-    run = SourceFlowRun(event_id(0), "run", "copy", "nightly")
+    run = SourceFlowRun(event_id(0), "run", flow_name="copy", deployment_name="nightly")
     update(ledger, ORDERS, 1, aliases=("late", "a" * 200))
     update(ledger, HOURLY, 2, "2026-01-01T00:00:00")
     for minute, task in enumerate(("", "a", "load-abc"), 3):

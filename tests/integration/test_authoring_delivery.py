@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import httpx
@@ -127,7 +127,7 @@ def test_an_async_task_that_has_timed_out_sends_no_update_later(
 
     @flow
     async def body() -> None:
-        ended.append(await slow_to_record(return_state=True))
+        ended.append(await cast(Any, slow_to_record)(return_state=True))
 
     # It waits for the thread in which the task was about to record.
     asyncio.run(body())

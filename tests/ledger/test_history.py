@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from assetflow.core.freshness.records import Item, Update
+from assetflow.core.freshness.records import Item, ItemUpdate
 from assetflow.core.freshness.state.changes import FreshnessChanges
 from assetflow.ledger import Ledger
 from assetflow.ledger.fold.freshness_source import PAGE, FreshnessTables
@@ -20,7 +20,7 @@ ITEM = Item("s3://lake/core", None)
 @pytest.mark.parametrize("newer", [0, 1, PAGE - 2, PAGE - 1])
 def test_an_update_whose_confirmation_ends_a_page_is_not_left_out(ledger: Ledger, newer: int) -> None:
     """So many updates, the newest ones, are not confirmed; the others are."""
-    updates = [Update(ITEM, number, UUID(int=number), f"v{number}", NOW) for number in range(1, 2 * PAGE + 2)]
+    updates = [ItemUpdate(ITEM, number, UUID(int=number), f"v{number}", NOW) for number in range(1, 2 * PAGE + 2)]
     confirms = [replace(each, event=UUID(int=9_000 + each.sequence), confirms=True) for each in updates]
     del confirms[len(confirms) - newer :]
     with ledger.writes() as connection:

@@ -16,7 +16,7 @@ from sqlalchemy import update as update_table
 from assetflow import Asset, AssetWatcher, Eager
 from assetflow.core.codec import declaration_to_text
 from assetflow.core.freshness.records import Target
-from assetflow.core.freshness.state.backfills import Backfill, Step
+from assetflow.core.freshness.state.backfills import Backfill, BackfillItem
 from assetflow.core.rules.state import Changes, State
 from assetflow.core.run_changes import RunEnd, RunGoingOn
 from assetflow.core.time.timers import Timer
@@ -44,7 +44,7 @@ BY_HAND = RunGoingOn(UUID(int=3), DEPLOYMENT, None, None, NOW, by_time=False)
 
 def begun_backfill(writer: Writer) -> BackfillWriter:
     """Begin a backfill of one target, number 1."""
-    step = Step(0, Target(CONSUMER_ID))
+    step = BackfillItem(0, Target(CONSUMER_ID))
     writer.backfills.begin(Backfill(0, NOW), Planned([step], [], {CONSUMER_ID: "flow/one"}), NOW)
     return writer.backfills
 

@@ -11,7 +11,7 @@ from prefect.events.schemas.automations import AutomationCore, CompoundTrigger, 
 
 from assetflow.core.assets import Asset, AssetAlias, AssetRef
 from assetflow.core.conditions import AssetAll, AssetAny, AtLeast, Condition
-from assetflow.core.deployed import Shown
+from assetflow.core.deployed import ShownAutomation
 from assetflow.core.freshness.data_flow import DataFlow, Output
 from assetflow.core.freshness.keeping import Keeping
 from assetflow.core.schedule_values import (
@@ -248,7 +248,7 @@ def test_what_cannot_be_seen_does_not_get_into_names() -> None:
     assert name == "report/daily runs when or d ers [31m was updated"
 
 
-async def updated(shown: Shown, wanted: AutomationCore) -> Any:
+async def updated(shown: ShownAutomation, wanted: AutomationCore) -> Any:
     """Return what is sent to update an automation."""
     sent: list[tuple[str, Any]] = []
 

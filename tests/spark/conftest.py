@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from assetflow.core.assets import Asset
-from assetflow.spark.attempt import Attempt
+from assetflow.spark.attempt import AttemptId
 
 FOLDER = Path(__file__).parent
 
@@ -41,7 +41,7 @@ def as_attempt(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int], None]:
     """Let what follows be an attempt of a task run."""
 
     def become(task_run: str, number: int = 1) -> None:
-        monkeypatch.setattr("assetflow.spark.publish.current_attempt", lambda: Attempt(task_run, number))
+        monkeypatch.setattr("assetflow.spark.publish.current_attempt", lambda: AttemptId(task_run, number))
 
     return become
 

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 from assetflow.core.assets import Asset
 from assetflow.errors import AssetflowError
-from assetflow.spark.attempt import Attempt
+from assetflow.spark.attempt import AttemptId
 from assetflow.spark.publish import publish
 from assetflow.spark.reading import read
 from assetflow.spark.session import SparkProfile, get_session
@@ -25,7 +25,7 @@ with warnings.catch_warnings():
 
 
 def publish_as(run: str, number: int, *arguments: Any, **options: Any) -> Any:
-    with patch("assetflow.spark.publish.current_attempt", lambda: Attempt(run, number)):
+    with patch("assetflow.spark.publish.current_attempt", lambda: AttemptId(run, number)):
         return publish(*arguments, **options)
 
 

@@ -11,7 +11,7 @@ from assetflow.core.consumers import Decision
 from assetflow.core.freshness.records import RunState
 from assetflow.ledger import Ledger
 from assetflow.stack.calls import FlowRun
-from assetflow.stack.folding import Deployed, deployed_now, fold_again
+from assetflow.stack.folding import DeployedConsumer, deployed_now, fold_again
 from tests.ledger.test_kept import BOARD, CORE, LEFT, RAW, RIGHT, Place, kept, only
 
 
@@ -26,7 +26,7 @@ class Walk(Place):
         self.runs.append(ended)
         return self.end(decision, outcome)
 
-    def folded(self, deployed: Sequence[Deployed]) -> list[Decision]:
+    def folded(self, deployed: Sequence[DeployedConsumer]) -> list[Decision]:
         return fold_again(self.ledger.reader, deployed, self.runs)
 
     def decided(self) -> list[object]:

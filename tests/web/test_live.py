@@ -17,7 +17,7 @@ from assetflow.ledger import Ledger
 from assetflow.ledger.lease.lease import Holder, Role
 from assetflow.watchers import FileTrigger
 from assetflow.web import live as live_module
-from assetflow.web.live import Change, Live
+from assetflow.web.live import LedgerChange, Live
 from assetflow.web.troubles import troubles_of
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, update
 from tests.web.conftest import MakeSite, Site
@@ -27,9 +27,9 @@ SOON = 10
 
 
 @asynccontextmanager
-async def listening(live: Live) -> AsyncGenerator[asyncio.Queue[Change | None]]:
+async def listening(live: Live) -> AsyncGenerator[asyncio.Queue[LedgerChange | None]]:
     """What a page hears, from the first look on."""
-    heard = asyncio.Queue[Change | None]()
+    heard = asyncio.Queue[LedgerChange | None]()
 
     async def listen() -> None:
         async for change in live.changes():
@@ -95,12 +95,12 @@ async def test_events_and_decisions_are_told_with_whose_they_are(live: Live, led
     async with listening(live) as heard:
         await looked(live)
         await asyncio.to_thread(update, ledger, ORDERS, 1)
-        found = Change(frozenset())
+        found = LedgerChange(frozenset())
         async with asyncio.timeout(SOON):
             while not {"events", "decisions"} <= found.kinds:
                 change = await heard.get()
                 assert change is not None
-                found = Change(
+                found = LedgerChange(
                     found.kinds | change.kinds,
                     (found.uris or frozenset()) | (change.uris or frozenset()),
                     (found.consumers or frozenset()) | (change.consumers or frozenset()),

@@ -22,7 +22,7 @@ from assetflow.api.schemas.backfills import (
 )
 from assetflow.core.partitions.ranges import read_periods
 from assetflow.errors import InvalidCall, places
-from assetflow.ledger.read.backfills import BackfillRecord, TargetRecord
+from assetflow.ledger.read.backfills import BackfillRecord, BackfillTargetRecord
 from assetflow.operations import asset_backfills
 from assetflow.operations.asset_backfills import BackfillWanted, find_backfill, plan
 from assetflow.operations.lookup import find_uri
@@ -81,7 +81,7 @@ def list_backfill_targets(
     find_backfill(reader, number)
     after = -1 if page.number is None else page.number
     found = reader.backfills.targets(number, state=state, after=after, limit=page.limit)
-    return Json(page.after(found, TargetRecord.as_json, lambda each: each.step.place))
+    return Json(page.after(found, BackfillTargetRecord.as_json, lambda each: each.step.place))
 
 
 @router.post("/backfills/{number}/stop", response_model=BackfillOut, responses=answers(404, 409, 415))

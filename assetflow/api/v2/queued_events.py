@@ -12,23 +12,23 @@ from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.airflow import QueuedEventOut, QueuedEventsOut
 from assetflow.api.v2.airflow_terms import asset_numbered, consumer_of
 from assetflow.api.v2.params import AssetId, DagId
-from assetflow.api.v2.queues import GONE, Asked, Before, OfDag, entry, queue_answer
+from assetflow.api.v2.queues import GONE, Before, OfDag, QueueRequest, entry, queue_answer
 from assetflow.operations.lookup import Selection
 
 router = APIRouter(tags=["Airflow: queued events"], route_class=EtagRoute)
 
 
-def of_asset(asset_id: AssetId, reader: TheReader, before: Before = None) -> Asked:
-    return Asked(f"asset_id: `{asset_id}`", Selection(uri=asset_numbered(reader, asset_id).record.uri), before)
+def of_asset(asset_id: AssetId, reader: TheReader, before: Before = None) -> QueueRequest:
+    return QueueRequest(f"asset_id: `{asset_id}`", Selection(uri=asset_numbered(reader, asset_id).record.uri), before)
 
 
-def of_both(dag_id: DagId, asset_id: AssetId, reader: TheReader, before: Before = None) -> Asked:
+def of_both(dag_id: DagId, asset_id: AssetId, reader: TheReader, before: Before = None) -> QueueRequest:
     which = Selection(consumer_of(reader, dag_id), asset_numbered(reader, asset_id).record.uri)
-    return Asked(f"dag_id: `{dag_id}` and asset_id: `{asset_id}`", which, before)
+    return QueueRequest(f"dag_id: `{dag_id}` and asset_id: `{asset_id}`", which, before)
 
 
-OfAsset = Annotated[Asked, Depends(of_asset)]
-OfBoth = Annotated[Asked, Depends(of_both)]
+OfAsset = Annotated[QueueRequest, Depends(of_asset)]
+OfBoth = Annotated[QueueRequest, Depends(of_both)]
 
 
 @router.get("/assets/{asset_id}/queuedEvents", response_model=QueuedEventsOut, responses=answers(404))

@@ -13,7 +13,7 @@ from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.airflow import QueuedEventOut, QueuedEventsOut
 from assetflow.api.v2.airflow_terms import consumer_of
 from assetflow.api.v2.params import DagId
-from assetflow.api.v2.queues import GONE, Asked, Before, OfDag, entry, queue_answer
+from assetflow.api.v2.queues import GONE, Before, OfDag, QueueRequest, entry, queue_answer
 from assetflow.operations.lookup import Selection, find_uri
 
 router = APIRouter(tags=["Airflow 2: queued events"], route_class=EtagRoute)
@@ -24,17 +24,17 @@ Uri = Annotated[
 ]
 
 
-def of_uri(uri: Uri, reader: TheReader, before: Before = None) -> Asked:
-    return Asked(f"uri: `{uri}`", Selection(uri=find_uri(reader, uri)), before)
+def of_uri(uri: Uri, reader: TheReader, before: Before = None) -> QueueRequest:
+    return QueueRequest(f"uri: `{uri}`", Selection(uri=find_uri(reader, uri)), before)
 
 
-def of_dag_and_uri(dag_id: DagId, uri: Uri, reader: TheReader, before: Before = None) -> Asked:
+def of_dag_and_uri(dag_id: DagId, uri: Uri, reader: TheReader, before: Before = None) -> QueueRequest:
     which = Selection(consumer_of(reader, dag_id), find_uri(reader, uri))
-    return Asked(f"dag_id: `{dag_id}` and uri: `{uri}`", which, before)
+    return QueueRequest(f"dag_id: `{dag_id}` and uri: `{uri}`", which, before)
 
 
-OfUri = Annotated[Asked, Depends(of_uri)]
-OfDagAndUri = Annotated[Asked, Depends(of_dag_and_uri)]
+OfUri = Annotated[QueueRequest, Depends(of_uri)]
+OfDagAndUri = Annotated[QueueRequest, Depends(of_dag_and_uri)]
 
 
 @router.get("/assets/queuedEvent/{uri:path}", response_model=QueuedEventsOut, responses=answers(404))

@@ -29,7 +29,7 @@ GONE = {204: {"description": "They are removed"}}
 
 
 @dataclass(frozen=True)
-class Asked:
+class QueueRequest:
     """The queued events that a request is about.
 
     Attributes:
@@ -75,12 +75,12 @@ class Asked:
         )
 
 
-def of_dag(dag_id: DagId, reader: TheReader, before: Before = None) -> Asked:
+def of_dag(dag_id: DagId, reader: TheReader, before: Before = None) -> QueueRequest:
     """Return the queued events that a request about one Dag is about."""
-    return Asked(f"dag_id: `{dag_id}`", Selection(consumer_of(reader, dag_id)), before)
+    return QueueRequest(f"dag_id: `{dag_id}`", Selection(consumer_of(reader, dag_id)), before)
 
 
-OfDag = Annotated[Asked, Depends(of_dag)]
+OfDag = Annotated[QueueRequest, Depends(of_dag)]
 
 
 def queue_answer(found: list[QueuedAsset]) -> Json:

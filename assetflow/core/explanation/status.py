@@ -14,10 +14,10 @@ from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.moments import CURRENT
 from assetflow.core.freshness.policy import State
 from assetflow.core.freshness.reads import items_read
-from assetflow.core.freshness.records import Item, ItemState, Target, Update
+from assetflow.core.freshness.records import Item, ItemState, ItemUpdate, Target
 from assetflow.core.freshness.state import Book
 from assetflow.core.freshness.status import base_of, causes_of, target_key_of
-from assetflow.core.freshness.statuses import Counts, Statuses
+from assetflow.core.freshness.statuses import ItemCounts, Statuses
 from assetflow.core.words import ago, iso
 
 MOST_CAUSES = 100
@@ -162,8 +162,8 @@ class ReadVersion:
 
     uri: str
     partition_key: str | None
-    read: Update | None
-    now: Update | None
+    read: ItemUpdate | None
+    now: ItemUpdate | None
 
     @property
     def is_same(self) -> bool:
@@ -264,7 +264,7 @@ class StatusExplainer:
         before = None if read is None else read.data_version
         return StatusCause("data", words, *item, before, newest.data_version, since)
 
-    def _reading(self, maker: FlowNode, key: str | None, newest: Update) -> str:
+    def _reading(self, maker: FlowNode, key: str | None, newest: ItemUpdate) -> str:
         runs = self._book.runs.of_target(Target(maker.id, target_key_of(maker, key)))
         return "a run reads it now" if any(run.tried.sequence >= newest.sequence for run in runs) else "not read yet"
 
@@ -288,7 +288,7 @@ def states_of(book: Book, uris: Collection[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for uri in made:
         told = statuses.counts(uri) or statuses.of(Item(uri))
-        state = _worst(told.states) if isinstance(told, Counts) else told.state
+        state = _worst(told.states) if isinstance(told, ItemCounts) else told.state
         found[uri] = "outdated" if state == "fresh" and told.outdated else state
     return found
 

@@ -11,7 +11,7 @@ from uuid import UUID, uuid5
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.reads import mapped_keys, reads_key
 from assetflow.core.freshness.records import Run, RunState, Target
-from assetflow.core.freshness.state.backfills import GOES_ON, Backfill, Step
+from assetflow.core.freshness.state.backfills import GOES_ON, Backfill, BackfillItem
 from assetflow.core.freshness.state.book import Book
 from assetflow.core.freshness.touching import all_keys
 from assetflow.errors import InvalidCall
@@ -57,17 +57,17 @@ def targets_of(book: Book, uri: str, keys: Sequence[str] | None, *, down: bool) 
     return found
 
 
-def steps_of(book: Book, above: Above) -> list[Step]:
+def steps_of(book: Book, above: Above) -> list[BackfillItem]:
     """Return the targets of a backfill as its steps, by the name of their consumer and by key."""
     wave: dict[Target, int] = {}
     for target, before in above.items():
         wave[target] = max((wave[each] + 1 for each in before), default=0)
     names = {target.consumer: _name(book, target) for target in above}
     ordered = sorted(above, key=lambda target: (names[target.consumer], target.key or ""))
-    return [Step(place, target, wave[target], len(above[target])) for place, target in enumerate(ordered)]
+    return [BackfillItem(place, target, wave[target], len(above[target])) for place, target in enumerate(ordered)]
 
 
-def edges_of(steps: Iterable[Step], above: Above) -> Iterator[tuple[int, int]]:
+def edges_of(steps: Iterable[BackfillItem], above: Above) -> Iterator[tuple[int, int]]:
     """Yield the places of each pair of targets of which the lower one waits for the upper one."""
     places = {step.target: step.place for step in steps}
     for target, before in above.items():
@@ -75,7 +75,7 @@ def edges_of(steps: Iterable[Step], above: Above) -> Iterator[tuple[int, int]]:
             yield places[each], places[target]
 
 
-def waves_of(steps: Iterable[Step]) -> list[list[Target]]:
+def waves_of(steps: Iterable[BackfillItem]) -> list[list[Target]]:
     """Return the targets in waves: each runs when those above it in the waves before are done."""
     waves: dict[int, list[Target]] = {}
     for step in steps:
@@ -90,7 +90,7 @@ def run_id(backfill: Backfill, deployment_id: UUID, key: str | None, attempt: in
     return uuid5(_NAMESPACE, of + again)
 
 
-def take_ready(book: Book, backfill: Backfill, now: datetime) -> list[Step]:
+def take_ready(book: Book, backfill: Backfill, now: datetime) -> list[BackfillItem]:
     """Return the targets of a backfill that run next, and note that they are asked for."""
     if backfill.stopped is not None:
         return []
@@ -117,7 +117,7 @@ def note_end(book: Book, run: Run, state: RunState, now: datetime) -> None:
             _end(book, backfill, step, now, done=state == "completed")
 
 
-def _end(book: Book, backfill: Backfill, step: Step, now: datetime, *, done: bool) -> None:
+def _end(book: Book, backfill: Backfill, step: BackfillItem, now: datetime, *, done: bool) -> None:
     if done:
         for each in book.backfills.below(backfill.number, [step.place]):
             book.backfills.save(backfill.number, replace(each, waits=each.waits - 1), now)
@@ -136,14 +136,14 @@ def take_off(book: Book, consumer: int, now: datetime) -> None:
         _remove(book, backfill, gone, now)
 
 
-def _remove_below(book: Book, backfill: Backfill, steps: Sequence[Step], now: datetime) -> None:
+def _remove_below(book: Book, backfill: Backfill, steps: Sequence[BackfillItem], now: datetime) -> None:
     while steps:
         below = book.backfills.below(backfill.number, [step.place for step in steps])
         steps = [step for step in below if step.state == "todo"]
         _remove(book, backfill, steps, now)
 
 
-def _remove(book: Book, backfill: Backfill, steps: Iterable[Step], now: datetime) -> None:
+def _remove(book: Book, backfill: Backfill, steps: Iterable[BackfillItem], now: datetime) -> None:
     for step in steps:
         book.backfills.save(backfill.number, replace(step, state="removed"), now)
         book.agenda.add(step.target)

@@ -13,7 +13,7 @@ from typing import get_args
 
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.reads import items_read
-from assetflow.core.freshness.records import Item, ItemState, Target, Update
+from assetflow.core.freshness.records import Item, ItemState, ItemUpdate, Target
 from assetflow.core.freshness.state.book import Book
 from assetflow.core.freshness.status import base_of
 from assetflow.core.freshness.verdicts import VerdictName
@@ -63,7 +63,7 @@ def _touched(book: Book, node: FlowNode) -> Iterator[Target]:
     return (each for each in book.agenda.targets if each.consumer == node.id and book.readings.has(each))
 
 
-def _shared(book: Book, node: FlowNode, uri: str) -> Iterator[Update]:
+def _shared(book: Book, node: FlowNode, uri: str) -> Iterator[ItemUpdate]:
     """Yield the newest updates of the items that every target reads."""
     for each in sorted(node.outputs[uri]):
         for item in items_read(book, node, None, each):
@@ -72,7 +72,7 @@ def _shared(book: Book, node: FlowNode, uri: str) -> Iterator[Update]:
                 yield newest
 
 
-def _behind(book: Book, node: FlowNode, uri: str, shared: list[Update]) -> int:
+def _behind(book: Book, node: FlowNode, uri: str, shared: list[ItemUpdate]) -> int:
     """Return how many items are stale only because of items that every target reads."""
     looked_at = {*_said(book, node, _ALL), *_touched(book, node)}
     items = [Item(uri, key) for key in book.updates.keys(uri) if Target(node.id, key) not in looked_at]
@@ -81,7 +81,7 @@ def _behind(book: Book, node: FlowNode, uri: str, shared: list[Update]) -> int:
     return sum(_is_behind(book, node, item, newest_first) for item in items)
 
 
-def _is_behind(book: Book, node: FlowNode, item: Item, newest_first: list[Update]) -> bool:
+def _is_behind(book: Book, node: FlowNode, item: Item, newest_first: list[ItemUpdate]) -> bool:
     base = base_of(book, node, item)
     for update in newest_first if base is not None else ():
         assert base is not None

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from assetflow.core.freshness.moments import CURRENT, DataTime, least
 from assetflow.core.freshness.reads import items_read
-from assetflow.core.freshness.records import Item, Update
+from assetflow.core.freshness.records import Item, ItemUpdate
 from assetflow.core.freshness.state.book import Book
 from assetflow.core.freshness.state.past import PastUpdates
 
@@ -64,7 +64,7 @@ class DataTimes:
             update, inputs = self._updates.row(as_read).last, None
         return found
 
-    def _newest(self, uri: str) -> Update | None:
+    def _newest(self, uri: str) -> ItemUpdate | None:
         """Return the update that an asset's data time follows from: of what a flow makes, that of the greatest key."""
         updates = self._updates
         if self._book.graph.maker(uri) is None:
@@ -81,7 +81,7 @@ class DataTimes:
         data_time = self._of_update(newest)
         return data_time if inputs is None else self._least_read(newest, inputs)
 
-    def _of_update(self, update: Update) -> DataTime:
+    def _of_update(self, update: ItemUpdate) -> DataTime:
         """Return the data time of an update; with a stack of its own, because graphs may be deep."""
         waiting = [update]
         entered = {update.event}
@@ -97,20 +97,20 @@ class DataTimes:
             waiting.pop()
         return self._known[update.event]
 
-    def _rows_read(self, update: Update) -> Iterator[Update]:
+    def _rows_read(self, update: ItemUpdate) -> Iterator[ItemUpdate]:
         """Yield the updates whose data times that of an update follows from."""
         for item, pin in self._read(update, None):
             read = self._updates.as_of(item, pin)
             if read is not None and self._book.graph.maker(item.uri) is not None:
                 yield self._updates.row(read).last
 
-    def _least_read(self, update: Update, inputs: Collection[str] | None) -> DataTime:
+    def _least_read(self, update: ItemUpdate, inputs: Collection[str] | None) -> DataTime:
         if update.pins is None:
             return update.recorded
         read = [self._as_read(item, pin) for item, pin in self._read(update, inputs)]
         return least(read) if read else update.started or update.recorded
 
-    def _read(self, update: Update, inputs: Collection[str] | None) -> Iterator[tuple[Item, int]]:
+    def _read(self, update: ItemUpdate, inputs: Collection[str] | None) -> Iterator[tuple[Item, int]]:
         """Yield the items that an update was made from, each with the place in the ledger up to which it was read."""
         graph = self._book.graph
         node = (None if update.consumer is None else graph.find(update.consumer)) or graph.maker(update.item.uri)

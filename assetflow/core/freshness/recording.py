@@ -11,7 +11,7 @@ from uuid import UUID
 from assetflow.core.events import AssetEvent
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.reads import items_read
-from assetflow.core.freshness.records import Item, Run, Update
+from assetflow.core.freshness.records import Item, ItemUpdate, Run
 from assetflow.core.freshness.running import correct_tried
 from assetflow.core.freshness.state.book import Book
 from assetflow.core.freshness.touching import touch_item
@@ -70,7 +70,7 @@ def record_update(book: Book, event: AssetEvent, made: Made | None) -> None:
     assert event.sequence is not None
     assert event.recorded is not None
     item = Item(event.uri, event.partition_key)
-    update = Update(item, event.sequence, event.id, event.data_version or str(event.id), event.recorded)
+    update = ItemUpdate(item, event.sequence, event.id, event.data_version or str(event.id), event.recorded)
     if made is not None:
         update = replace(
             update, consumer=made.consumer, pins=made.pins, code_version=made.code_version, started=made.started

@@ -37,7 +37,7 @@ class Moment(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
+class ItemUpdate:
     """An update of an item, or the confirmation that it is up to date (8.2).
 
     Attributes:
@@ -79,8 +79,8 @@ class Row(NamedTuple):
         ended: the first update with another version; `None` if there was none.
     """
 
-    last: Update
-    ended: Update | None
+    last: ItemUpdate
+    ended: ItemUpdate | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from uuid import UUID
 from assetflow.core.freshness.backfilling import note_end
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.inputs import are_same, inputs_now, is_changed
-from assetflow.core.freshness.records import Inputs, Item, Run, RunKind, RunState, Target, TargetRecord, Update
+from assetflow.core.freshness.records import Inputs, Item, ItemUpdate, Run, RunKind, RunState, Target, TargetRecord
 from assetflow.core.freshness.state.book import Book
 
 
@@ -78,7 +78,7 @@ def correct_tried(book: Book, run: Run, output: str, read: Mapping[str, int], co
         book.runs.begin(replace(known, tried=tried))
 
 
-def _made_before_start_was_heard(book: Book, node: FlowNode, run: Run) -> Iterator[Update]:
+def _made_before_start_was_heard(book: Book, node: FlowNode, run: Run) -> Iterator[ItemUpdate]:
     """Yield the updates and confirmations of a run that were recorded while its start was unknown."""
     for uri in node.outputs:
         newest = book.updates.newest(Item(uri, run.target.key)) if node.is_partitioned else book.updates.newest_of(uri)

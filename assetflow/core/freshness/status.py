@@ -8,30 +8,30 @@ from dataclasses import dataclass
 from assetflow.core.freshness.causes import Cause
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.reads import items_changed
-from assetflow.core.freshness.records import Item, Update
+from assetflow.core.freshness.records import Item, ItemUpdate
 from assetflow.core.freshness.state.book import Book
 
 
 @dataclass(frozen=True)
-class Base:
+class ComparedUpdate:
     """The update that an output is compared with (8.5), and what it is made from.
 
     Attributes:
         reads: each input that it was made from, with the place in the ledger up to which that was read.
     """
 
-    update: Update
+    update: ItemUpdate
     reads: Mapping[str, int]
 
 
-def base_of(book: Book, node: FlowNode, item: Item) -> Base | None:
+def base_of(book: Book, node: FlowNode, item: Item) -> ComparedUpdate | None:
     """Return the update that an output of a flow is compared with; `None` if nothing has updated the output."""
     depends = node.outputs[item.uri]
     for update in book.updates.history(item):
         if update.pins is None:
-            return Base(update, dict.fromkeys(depends, update.sequence))
+            return ComparedUpdate(update, dict.fromkeys(depends, update.sequence))
         if update.consumer == node.id or depends <= update.pins.keys():
-            return Base(update, update.pins)
+            return ComparedUpdate(update, update.pins)
     return None
 
 
@@ -77,5 +77,5 @@ def target_key_of(node: FlowNode, key: str | None) -> str | None:
     return key if node.is_partitioned else None
 
 
-def _has_other_code(update: Update, code_version: str) -> bool:
+def _has_other_code(update: ItemUpdate, code_version: str) -> bool:
     return not update.is_from_outside and update.code_version != code_version

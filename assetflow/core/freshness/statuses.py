@@ -29,7 +29,7 @@ class ItemStatus:
 
 
 @dataclass(frozen=True)
-class Counts:
+class ItemCounts:
     """How many items of an asset with keys are in which state, and whether one of them is outdated."""
 
     states: Mapping[ItemState, int]
@@ -61,13 +61,13 @@ class Statuses:
         self._fresh[item] = not causes
         return ItemStatus(_state(causes), causes, self._is_outdated(item))
 
-    def counts(self, uri: str) -> Counts | None:
+    def counts(self, uri: str) -> ItemCounts | None:
         """Return how many items of an asset with keys are in which state; `None` for any other asset."""
         maker = self._book.graph.maker(uri)
         if maker is None or not self._has_keys(maker, uri):
             return None
         states = self._states(maker, uri)
-        return Counts(states, states["fresh"] < states.total() or self._is_any_outdated(maker, uri))
+        return ItemCounts(states, states["fresh"] < states.total() or self._is_any_outdated(maker, uri))
 
     def _has_keys(self, maker: FlowNode, uri: str) -> bool:
         return maker.is_partitioned or self._book.updates.count_keys(uri) > 0
@@ -151,7 +151,7 @@ def status_of(book: Book, item: Item) -> ItemStatus:
     return Statuses(book).of(item)
 
 
-def counts_of(book: Book, uri: str) -> Counts | None:
+def counts_of(book: Book, uri: str) -> ItemCounts | None:
     """Return how many items of an asset with keys are in which state; `None` for any other asset."""
     return Statuses(book).counts(uri)
 

@@ -11,7 +11,7 @@ from assetflow.core.freshness.deciding import plan
 from assetflow.core.freshness.demands import Demands, policy_inputs
 from assetflow.core.freshness.moments import CURRENT, DataTime
 from assetflow.core.freshness.records import Item, Target
-from assetflow.core.freshness.state.backfills import Step
+from assetflow.core.freshness.state.backfills import BackfillItem
 from assetflow.core.freshness.statuses import ItemStatus, counts_of, status_of
 from assetflow.core.freshness.verdicts import Verdict
 from assetflow.core.simulation.world import World
@@ -96,7 +96,7 @@ def freshness_events_answer(world: World) -> list[Json]:
     ]
 
 
-def _steps_to_answer(world: World, steps: Sequence[Step]) -> Json:
+def _steps_to_answer(world: World, steps: Sequence[BackfillItem]) -> Json:
     found: dict[str, list[Target]] = {}
     for step in steps:
         found.setdefault(step.state, []).append(step.target)

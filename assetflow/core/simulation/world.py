@@ -38,7 +38,7 @@ class Failure:
     error: AssetflowError
 
 
-class Timers:
+class SimulatedTimers:
     """The timers of all consumers with a timetable. Contract 6.1."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class World:
     now: datetime
     step: int | None = None
     state: State = field(default_factory=State)
-    timers: Timers = field(default_factory=Timers)
+    timers: SimulatedTimers = field(default_factory=SimulatedTimers)
     numbers: dict[str, int] = field(default_factory=dict[str, int])
     names: dict[int, str] = field(default_factory=dict[int, str])
     step_of_event: list[int | None] = field(default_factory=list["int | None"])

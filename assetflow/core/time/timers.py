@@ -97,7 +97,7 @@ class Lead:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TimerWork:
     """The work of a timer.
 
     Attributes:
@@ -109,14 +109,14 @@ class Plan:
     again: datetime | None
 
 
-def plan(timer: Timer, now: datetime, lead: Lead, limit: int = 100) -> Plan:
+def plan(timer: Timer, now: datetime, lead: Lead, limit: int = 100) -> TimerWork:
     """Return the times to schedule runs for now: every missed one, oldest first, then those ahead.
 
     Parameters:
         limit: the largest number of times to return; if there are more, `again` is `now`.
     """
     if timer.rests:
-        return Plan((), None)
+        return TimerWork((), None)
     ticks: list[Tick] = []
     again = now + _FIRST_STRETCH
     ahead = 0
@@ -131,9 +131,9 @@ def plan(timer: Timer, now: datetime, lead: Lead, limit: int = 100) -> Plan:
             again = min(again, tick.time)
         if tick.time > timer.after:
             if len(ticks) == limit:
-                return Plan(tuple(ticks), now)
+                return TimerWork(tuple(ticks), now)
             ticks.append(tick)
-    return Plan(tuple(ticks), again)
+    return TimerWork(tuple(ticks), again)
 
 
 def ticks_between(timetable: Timetable, after: datetime, until: datetime) -> Iterator[Tick]:

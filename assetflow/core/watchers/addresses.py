@@ -21,7 +21,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 @dataclass(frozen=True)
-class Block:
+class PrefectBlock:
     """A block of Prefect that holds a URL.
 
     Attributes:
@@ -34,10 +34,10 @@ class Block:
         return f'block("{self.name}")'
 
 
-Address = str | Block
+Address = str | PrefectBlock
 
 
-def block(name: str) -> Block:
+def block(name: str) -> PrefectBlock:
     """Return the URL that a block of Prefect holds; the watching process reads it when it connects.
 
     >>> from assetflow.watchers import MessageQueueTrigger, block
@@ -54,7 +54,7 @@ def block(name: str) -> Block:
         raise InvalidWatcher(
             f"{name!r} does not name a block of Prefect", fix='Write block("secret/orders-queue")', rule=RULE
         )
-    return Block(name)
+    return PrefectBlock(name)
 
 
 def check_address(url: object, schemes: Collection[str], *, known: str) -> Address:
@@ -67,7 +67,7 @@ def check_address(url: object, schemes: Collection[str], *, known: str) -> Addre
     Raises:
         InvalidWatcher: it has a password, a scheme that the trigger does not know, or no scheme.
     """
-    if isinstance(url, Block):
+    if isinstance(url, PrefectBlock):
         return url
     if not isinstance(url, str) or not url.strip():
         raise InvalidWatcher(
@@ -163,13 +163,13 @@ def source_of_url(url: str, default_ports: Mapping[str, int]) -> str:
 
 def address_to_json(address: Address) -> object:
     """Return an address as JSON: a text, or an object that names the block."""
-    return {"block": address.name} if isinstance(address, Block) else address
+    return {"block": address.name} if isinstance(address, PrefectBlock) else address
 
 
 def address_from_json(data: object) -> Address:
     """Return the address that `address_to_json` wrote."""
     if isinstance(data, Mapping):
-        return Block(str(cast("Mapping[str, object]", data)["block"]))
+        return PrefectBlock(str(cast("Mapping[str, object]", data)["block"]))
     return str(data)
 
 

@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from typing import ClassVar
 
-from assetflow.core.watchers.addresses import Address, Block, address_to_json, check_address, without_user
+from assetflow.core.watchers.addresses import Address, PrefectBlock, address_to_json, check_address, without_user
 from assetflow.core.watchers.options import AnyScheme, Start, changed_fields, check_every, check_start
 from assetflow.errors import InvalidWatcher
 
@@ -64,6 +64,6 @@ class SQLTrigger:
 
     def describe(self) -> str:
         """Return the trigger in words: "select max(updated_at) from orders of postgresql+psycopg://db/shop"."""
-        url = str(self.url) if isinstance(self.url, Block) else without_user(self.url)
+        url = str(self.url) if isinstance(self.url, PrefectBlock) else without_user(self.url)
         query = " ".join(self.query.split())
         return f"{query if len(query) <= _SHOWN else query[: _SHOWN - 1] + '…'} of {url}"

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
 from typing import ClassVar, Literal, Protocol, cast, runtime_checkable
 
-from assetflow.core.watchers.addresses import Address, Block, address_to_json, check_address, without_user
+from assetflow.core.watchers.addresses import Address, PrefectBlock, address_to_json, check_address, without_user
 from assetflow.core.watchers.brokers import BROKERS, KNOWN, PLACES, check_broker_address
 from assetflow.core.watchers.options import Start, changed_fields, check_every, check_location, check_start
 from assetflow.core.watchers.other_kinds import Schemes
@@ -121,7 +121,7 @@ class MessageQueueTrigger:
 
     def describe(self) -> str:
         """Return the trigger in words: "queue orders of amqp://mq.internal"."""
-        url = str(self.url) if isinstance(self.url, Block) else without_user(self.url)
+        url = str(self.url) if isinstance(self.url, PrefectBlock) else without_user(self.url)
         return f"{self._names} of {url.partition('?')[0]}"
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
 from typing import ClassVar, Literal
 
-from assetflow.core.watchers.addresses import RULE, Address, Block, address_to_json, variables_of
+from assetflow.core.watchers.addresses import RULE, Address, PrefectBlock, address_to_json, variables_of
 from assetflow.core.watchers.options import changed_fields
 from assetflow.core.watchers.reading import Format, check_reading
 from assetflow.errors import InvalidWatcher
@@ -53,7 +53,7 @@ class WebhookTrigger:
 
     def __post_init__(self) -> None:
         names = variables_of(self.secret) if isinstance(self.secret, str) else []
-        if not isinstance(self.secret, Block) and self.secret != "".join(f"${{{name}}}" for name in names[:1]):
+        if not isinstance(self.secret, PrefectBlock) and self.secret != "".join(f"${{{name}}}" for name in names[:1]):
             raise InvalidWatcher(
                 "the secret of a webhook stands in the code, where everybody could read it who sees the deployment",
                 fix='Write a variable of the process that serves, "${GITHUB_SECRET}", or block("secret/github")',

@@ -13,7 +13,7 @@ from typing import Literal
 from uuid import UUID
 
 from assetflow.core.consumers import Consumer
-from assetflow.core.deployed import Deployed, Shown
+from assetflow.core.deployed import Deployed, ShownAutomation
 from assetflow.errors import AssetflowError, LedgerError
 from assetflow.evaluator.consumers.cycles import Cycle
 from assetflow.evaluator.ports import AutomationBoard, ConsumerLedger, KnownConsumer
@@ -28,7 +28,7 @@ What = Literal["deployed", "changed", "removed", "paused", "resumed", "held", "r
 
 
 @dataclass(frozen=True)
-class Step:
+class ReconcileStep:
     """A change of a consumer or (shown, reshown, hidden) of the automation of a deployment."""
 
     what: What
@@ -47,7 +47,7 @@ class SyncReport:
         warnings: what cannot come about as it is declared: Lazy flows that never run, policies that cannot be held.
     """
 
-    steps: deque[Step] = field(default_factory=lambda: deque[Step](maxlen=LONGEST_REPORT))
+    steps: deque[ReconcileStep] = field(default_factory=lambda: deque[ReconcileStep](maxlen=LONGEST_REPORT))
     scheduled: dict[UUID, Deployed] = field(default_factory=dict[UUID, Deployed])
     problems: dict[UUID, AssetflowError] = field(default_factory=dict[UUID, AssetflowError])
     cycles: list[Cycle] = field(default_factory=list[Cycle])
@@ -70,7 +70,7 @@ class Reconciler:
         self,
         ledger: ConsumerLedger,
         automations: AutomationBoard,
-        shown: dict[UUID, Shown],
+        shown: dict[UUID, ShownAutomation],
         report: SyncReport,
     ) -> None:
         self._ledger = ledger
@@ -85,7 +85,7 @@ class Reconciler:
         self._left = RESHOWN_AT_ONCE
         self.postponed.clear()
 
-    async def remove(self, deployment_id: UUID, known: KnownConsumer | None, shown: Sequence[Shown]) -> None:
+    async def remove(self, deployment_id: UUID, known: KnownConsumer | None, shown: Sequence[ShownAutomation]) -> None:
         """Remove the consumer and the automations of a deployment that is gone, or has no schedule any more.
 
         Raises:
@@ -99,7 +99,9 @@ class Reconciler:
         for each in shown:
             await self._hide(each)
 
-    async def reconcile(self, deployed: Deployed, known: KnownConsumer | None, shown: Sequence[Shown]) -> None:
+    async def reconcile(
+        self, deployed: Deployed, known: KnownConsumer | None, shown: Sequence[ShownAutomation]
+    ) -> None:
         """Create or update the consumer of one deployment, and the automation that shows its schedule, if it has one.
 
         Raises:
@@ -134,7 +136,7 @@ class Reconciler:
             if each.id != automation_id:
                 await self._hide(each)
 
-    async def _keep(self, known: KnownConsumer | None, shown: Sequence[Shown]) -> Shown | None:
+    async def _keep(self, known: KnownConsumer | None, shown: Sequence[ShownAutomation]) -> ShownAutomation | None:
         """Return the one automation to keep: the ledger's, else one that is switched off, else any; `None` for none."""
         automation_id = known.automation_id if known is not None else None
         if not shown and automation_id is not None:
@@ -164,7 +166,7 @@ class Reconciler:
             self._note("held" if deployed.held else "released", deployed.name)
 
     async def _show(
-        self, deployed: Deployed, wanted: object, kept: Shown | None, *, enabled: bool, unchanged: bool
+        self, deployed: Deployed, wanted: object, kept: ShownAutomation | None, *, enabled: bool, unchanged: bool
     ) -> UUID:
         """Create or update the automation of a deployment, and return its id. That of an unchanged one may wait."""
         if kept is None:
@@ -182,11 +184,11 @@ class Reconciler:
         self._shown.setdefault(kept.id, kept)
         return kept.id
 
-    async def _hide(self, shown: Shown) -> None:
+    async def _hide(self, shown: ShownAutomation) -> None:
         await self._automations.delete(shown.id)
         self._shown.pop(shown.id, None)
         self._note("hidden", shown.name)
 
     def _note(self, what: What, name: str) -> None:
-        self._report.steps.append(Step(what, name))
+        self._report.steps.append(ReconcileStep(what, name))
         logger.info("%s %s", what, name)

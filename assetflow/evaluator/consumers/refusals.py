@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from assetflow.core.deployed import Deployed, Shown
+from assetflow.core.deployed import Deployed, ShownAutomation
 from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.errors import AssetflowError, LedgerError, PrefectRefused, PrefectUnreachable
 from assetflow.evaluator.ports import AutomationBoard, ConsumerLedger, KnownConsumer
@@ -47,11 +47,13 @@ class RefusalBoard:
         shown: assetflow's automations in Prefect, by id; those that are made are added.
     """
 
-    def __init__(self, automations: AutomationBoard, shown: dict[UUID, Shown]) -> None:
+    def __init__(self, automations: AutomationBoard, shown: dict[UUID, ShownAutomation]) -> None:
         self._automations = automations
         self._shown = shown
 
-    async def show(self, refused: RefusedDeployment, known: KnownConsumer | None, automations: Sequence[Shown]) -> None:
+    async def show(
+        self, refused: RefusedDeployment, known: KnownConsumer | None, automations: Sequence[ShownAutomation]
+    ) -> None:
         """Let the automation of a deployment say why it is refused, beside the schedule that it still has.
 
         Parameters:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from assetflow.core.deployed import Deployed, Shown
+from assetflow.core.deployed import Deployed, ShownAutomation
 from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.errors import (
     AssetflowError,
@@ -63,7 +63,7 @@ class Registry:
         self._deployments = prefect.deployments
         self._automations = prefect.automations
         self._deployed: dict[UUID, Deployed] = {}
-        self._shown: dict[UUID, Shown] = {}
+        self._shown: dict[UUID, ShownAutomation] = {}
         # The deployments to reconcile, in the order in which their changes were seen.
         self._waiting: dict[UUID, None] = {}
         # The deployments that the ledger refuses beside others: they may be accepted when others change. Contract 8.1.
@@ -177,7 +177,7 @@ class Registry:
             await self._warnings.give(self._deployed.values())
             self._declarations_changed = False
 
-    async def _try_refused(self, shown: Mapping[UUID, Sequence[Shown]]) -> None:
+    async def _try_refused(self, shown: Mapping[UUID, Sequence[ShownAutomation]]) -> None:
         """Try again what was refused beside others, by name, as long as one of them is accepted. Contract 8.1."""
         before: set[UUID] = set()
         while self._refused and self._refused != before:
@@ -193,7 +193,7 @@ class Registry:
         self,
         deployments: Iterable[UUID],
         known: Mapping[UUID, KnownConsumer],
-        shown: Mapping[UUID, Sequence[Shown]],
+        shown: Mapping[UUID, Sequence[ShownAutomation]],
     ) -> None:
         unreachable = 0
         self._reconciler.begin_look()
@@ -281,11 +281,13 @@ class Registry:
         for automation_id in automations.gone:
             self._note(self._shown.pop(automation_id, None))
 
-    def _note(self, shown: Shown | None) -> None:
+    def _note(self, shown: ShownAutomation | None) -> None:
         if shown is not None and shown.deployment_id is not None:
             self._waiting[shown.deployment_id] = None
 
-    async def _reconcile(self, deployment_id: UUID, known: KnownConsumer | None, shown: Sequence[Shown]) -> None:
+    async def _reconcile(
+        self, deployment_id: UUID, known: KnownConsumer | None, shown: Sequence[ShownAutomation]
+    ) -> None:
         """Reconcile one deployment."""
         deployed = self._deployed.get(deployment_id)
         if deployed is None:
@@ -312,7 +314,7 @@ class Registry:
             self.report.problems.pop(deployment_id, None)
 
     async def _reconcile_without_schedule(
-        self, deployed: Deployed, known: KnownConsumer | None, shown: Sequence[Shown]
+        self, deployed: Deployed, known: KnownConsumer | None, shown: Sequence[ShownAutomation]
     ) -> None:
         if known is not None or shown:
             await self._reconciler.remove(deployed.id, known, shown)
@@ -335,8 +337,8 @@ class Registry:
             logger.error("%s", error if error.rule is None else f"{str(error).rstrip('.')}. Contract {error.rule}")
 
 
-def _by_deployment(shown: Iterable[Shown]) -> Mapping[UUID, Sequence[Shown]]:
-    found: dict[UUID, list[Shown]] = {}
+def _by_deployment(shown: Iterable[ShownAutomation]) -> Mapping[UUID, Sequence[ShownAutomation]]:
+    found: dict[UUID, list[ShownAutomation]] = {}
     for each in shown:
         if each.deployment_id is not None:
             found.setdefault(each.deployment_id, []).append(each)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from assetflow.core.codec import RunContext
 from assetflow.core.consumers import Automation, Consumer, Decision, MissedDeadline
-from assetflow.core.deployed import Changes, Deployed, Shown
+from assetflow.core.deployed import Deployed, DeployedChanges, ShownAutomation
 from assetflow.core.explanation import DecisionExplanation
 from assetflow.core.freshness.asset_freshness import StateChange
 from assetflow.core.rules.adoption import Decided
@@ -35,7 +35,7 @@ class ConsumerRegistry(Protocol):
 class DeploymentFeed(Protocol):
     """Prefect's deployments."""
 
-    async def changes(self) -> Changes[Deployed]:
+    async def changes(self) -> DeployedChanges[Deployed]:
         """Return the changes since the last call; the first call returns everything."""
         ...
 
@@ -45,12 +45,12 @@ class DeploymentFeed(Protocol):
 class AutomationBoard(Protocol):
     """assetflow's automations in Prefect. What an automation should be is an object that only this port reads."""
 
-    async def changes(self) -> Changes[Shown]:
+    async def changes(self) -> DeployedChanges[ShownAutomation]:
         """Return the changes since the last call; the first call returns everything."""
         ...
 
-    async def changed_since(self, moment: datetime) -> Sequence[Shown]: ...
-    async def find(self, automation: UUID) -> Shown | None: ...
+    async def changed_since(self, moment: datetime) -> Sequence[ShownAutomation]: ...
+    async def find(self, automation: UUID) -> ShownAutomation | None: ...
     def wanted(self, deployed: Deployed) -> Any:
         """Return the automation that a deployment should have.
 
@@ -68,9 +68,9 @@ class AutomationBoard(Protocol):
         """
         ...
 
-    def is_in_step(self, shown: Shown, wanted: Any) -> bool: ...
-    async def create(self, deployment_id: UUID, wanted: Any, *, enabled: bool) -> Shown: ...
-    async def update(self, shown: Shown, wanted: Any) -> None: ...
+    def is_in_step(self, shown: ShownAutomation, wanted: Any) -> bool: ...
+    async def create(self, deployment_id: UUID, wanted: Any, *, enabled: bool) -> ShownAutomation: ...
+    async def update(self, shown: ShownAutomation, wanted: Any) -> None: ...
     async def delete(self, automation: UUID) -> None: ...
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from assetflow.core.freshness.records import Target
-from assetflow.core.freshness.state.backfills import Backfill, Step
+from assetflow.core.freshness.state.backfills import Backfill, BackfillItem
 from assetflow.ledger.sql.backfill_tables import BACKFILL, BACKFILL_TARGET
 from assetflow.ledger.sql.rows import key_from_column, key_to_column
 
@@ -52,13 +52,13 @@ def backfill_from_row(row: Sequence[Any]) -> Backfill:
     return Backfill(number, made, uri, bool(down), *rest)
 
 
-def step_to_row(number: int, step: Step) -> tuple[Any, ...]:
+def step_to_row(number: int, step: BackfillItem) -> tuple[Any, ...]:
     """Return a target of a backfill as a row of `STEP_KEY` and `STEP_VALUES`."""
     of = (number, step.place, step.target.consumer, key_to_column(step.target.key))
     return (*of, step.wave, step.waits, step.state, step.attempt)
 
 
-def step_from_row(row: Sequence[Any]) -> Step:
+def step_from_row(row: Sequence[Any]) -> BackfillItem:
     """Return the target of a backfill in a row of `STEP_COLUMNS`."""
     place, consumer, key, *rest = row
-    return Step(place, Target(consumer, key_from_column(key)), *rest)
+    return BackfillItem(place, Target(consumer, key_from_column(key)), *rest)

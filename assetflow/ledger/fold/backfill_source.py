@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Select, and_, bindparam, exists, literal_colu
 
 from assetflow.core.freshness.records import Target
 from assetflow.core.freshness.state import FreshnessSource
-from assetflow.core.freshness.state.backfills import Backfill, Step
+from assetflow.core.freshness.state.backfills import Backfill, BackfillItem
 from assetflow.ledger.fold.backfill_rows import BACKFILL_COLUMNS, STEP_COLUMNS, backfill_from_row, step_from_row
 from assetflow.ledger.sql.backfill_tables import BACKFILL, BACKFILL_EDGE, BACKFILL_TARGET
 from assetflow.ledger.sql.functions import in_values
@@ -53,11 +53,11 @@ class BackfillTables(FreshnessSource):
     def backfills(self) -> Iterable[Backfill]:
         return [backfill_from_row(row) for row in self._connection().execute(_LIVE)]
 
-    def step(self, backfill: int, target: Target) -> Step | None:
+    def step(self, backfill: int, target: Target) -> BackfillItem | None:
         found = self._steps(_STEP, backfill, consumer=target.consumer, key=key_to_column(target.key))
         return found[0] if found else None
 
-    def ready_steps(self, backfill: int) -> Iterator[Step]:
+    def ready_steps(self, backfill: int) -> Iterator[BackfillItem]:
         after = -1
         while page := self._steps(_READY, backfill, after=after):
             yield from page
@@ -65,15 +65,15 @@ class BackfillTables(FreshnessSource):
             if len(page) < PAGE:
                 return
 
-    def steps_below(self, backfill: int, places: Collection[int]) -> Iterable[Step]:
+    def steps_below(self, backfill: int, places: Collection[int]) -> Iterable[BackfillItem]:
         return self._steps(_BELOW, backfill, places=list(places)) if places else ()
 
-    def steps_of(self, backfill: int, consumer: int) -> Iterable[Step]:
+    def steps_of(self, backfill: int, consumer: int) -> Iterable[BackfillItem]:
         return self._steps(_OF_CONSUMER, backfill, consumer=consumer)
 
-    def steps_taken_off(self, backfill: int) -> Iterable[Step]:
+    def steps_taken_off(self, backfill: int) -> Iterable[BackfillItem]:
         return self._steps(_TAKEN_OFF, backfill)
 
-    def _steps(self, query: Select[Any], backfill: int, **values: Any) -> list[Step]:
+    def _steps(self, query: Select[Any], backfill: int, **values: Any) -> list[BackfillItem]:
         rows = self._connection().execute(query, {"backfill": backfill, **values})
         return [step_from_row(row) for row in rows]

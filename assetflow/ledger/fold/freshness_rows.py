@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from assetflow.core.freshness.records import FlowRecord, Inputs, Item, Moment, Run, Target, TargetRecord, Update
+from assetflow.core.freshness.records import FlowRecord, Inputs, Item, ItemUpdate, Moment, Run, Target, TargetRecord
 from assetflow.ledger.sql.freshness_tables import ITEM_VERSION, KEPT_RUN, TARGET
 from assetflow.ledger.sql.rows import key_from_column, key_to_column
 
@@ -48,19 +48,19 @@ TARGET_VALUES = (
 )
 
 
-def update_to_row(update: Update) -> tuple[Any, ...]:
+def update_to_row(update: ItemUpdate) -> tuple[Any, ...]:
     """Return an update or a confirmation as a row of `VERSION_COLUMNS`."""
     place = (update.item.uri, key_to_column(update.item.key), update.sequence, int(update.confirms))
     how = (update.consumer, update.pins, update.code_version, update.started)
     return (*place, update.event, update.data_version, update.recorded, *how)
 
 
-def update_from_row(row: Sequence[Any]) -> Update:
+def update_from_row(row: Sequence[Any]) -> ItemUpdate:
     """Return the update or the confirmation in a row of `VERSION_COLUMNS`."""
     uri, key, sequence, confirms, event, data_version, recorded, consumer, pins, code_version, started = row
     item = Item(uri, key_from_column(key))
     how = (consumer, pins, code_version, started)
-    return Update(item, sequence, event, data_version, recorded, *how, confirms=bool(confirms))
+    return ItemUpdate(item, sequence, event, data_version, recorded, *how, confirms=bool(confirms))
 
 
 def run_to_row(run: Run) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from uuid import UUID
 from sqlalchemy import Select, and_, bindparam, exists, func, literal_column, or_, select
 
 from assetflow.core.freshness.graph import DataGraph, Resolve, TokensOf
-from assetflow.core.freshness.records import FlowRecord, Item, Row, Run, Target, TargetRecord, Update
+from assetflow.core.freshness.records import FlowRecord, Item, ItemUpdate, Row, Run, Target, TargetRecord
 from assetflow.core.freshness.state.policies import PolicyRecord
 from assetflow.core.freshness.state.runs import REMEMBERED
 from assetflow.ledger.fold.backfill_source import HAS_BACKFILLS, BackfillTables
@@ -190,30 +190,30 @@ class FreshnessTables(BackfillTables):
         data = self._connection().scalar(_FLOW, {"consumer": consumer})
         return None if data is None else flow_from_json(data)
 
-    def newest(self, items: Collection[Item]) -> Iterable[Update]:
+    def newest(self, items: Collection[Item]) -> Iterable[ItemUpdate]:
         if len(items) > FEW and len({item.uri for item in items}) == 1:
             keys = [key_to_column(item.key) for item in items]
             return map(update_from_row, self._rows(_MANY_NEWEST, uri=next(iter(items)).uri, keys=keys))
         each = (self._update(_NEWEST, item) for item in items)
         return [update for update in each if update is not None]
 
-    def newest_of(self, uri: str, until: datetime | None = None) -> Update | None:
+    def newest_of(self, uri: str, until: datetime | None = None) -> ItemUpdate | None:
         rows = self._rows(_NEWEST_OF, uri=uri) if until is None else self._rows(_NEWEST_OF_UNTIL, uri=uri, until=until)
         return update_from_row(rows[0]) if rows else None
 
-    def first(self, item: Item) -> Update | None:
+    def first(self, item: Item) -> ItemUpdate | None:
         return self._update(_FIRST, item)
 
-    def as_of(self, item: Item, sequence: int) -> Update | None:
+    def as_of(self, item: Item, sequence: int) -> ItemUpdate | None:
         return self._update(_AS_OF, item, sequence=sequence)
 
-    def row(self, update: Update) -> Row:
+    def row(self, update: ItemUpdate) -> Row:
         item = update.item
         ended = self._update(_ENDED, item, sequence=update.sequence, version=update.data_version)
         last = self._update(_NEWEST, item) if ended is None else self.as_of(item, ended.sequence - 1)
         return Row(last or update, ended)
 
-    def history(self, item: Item) -> Iterator[Update]:
+    def history(self, item: Item) -> Iterator[ItemUpdate]:
         rows = self._rows(_HISTORY.limit(PAGE), **_place(item))
         while len(rows) == PAGE:
             page = [update_from_row(row) for row in rows]
@@ -235,7 +235,7 @@ class FreshnessTables(BackfillTables):
     def changed(self, uri: str, after: int) -> Iterable[Item]:
         return [Item(uri, key_from_column(key)) for key in self._scalars(_CHANGED, uri=uri, after=after)]
 
-    def seen(self, update: Update) -> datetime | None:
+    def seen(self, update: ItemUpdate) -> datetime | None:
         place = {"sequence": update.sequence, "confirms": int(update.confirms)}
         return self._connection().scalar(_SEEN, {**_place(update.item), **place})
 
@@ -312,7 +312,7 @@ class FreshnessTables(BackfillTables):
     def durations(self, consumer: int) -> Iterable[timedelta]:
         return [ended - asked for asked, ended in reversed(self._rows(_DURATIONS, consumer=consumer))]
 
-    def _update(self, query: Select[Any], item: Item, **values: Any) -> Update | None:
+    def _update(self, query: Select[Any], item: Item, **values: Any) -> ItemUpdate | None:
         rows = self._rows(query, **_place(item), **values)
         return update_from_row(rows[0]) if rows else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, Executable, bindparam, delete, func, literal, or_, select, update
 
-from assetflow.core.freshness.records import Update
+from assetflow.core.freshness.records import ItemUpdate
 from assetflow.core.freshness.state.changes import FreshnessChanges
 from assetflow.ledger.fold.backfill_rows import (
     BACKFILL_KEY,
@@ -160,5 +160,5 @@ def _write_backfills(connection: Connection, changes: FreshnessChanges) -> None:
     _ADD_EDGES.run(connection, changes.edges)
 
 
-def _key(each: Update) -> tuple[str, str, int, int]:
+def _key(each: ItemUpdate) -> tuple[str, str, int, int]:
     return each.item.uri, key_to_column(each.item.key), each.sequence, int(each.confirms)

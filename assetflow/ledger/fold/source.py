@@ -13,7 +13,7 @@ from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer, Receipt
 from assetflow.core.events import AssetEvent, Content
 from assetflow.core.freshness.state import FreshnessSource
-from assetflow.core.rules.state import QueueKey, Source
+from assetflow.core.rules.state import QueueKey, StateSource
 from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
 from assetflow.ledger.fold.clocks import CONSUMER_CLOCKS, LAST_DECISIONS, QUEUE_CLOCKS, clock_from_row, hours_from_row
 from assetflow.ledger.fold.freshness_source import FreshnessTables
@@ -98,8 +98,8 @@ _BUSY = select(DECISION.c.consumer, DECISION.c.target_key).where(
 )
 
 
-class LedgerSource(Source):
-    """Reads from the tables what the state does not know. `Source` says what each method returns.
+class LedgerSource(StateSource):
+    """Reads from the tables what the state does not know. `StateSource` says what each method returns.
 
     Attributes:
         connection: the connection of the current transaction.

@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, func, select
 
 from assetflow.core.consumers import Consumer
 from assetflow.core.freshness.backfilling import edges_of, run_id, steps_of, targets_of, waves_of
-from assetflow.core.freshness.state.backfills import Backfill, Step, StepState
+from assetflow.core.freshness.state.backfills import Backfill, BackfillItem, StepState
 from assetflow.core.freshness.touching import all_keys
 from assetflow.core.words import iso
 from assetflow.ledger.fold.backfill_rows import BACKFILL_COLUMNS, STEP_COLUMNS, backfill_from_row, step_from_row
@@ -50,7 +50,7 @@ class Planned:
         names: the names of the consumers, by id.
     """
 
-    steps: Sequence[Step]
+    steps: Sequence[BackfillItem]
     edges: Sequence[tuple[int, int]]
     names: Mapping[int, str]
 
@@ -135,7 +135,7 @@ class BackfillRecord:
 
 
 @dataclass(frozen=True)
-class Column:
+class WaveColumn:
     """A consumer in a wave of a backfill, with its targets by state."""
 
     wave: int
@@ -151,7 +151,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class TargetRecord:
+class BackfillTargetRecord:
     """A target of a backfill, and its run.
 
     Attributes:
@@ -160,7 +160,7 @@ class TargetRecord:
         error: why it has no run, or "".
     """
 
-    step: Step
+    step: BackfillItem
     consumer: str
     decision: UUID
     flow_run: UUID | None = None
@@ -233,17 +233,17 @@ class BackfillReader:
         found = self._backfills(_BACKFILLS.where(BACKFILL.c.number == number))
         return found[0] if found else None
 
-    def progress(self, number: int) -> list[Column]:
+    def progress(self, number: int) -> list[WaveColumn]:
         """Return the consumers of a backfill, wave by wave, with the number of their targets in each state."""
         found: dict[tuple[int, str], dict[str, int]] = {}
         with self._states.connect() as connection:
             for wave, name, state, count in connection.execute(_PROGRESS, {"backfill": number}):
                 found.setdefault((wave, name), {})[state] = count
-        return [Column(wave, name, counts) for (wave, name), counts in found.items()]
+        return [WaveColumn(wave, name, counts) for (wave, name), counts in found.items()]
 
     def targets(
         self, number: int, *, state: StepState | None = None, after: int = -1, limit: int = 100
-    ) -> list[TargetRecord]:
+    ) -> list[BackfillTargetRecord]:
         """Return the targets of a backfill with their runs, by consumer and key.
 
         Parameters:
@@ -260,7 +260,7 @@ class BackfillReader:
             ids = [run_id(record.backfill, deployment, step.target.key, step.attempt) for step, _, deployment in found]
             runs = {each: run for each, *run in connection.execute(_RUNS, {"ids": ids})}
         return [
-            TargetRecord(step, name, each, *runs.get(each, ()))
+            BackfillTargetRecord(step, name, each, *runs.get(each, ()))
             for (step, name, _), each in zip(found, ids, strict=True)
         ]
 

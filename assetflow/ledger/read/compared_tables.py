@@ -13,7 +13,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Row, exists, func, select
 
 from assetflow.core.freshness.graph import DataGraph, Resolve, TokensOf
-from assetflow.core.freshness.records import Item, Update
+from assetflow.core.freshness.records import Item, ItemUpdate
 from assetflow.ledger.fold.freshness_rows import update_from_row
 from assetflow.ledger.fold.freshness_source import NEWEST_OF_ITEMS, FreshnessTables
 from assetflow.ledger.sql.freshness_tables import ITEM
@@ -47,7 +47,7 @@ class ComparedTables(FreshnessTables):
         super().__init__(lambda: connection)
         self._known = known
         # The newest updates of assets without keys that were read together; `None` for those without any.
-        self._plain: dict[str, Update | None] = {}
+        self._plain: dict[str, ItemUpdate | None] = {}
 
     def read_ahead(self, uris: Collection[str]) -> None:
         """Read the newest updates of those of these assets that have no keys, in two statements."""
@@ -67,12 +67,12 @@ class ComparedTables(FreshnessTables):
                 known.graph, known.age = super().whole_graph(resolve, tokens_of), age
             return known.graph.copy(resolve, tokens_of)
 
-    def newest(self, items: Collection[Item]) -> Iterable[Update]:
+    def newest(self, items: Collection[Item]) -> Iterable[ItemUpdate]:
         known = [self._plain[item.uri] for item in items if item.key is None and item.uri in self._plain]
         others = [item for item in items if item.uri not in self._plain]
         return chain((each for each in known if each is not None), super().newest(others))
 
-    def newest_of(self, uri: str, until: datetime | None = None) -> Update | None:
+    def newest_of(self, uri: str, until: datetime | None = None) -> ItemUpdate | None:
         return self._plain[uri] if until is None and uri in self._plain else super().newest_of(uri, until)
 
     def has_items(self, uri: str) -> bool:

@@ -24,9 +24,9 @@ from assetflow.ledger.sql.freshness_tables import KEPT_RUN, POLICY_CHANGE, TARGE
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import QUEUED
 from assetflow.ledger.sql.tables import DECISION, EVENT, EVENT_ALIAS, MISSED_DEADLINE, NO_KEY, RECEIPT, REFUSED
-from assetflow.ledger.sql.types import Moment
+from assetflow.ledger.sql.types import UtcTime
 
-BEFORE = bindparam("before", type_=Moment())
+BEFORE = bindparam("before", type_=UtcTime())
 
 
 @dataclass(frozen=True)

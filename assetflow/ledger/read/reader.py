@@ -22,7 +22,7 @@ from assetflow.ledger import schema
 from assetflow.ledger.lease import standby
 from assetflow.ledger.lease.lease import Lease, read_lease
 from assetflow.ledger.lease.standby import Evaluators
-from assetflow.ledger.records import Status
+from assetflow.ledger.records import LedgerCounts
 from assetflow.ledger.sql.engine import default_place, ledger_url, open_engine, place_of
 from assetflow.ledger.sql.failures import explained
 from assetflow.ledger.sql.tables import ASSET, CONSUMER, CURSOR, DECISION, ENDED_SESSION, LEDGER, REFUSED
@@ -196,7 +196,7 @@ class Reader:
         # Older versions kept the password too, until an evaluator starts again.
         return None if url is None else without_passwords(url)
 
-    def status(self) -> Status:
+    def status(self) -> LedgerCounts:
         """Return the ledger in numbers."""
         consumers = select(func.count()).select_from(CONSUMER).where(CONSUMER.c.removed_at.is_(None), CONSUMER.c.listed)
         undeliverable = select(func.count()).where(DECISION.c.status == literal_column("'undeliverable'"))
@@ -208,7 +208,7 @@ class Reader:
             rows = connection.execute(in_progress.group_by(DECISION.c.status))
             found = {status: (number, made) for status, number, made in rows}
             waiting, oldest = found.get("waiting", (0, None))
-            return Status(
+            return LedgerCounts(
                 assets=connection.execute(select(func.count()).select_from(ASSET)).scalar_one(),
                 consumers=connection.execute(consumers).scalar_one(),
                 last_event=last_event,

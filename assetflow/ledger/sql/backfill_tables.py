@@ -8,7 +8,7 @@ from sqlalchemy import Index
 from sqlmodel import Field
 
 from assetflow.ledger.sql.freshness_tables import CLUSTERED, Base, partial_index, table_of
-from assetflow.ledger.sql.types import Moment, Number
+from assetflow.ledger.sql.types import Number, UtcTime
 
 
 class BackfillRow(Base, table=True):
@@ -20,15 +20,15 @@ class BackfillRow(Base, table=True):
 
     __table_args__ = (partial_index("backfill_going_on", "number", where="begun IS NOT NULL AND ended IS NULL"),)
     number: int = Field(primary_key=True, sa_type=Number)
-    made: datetime = Field(sa_type=Moment)
+    made: datetime = Field(sa_type=UtcTime)
     uri: str
     down: int = Field(sa_type=Number)
     concurrency: int | None = Field(default=None, sa_type=Number)
     made_by: str = ""
     why: str = ""
-    begun: datetime | None = Field(default=None, sa_type=Moment)
-    stopped: datetime | None = Field(default=None, sa_type=Moment)
-    ended: datetime | None = Field(default=None, sa_type=Moment)
+    begun: datetime | None = Field(default=None, sa_type=UtcTime)
+    stopped: datetime | None = Field(default=None, sa_type=UtcTime)
+    ended: datetime | None = Field(default=None, sa_type=UtcTime)
     todo: int = Field(sa_type=Number)
     asked: int = Field(default=0, sa_type=Number)
     done: int = Field(default=0, sa_type=Number)

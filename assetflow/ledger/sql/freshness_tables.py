@@ -14,7 +14,7 @@ from sqlalchemy import Index
 from sqlmodel import Field
 
 from assetflow.ledger.sql.tables import CLUSTERED, Base, partial_index, table_of
-from assetflow.ledger.sql.types import JsonText, Moment, Number
+from assetflow.ledger.sql.types import JsonText, Number, UtcTime
 
 
 class DataFlowRow(Base, table=True):
@@ -38,12 +38,12 @@ class ItemVersionRow(Base, table=True):
     confirms: int = Field(primary_key=True, sa_type=Number)
     event: UUID
     data_version: str
-    recorded: datetime = Field(sa_type=Moment)
+    recorded: datetime = Field(sa_type=UtcTime)
     consumer: int | None = Field(default=None, sa_type=Number)
     pins: dict[str, int] | None = Field(default=None, sa_type=JsonText)
     code_version: str | None = None
-    started: datetime | None = Field(default=None, sa_type=Moment)
-    seen: datetime | None = Field(default=None, sa_type=Moment)
+    started: datetime | None = Field(default=None, sa_type=UtcTime)
+    seen: datetime | None = Field(default=None, sa_type=UtcTime)
 
 
 class ItemRow(Base, table=True):
@@ -87,12 +87,12 @@ class TargetRow(Base, table=True):
     tried: dict[str, Any] | None = Field(default=None, sa_type=JsonText)
     waived: dict[str, Any] | None = Field(default=None, sa_type=JsonText)
     failures: int = Field(default=0, sa_type=Number)
-    ended: datetime | None = Field(default=None, sa_type=Moment)
+    ended: datetime | None = Field(default=None, sa_type=UtcTime)
     ended_place: int = Field(default=0, sa_type=Number)
     decision: UUID | None = None
     verdict: str = ""
-    retry_at: datetime | None = Field(default=None, sa_type=Moment)
-    look: datetime | None = Field(default=None, sa_type=Moment)
+    retry_at: datetime | None = Field(default=None, sa_type=UtcTime)
+    look: datetime | None = Field(default=None, sa_type=UtcTime)
 
 
 class KeptRunRow(Base, table=True):
@@ -109,12 +109,12 @@ class KeptRunRow(Base, table=True):
     consumer: int = Field(sa_type=Number, foreign_key="consumer.id")
     target_key: str
     kind: str
-    asked: datetime = Field(sa_type=Moment)
-    began: datetime = Field(sa_type=Moment)
+    asked: datetime = Field(sa_type=UtcTime)
+    began: datetime = Field(sa_type=UtcTime)
     tried: dict[str, Any] = Field(sa_type=JsonText)
     pins: dict[str, dict[str, int]] = Field(sa_type=JsonText)
     predecessor: UUID | None = None
-    ended: datetime | None = Field(default=None, sa_type=Moment)
+    ended: datetime | None = Field(default=None, sa_type=UtcTime)
     state: str = ""
 
 
@@ -132,12 +132,12 @@ class PolicyRow(Base, table=True):
     )
     uri: str = Field(primary_key=True)
     declaration: dict[str, Any] = Field(sa_type=JsonText)
-    since: datetime = Field(sa_type=Moment)
+    since: datetime = Field(sa_type=UtcTime)
     state: str
-    state_since: datetime | None = Field(default=None, sa_type=Moment)
+    state_since: datetime | None = Field(default=None, sa_type=UtcTime)
     data_time: str | None = None
-    due: datetime | None = Field(default=None, sa_type=Moment)
-    next_change: datetime | None = Field(default=None, sa_type=Moment)
+    due: datetime | None = Field(default=None, sa_type=UtcTime)
+    next_change: datetime | None = Field(default=None, sa_type=UtcTime)
     chain: list[Any] = Field(sa_type=JsonText)
 
 
@@ -145,7 +145,7 @@ class PolicyTouchRow(Base, table=True):
     """An instant at which something happened, after which the state of a policy has to be judged (8.13)."""
 
     __table_args__ = CLUSTERED
-    at: datetime = Field(primary_key=True, sa_type=Moment)
+    at: datetime = Field(primary_key=True, sa_type=UtcTime)
     uri: str = Field(primary_key=True)
 
 
@@ -162,14 +162,14 @@ class PolicyChangeRow(Base, table=True):
     number: int = Field(primary_key=True, sa_type=Number)
     uri: str
     state: str
-    at: datetime = Field(sa_type=Moment)
+    at: datetime = Field(sa_type=UtcTime)
     data_time: str | None = None
     lag: float | None = None
     policy: dict[str, Any] = Field(sa_type=JsonText)
     causes: list[Any] = Field(sa_type=JsonText)
     maker: int | None = Field(default=None, sa_type=Number)
-    posted: datetime | None = Field(default=None, sa_type=Moment)
-    stored: datetime | None = Field(default=None, sa_type=Moment)
+    posted: datetime | None = Field(default=None, sa_type=UtcTime)
+    stored: datetime | None = Field(default=None, sa_type=UtcTime)
 
 
 DATA_FLOW = table_of(DataFlowRow)

@@ -17,7 +17,7 @@ from sqlalchemy.ext.declarative import DeferredReflection
 from sqlalchemy.orm import declared_attr, registry
 from sqlmodel import Field, SQLModel
 
-from assetflow.ledger.sql.types import JsonText, Moment, Number
+from assetflow.ledger.sql.types import JsonText, Number, UtcTime
 
 _NAMES = {
     "ix": "%(table_name)s_%(column_0_N_name)s",
@@ -61,7 +61,7 @@ class LedgerRow(Base, table=True):
 
     number: int = Field(primary_key=True)
     id: UUID
-    created: datetime = Field(sa_type=Moment)
+    created: datetime = Field(sa_type=UtcTime)
     prefect_api_url: str | None = None
     last_event: int = Field(default=0, sa_type=Number)
     last_decision: int = Field(default=0, sa_type=Number)
@@ -77,7 +77,7 @@ class AssetRow(Base, table=True):
     uri: str = Field(unique=True)
     group: str = Field(default="", index=True)
     extra: dict[str, Any] = Field(default_factory=dict, sa_type=JsonText)
-    first_seen: datetime = Field(sa_type=Moment)
+    first_seen: datetime = Field(sa_type=UtcTime)
 
 
 class AssetNameRow(Base, table=True):
@@ -92,7 +92,7 @@ class HiddenAssetRow(Base, table=True):
 
     uri: str = Field(primary_key=True, foreign_key="asset.uri")
     sequence: int = Field(sa_type=Number)
-    since: datetime = Field(sa_type=Moment)
+    since: datetime = Field(sa_type=UtcTime)
     hidden_by: str = ""
 
 
@@ -100,7 +100,7 @@ class AliasRow(Base, table=True):
     """An alias that an event came through, or that a schedule names."""
 
     name: str = Field(primary_key=True)
-    first_seen: datetime = Field(sa_type=Moment)
+    first_seen: datetime = Field(sa_type=UtcTime)
 
 
 class AliasLinkRow(Base, table=True):
@@ -108,7 +108,7 @@ class AliasLinkRow(Base, table=True):
 
     alias: str = Field(primary_key=True, foreign_key="alias.name")
     uri: str = Field(primary_key=True, foreign_key="asset.uri", index=True)
-    since: datetime = Field(sa_type=Moment)
+    since: datetime = Field(sa_type=UtcTime)
 
 
 class EventRow(Base, table=True):
@@ -125,8 +125,8 @@ class EventRow(Base, table=True):
     recording: UUID = Field(index=True)
     uri: str = Field(foreign_key="asset.uri")
     partition_key: str | None = None
-    occurred: datetime = Field(sa_type=Moment)
-    recorded: datetime = Field(sa_type=Moment)
+    occurred: datetime = Field(sa_type=UtcTime)
+    recorded: datetime = Field(sa_type=UtcTime)
     extra: dict[str, Any] = Field(sa_type=JsonText)
     metrics: dict[str, Any] = Field(sa_type=JsonText)
     aliases: list[str] = Field(sa_type=JsonText)
@@ -158,7 +158,7 @@ class RefusedRow(Base, table=True):
     reason: str = Field(sa_type=Text)
     rule: str | None = None
     source: str
-    at: datetime = Field(sa_type=Moment)
+    at: datetime = Field(sa_type=UtcTime)
 
 
 class ConsumerRow(Base, table=True):
@@ -179,9 +179,9 @@ class ConsumerRow(Base, table=True):
     paused: bool
     held: bool
     automation_id: UUID | None = Field(default=None, index=True)
-    since: datetime = Field(sa_type=Moment)
-    deployed: datetime | None = Field(default=None, sa_type=Moment)
-    removed_at: datetime | None = Field(default=None, sa_type=Moment)
+    since: datetime = Field(sa_type=UtcTime)
+    deployed: datetime | None = Field(default=None, sa_type=UtcTime)
+    removed_at: datetime | None = Field(default=None, sa_type=UtcTime)
     listed: bool = True
 
 
@@ -210,7 +210,7 @@ class ReceiptRow(Base, table=True):
     by: str = ""
     why: str = ""
     error: str = Field(default="", sa_type=Text)
-    at: datetime = Field(sa_type=Moment)
+    at: datetime = Field(sa_type=UtcTime)
 
 
 class PendingRow(Base, table=True):
@@ -244,20 +244,20 @@ class DecisionRow(Base, table=True):
     consumer: int = Field(sa_type=Number, foreign_key="consumer.id")
     deployment_id: UUID
     target_key: str
-    made: datetime = Field(sa_type=Moment)
+    made: datetime = Field(sa_type=UtcTime)
     kind: str
     status: str
     flow_run_id: UUID | None = Field(default=None, index=True)
-    launched: datetime | None = Field(default=None, sa_type=Moment)
-    ended: datetime | None = Field(default=None, sa_type=Moment)
+    launched: datetime | None = Field(default=None, sa_type=UtcTime)
+    ended: datetime | None = Field(default=None, sa_type=UtcTime)
     attempts: int = 0
     error: str = Field(default="", sa_type=Text)
     run_state: str = ""
-    noted: datetime | None = Field(default=None, sa_type=Moment)
-    opening: datetime | None = Field(default=None, sa_type=Moment)
+    noted: datetime | None = Field(default=None, sa_type=UtcTime)
+    opening: datetime | None = Field(default=None, sa_type=UtcTime)
     by_deadline: bool = False
-    decided: datetime = Field(sa_type=Moment)
-    scheduled: datetime | None = Field(default=None, sa_type=Moment)
+    decided: datetime = Field(sa_type=UtcTime)
+    scheduled: datetime | None = Field(default=None, sa_type=UtcTime)
     because: list[Any] = Field(sa_type=JsonText)
 
 
@@ -265,11 +265,11 @@ class ConsumerClockRow(Base, table=True):
     """The opening hours of a timed consumer, as far as they have come (9.7); `due`: when to look at them again."""
 
     consumer: int = Field(primary_key=True, sa_type=Number, foreign_key="consumer.id")
-    gone_through: datetime = Field(sa_type=Moment)
-    opened: datetime | None = Field(default=None, sa_type=Moment)
+    gone_through: datetime = Field(sa_type=UtcTime)
+    opened: datetime | None = Field(default=None, sa_type=UtcTime)
     is_open: bool = False
     deadlines: list[list[str]] = Field(sa_type=JsonText)
-    due: datetime | None = Field(default=None, sa_type=Moment, index=True)
+    due: datetime | None = Field(default=None, sa_type=UtcTime, index=True)
 
 
 class QueueClockRow(Base, table=True):
@@ -277,14 +277,14 @@ class QueueClockRow(Base, table=True):
 
     consumer: int = Field(primary_key=True, sa_type=Number, foreign_key="consumer.id")
     target_key: str = Field(primary_key=True)
-    gone_through: datetime | None = Field(default=None, sa_type=Moment)
-    closed: datetime | None = Field(default=None, sa_type=Moment)
+    gone_through: datetime | None = Field(default=None, sa_type=UtcTime)
+    closed: datetime | None = Field(default=None, sa_type=UtcTime)
     overdue: bool = False
     told: int = Field(default=0, sa_type=Number)
     deferred: bool = False
-    due: datetime | None = Field(default=None, sa_type=Moment, index=True)
-    decided: datetime | None = Field(default=None, sa_type=Moment)
-    started: datetime | None = Field(default=None, sa_type=Moment)
+    due: datetime | None = Field(default=None, sa_type=UtcTime, index=True)
+    decided: datetime | None = Field(default=None, sa_type=UtcTime)
+    started: datetime | None = Field(default=None, sa_type=UtcTime)
 
 
 class MissedDeadlineRow(Base, table=True):
@@ -294,12 +294,12 @@ class MissedDeadlineRow(Base, table=True):
     number: int = Field(primary_key=True, sa_type=Number)
     consumer: int = Field(sa_type=Number, foreign_key="consumer.id", index=True)
     target_key: str
-    due: datetime = Field(sa_type=Moment)
-    at: datetime = Field(sa_type=Moment)
+    due: datetime = Field(sa_type=UtcTime)
+    at: datetime = Field(sa_type=UtcTime)
     then: str
     queued: int = Field(sa_type=Number)
     missing: list[str] = Field(sa_type=JsonText)
-    announced: datetime | None = Field(default=None, sa_type=Moment)
+    announced: datetime | None = Field(default=None, sa_type=UtcTime)
 
 
 class TimerRow(Base, table=True):
@@ -307,7 +307,7 @@ class TimerRow(Base, table=True):
 
     consumer: int = Field(primary_key=True, sa_type=Number, foreign_key="consumer.id")
     timetable: dict[str, Any] = Field(sa_type=JsonText)
-    reached: datetime = Field(sa_type=Moment)
+    reached: datetime = Field(sa_type=UtcTime)
     paused: bool
     held: bool
     inherited: str = ""
@@ -337,9 +337,9 @@ class LeaseRow(Base, table=True):
     holder: UUID
     host: str
     pid: int
-    since: datetime = Field(sa_type=Moment)
-    renewed: datetime = Field(sa_type=Moment)
-    expires: datetime = Field(sa_type=Moment)
+    since: datetime = Field(sa_type=UtcTime)
+    renewed: datetime = Field(sa_type=UtcTime)
+    expires: datetime = Field(sa_type=UtcTime)
 
 
 class StandbyRow(Base, table=True):
@@ -348,8 +348,8 @@ class StandbyRow(Base, table=True):
     holder: UUID = Field(primary_key=True)
     host: str
     pid: int
-    since: datetime = Field(sa_type=Moment)
-    renewed: datetime = Field(sa_type=Moment)
+    since: datetime = Field(sa_type=UtcTime)
+    renewed: datetime = Field(sa_type=UtcTime)
 
 
 class WatcherRow(Base, table=True):
@@ -360,13 +360,13 @@ class WatcherRow(Base, table=True):
 
     name: str = Field(primary_key=True)
     trigger: dict[str, Any] = Field(sa_type=JsonText)
-    changed: datetime = Field(sa_type=Moment)
+    changed: datetime = Field(sa_type=UtcTime)
     paused: bool = False
     begun: bool = False
     state: str = "new"
     error: str = Field(default="", sa_type=Text)
-    since: datetime = Field(sa_type=Moment)
-    last_update: datetime | None = Field(default=None, sa_type=Moment)
+    since: datetime = Field(sa_type=UtcTime)
+    last_update: datetime | None = Field(default=None, sa_type=UtcTime)
     updates: int = Field(default=0, sa_type=Number)
     filtered: int = Field(default=0, sa_type=Number)
     refused: int = Field(default=0, sa_type=Number)
@@ -412,7 +412,7 @@ class EndedSessionRow(Base, table=True):
     """A session of the pages that a user ended by logging out; the row goes when the session would have expired."""
 
     session: str = Field(primary_key=True)
-    expires: datetime = Field(sa_type=Moment)
+    expires: datetime = Field(sa_type=UtcTime)
 
 
 def table_of(row: type[Base]) -> Table:

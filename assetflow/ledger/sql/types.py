@@ -24,7 +24,7 @@ class Number(TypeDecorator[int]):
 
 
 # The next two convert in plain functions, which is faster than `TypeDecorator`: most columns have one of these types.
-class Moment(UserDefinedType[datetime]):
+class UtcTime(UserDefinedType[datetime]):
     """A time in UTC as text of fixed width, so that text order is time order."""
 
     cache_ok = True

@@ -45,7 +45,7 @@ _OF_BACKFILL = (
 
 
 @dataclass(frozen=True)
-class Step:
+class PruneStep:
     """One step of pruning.
 
     Attributes:
@@ -56,7 +56,7 @@ class Step:
     upto: int | None
 
 
-def prune_chunk(connection: Connection, before: datetime, after: int) -> Step:
+def prune_chunk(connection: Connection, before: datetime, after: int) -> PruneStep:
     """Remove what can be pruned from the chunk of events after a sequence."""
     # On Postgres, writers wait for each other here.
     connection.execute(select(LEDGER.c.number).with_for_update())
@@ -64,7 +64,7 @@ def prune_chunk(connection: Connection, before: datetime, after: int) -> Step:
     if upto is None:
         return _remove_without_events(connection, before, after)
     range_ = {"before": before, "after": after, "upto": upto}
-    return Step(_remove(connection, list(connection.scalars(_IN_CHUNK, range_)), before), upto)
+    return PruneStep(_remove(connection, list(connection.scalars(_IN_CHUNK, range_)), before), upto)
 
 
 def _end_of_chunk(connection: Connection, before: datetime, after: int) -> int | None:
@@ -93,7 +93,7 @@ def _remove(connection: Connection, sequences: list[int], before: datetime) -> P
     return Pruned(events, receipts, gone)
 
 
-def _remove_without_events(connection: Connection, before: datetime, after: int) -> Step:
+def _remove_without_events(connection: Connection, before: datetime, after: int) -> PruneStep:
     """Remove what has no events, some rows of each table at a time; `upto` is `after` while more is left."""
     pruned = Pruned(
         decisions=_remove_rows(connection, DECISION, _WITHOUT_EVENTS, before),
@@ -103,10 +103,10 @@ def _remove_without_events(connection: Connection, before: datetime, after: int)
         changes=_remove_rows(connection, POLICY_CHANGE, is_over_change(POLICY_CHANGE), before),
     )
     if ROWS in astuple(pruned):
-        return Step(pruned, after)
+        return PruneStep(pruned, after)
     prune_versions(connection, before)
     _remove_backfills(connection, before)
-    return Step(pruned, None)
+    return PruneStep(pruned, None)
 
 
 def _remove_rows(connection: Connection, table: Table, is_over: ColumnElement[bool], before: datetime) -> int:

@@ -25,7 +25,7 @@ from assetflow.ledger.write.store import Store
 from assetflow.ledger.write.watchers import WatcherWriter
 
 if TYPE_CHECKING:
-    from assetflow.ledger.write.prune import Step
+    from assetflow.ledger.write.prune import PruneStep
 
 _SET_CURSOR = upsert_rows((CURSOR.c.name,), (CURSOR.c.value,))
 _END_SESSION = upsert_rows((ENDED_SESSION.c.session,), (ENDED_SESSION.c.expires,))
@@ -62,7 +62,7 @@ class Writer:
         self.backfills = BackfillWriter(store)
         self.watchers = WatcherWriter(store)
 
-    def prune(self, before: datetime, after: int = 0) -> Step:
+    def prune(self, before: datetime, after: int = 0) -> PruneStep:
         """Remove what is old and no longer needed, from one chunk of events.
 
         To go on, give the step's `upto` as `after` until it is `None`; to start again at 0 removes what is left.

@@ -48,7 +48,7 @@ class Backfill:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BackfillItem:
     """A target in a backfill.
 
     Attributes:
@@ -73,7 +73,7 @@ class Backfills:
         self._source = source
         self._changes = changes
         self._live: dict[int, Backfill] | None = None
-        self._steps: dict[int, dict[int, Step]] = {}
+        self._steps: dict[int, dict[int, BackfillItem]] = {}
         self._places: dict[tuple[int, Target], int | None] = {}
         self._below: dict[int, dict[int, list[int]]] = {}
 
@@ -81,7 +81,7 @@ class Backfills:
         """Return the backfills that go on, also those that were stopped, in order."""
         return list(self._known().values())
 
-    def add(self, backfill: Backfill, steps: Iterable[Step], edges: Iterable[tuple[int, int]]) -> None:
+    def add(self, backfill: Backfill, steps: Iterable[BackfillItem], edges: Iterable[tuple[int, int]]) -> None:
         """Add a backfill.
 
         Parameters:
@@ -102,7 +102,7 @@ class Backfills:
         if backfill.ended is not None:
             del known[backfill.number]
 
-    def find(self, number: int, target: Target) -> Step | None:
+    def find(self, number: int, target: Target) -> BackfillItem | None:
         """Return the target's step in a backfill, or `None` if it is not part of it."""
         if (number, target) not in self._places:
             step = self._source.step(number, target)
@@ -119,7 +119,7 @@ class Backfills:
         steps = (self.find(number, target) for number in going_on)
         return any(step is not None and step.state in GOES_ON for step in steps)
 
-    def ready(self, number: int) -> Iterator[Step]:
+    def ready(self, number: int) -> Iterator[BackfillItem]:
         """Yield the targets of a backfill that wait for nothing above them any more, in order."""
         known = self._steps.setdefault(number, {})
         own = sorted((step for step in known.values() if step.state == "todo" and not step.waits), key=_place)
@@ -127,7 +127,7 @@ class Backfills:
         stored = (self._keep(number, step) for step in found if step.place not in known)
         yield from merge(own, stored, key=_place)
 
-    def below(self, number: int, places: Collection[int]) -> list[Step]:
+    def below(self, number: int, places: Collection[int]) -> list[BackfillItem]:
         """Return the targets of a backfill that wait directly for one of these, in order."""
         own, known = self._below.get(number, {}), self._steps.setdefault(number, {})
         stored = self._source.steps_below(number, [place for place in places if place not in own])
@@ -135,7 +135,7 @@ class Backfills:
         found |= {place: known[place] for above in places for place in own.get(above, ())}
         return [found[place] for place in sorted(found)]
 
-    def of_consumer(self, number: int, consumer: int) -> list[Step]:
+    def of_consumer(self, number: int, consumer: int) -> list[BackfillItem]:
         """Return the targets of a consumer in a backfill, in order."""
         known = self._steps.setdefault(number, {})
         for step in self._source.steps_of(number, consumer):
@@ -143,7 +143,7 @@ class Backfills:
                 self._keep(number, step)
         return sorted((step for step in known.values() if step.target.consumer == consumer), key=_place)
 
-    def taken_off(self, number: int) -> list[Step]:
+    def taken_off(self, number: int) -> list[BackfillItem]:
         """Return the targets of a backfill that failed, or were taken off, in order."""
         known = self._steps.setdefault(number, {})
         for step in self._source.steps_taken_off(number):
@@ -151,7 +151,7 @@ class Backfills:
                 self._keep(number, step)
         return sorted((step for step in known.values() if step.state in ("failed", "removed")), key=_place)
 
-    def save(self, number: int, step: Step, now: datetime) -> None:
+    def save(self, number: int, step: BackfillItem, now: datetime) -> None:
         """Write what became of a target. When nothing is left of a backfill, it ends."""
         before, backfill = self._steps[number][step.place], self._known()[number]
         self._keep(number, step)
@@ -173,11 +173,11 @@ class Backfills:
             self._live = {backfill.number: backfill for backfill in self._source.backfills()}
         return self._live
 
-    def _keep(self, number: int, step: Step) -> Step:
+    def _keep(self, number: int, step: BackfillItem) -> BackfillItem:
         self._steps.setdefault(number, {})[step.place] = step
         self._places[number, step.target] = step.place
         return step
 
 
-def _place(step: Step) -> int:
+def _place(step: BackfillItem) -> int:
     return step.place

@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from assetflow.core.freshness.records import FlowRecord, Run, RunState, Target, TargetRecord, Update
+from assetflow.core.freshness.records import FlowRecord, ItemUpdate, Run, RunState, Target, TargetRecord
 
 if TYPE_CHECKING:
-    from assetflow.core.freshness.state.backfills import Backfill, Step
+    from assetflow.core.freshness.state.backfills import Backfill, BackfillItem
     from assetflow.core.freshness.state.policies import PolicyChange, PolicyRecord
 
 
@@ -40,8 +40,8 @@ class FreshnessChanges:
     """
 
     def __init__(self) -> None:
-        self.updates: list[Update] = []
-        self.seen: dict[UUID, tuple[Update, datetime]] = {}
+        self.updates: list[ItemUpdate] = []
+        self.seen: dict[UUID, tuple[ItemUpdate, datetime]] = {}
         self.readings: list[tuple[Target, str, str]] = []
         self.target_keys: dict[Target, None] = {}
         self.forgotten: dict[int, None] = {}
@@ -56,7 +56,7 @@ class FreshnessChanges:
         self.judged: datetime | None = None
         self.told: list[PolicyChange] = []
         self.backfills: dict[int, Backfill] = {}
-        self.steps: dict[tuple[int, int], Step] = {}
+        self.steps: dict[tuple[int, int], BackfillItem] = {}
         self.edges: list[tuple[int, int, int]] = []
         self.rests = False
 

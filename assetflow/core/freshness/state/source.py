@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from assetflow.core.freshness.graph import DataGraph, Resolve, TokensOf
-from assetflow.core.freshness.records import FlowRecord, Item, Row, Run, Target, TargetRecord, Update
+from assetflow.core.freshness.records import FlowRecord, Item, ItemUpdate, Row, Run, Target, TargetRecord
 
 if TYPE_CHECKING:
-    from assetflow.core.freshness.state.backfills import Backfill, Step
+    from assetflow.core.freshness.state.backfills import Backfill, BackfillItem
     from assetflow.core.freshness.state.policies import PolicyRecord
 
 
@@ -46,27 +46,27 @@ class FreshnessSource:
         """Return since when a flow is as it is."""
         return None
 
-    def newest(self, items: Collection[Item]) -> Iterable[Update]:
+    def newest(self, items: Collection[Item]) -> Iterable[ItemUpdate]:
         """Return the newest update of each of these items."""
         return ()
 
-    def newest_of(self, uri: str, until: datetime | None = None) -> Update | None:
+    def newest_of(self, uri: str, until: datetime | None = None) -> ItemUpdate | None:
         """Return the newest update of an asset, whatever its key; with `until`, that of an earlier instant."""
         return None
 
-    def first(self, item: Item) -> Update | None:
+    def first(self, item: Item) -> ItemUpdate | None:
         """Return the first update of an item."""
         return None
 
-    def as_of(self, item: Item, sequence: int) -> Update | None:
+    def as_of(self, item: Item, sequence: int) -> ItemUpdate | None:
         """Return the newest update of an item up to a place in the ledger."""
         return None
 
-    def row(self, update: Update) -> Row:
+    def row(self, update: ItemUpdate) -> Row:
         """Return the row of an update."""
         return Row(update, None)
 
-    def history(self, item: Item) -> Iterator[Update]:
+    def history(self, item: Item) -> Iterator[ItemUpdate]:
         """Yield the updates of an item, the newest first, read in pages."""
         return iter(())
 
@@ -170,23 +170,23 @@ class FreshnessSource:
         """Return the backfills that go on, also those that were stopped, in order."""
         return ()
 
-    def step(self, backfill: int, target: Target) -> Step | None:
+    def step(self, backfill: int, target: Target) -> BackfillItem | None:
         """Return a target in a backfill."""
         return None
 
-    def ready_steps(self, backfill: int) -> Iterator[Step]:
+    def ready_steps(self, backfill: int) -> Iterator[BackfillItem]:
         """Yield the targets of a backfill that wait for nothing above them, in order, read in pages."""
         return iter(())
 
-    def steps_below(self, backfill: int, places: Collection[int]) -> Iterable[Step]:
+    def steps_below(self, backfill: int, places: Collection[int]) -> Iterable[BackfillItem]:
         """Return the targets of a backfill that wait directly for one of these places."""
         return ()
 
-    def steps_of(self, backfill: int, consumer: int) -> Iterable[Step]:
+    def steps_of(self, backfill: int, consumer: int) -> Iterable[BackfillItem]:
         """Return the targets of a consumer in a backfill that wait or run."""
         return ()
 
-    def steps_taken_off(self, backfill: int) -> Iterable[Step]:
+    def steps_taken_off(self, backfill: int) -> Iterable[BackfillItem]:
         """Return the targets of a backfill that failed or were taken off."""
         return ()
 
@@ -194,6 +194,6 @@ class FreshnessSource:
         """Return what is remembered of a flow run, also after its end."""
         return None
 
-    def seen(self, update: Update) -> datetime | None:
+    def seen(self, update: ItemUpdate) -> datetime | None:
         """Return when an observation saw an update last."""
         return None

@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import islice
 from uuid import UUID
 
-from assetflow.core.freshness.records import Item, Row, Update
+from assetflow.core.freshness.records import Item, ItemUpdate, Row
 from assetflow.core.freshness.state.changes import FreshnessChanges
 from assetflow.core.freshness.state.source import FreshnessSource
 
@@ -19,9 +19,9 @@ class Updates:
     def __init__(self, source: FreshnessSource, changes: FreshnessChanges) -> None:
         self._source = source
         self._changes = changes
-        self._own: dict[Item, list[Update]] = {}
-        self._newest: dict[Item, Update | None] = {}
-        self._first: dict[Item, Update] = {}
+        self._own: dict[Item, list[ItemUpdate]] = {}
+        self._newest: dict[Item, ItemUpdate | None] = {}
+        self._first: dict[Item, ItemUpdate] = {}
         self._seen: dict[UUID, datetime | None] = {}
         # The keys of each asset, sorted, and its items in the order of their newest updates.
         self._keys: dict[str, list[str]] = {}
@@ -34,7 +34,7 @@ class Updates:
             self._newest |= dict.fromkeys(missing)
             self._newest |= {update.item: update for update in self._source.newest(missing)}
 
-    def add(self, update: Update) -> bool:
+    def add(self, update: ItemUpdate) -> bool:
         """Add an update or a confirmation; return True if the item is new."""
         item = update.item
         is_new = self.newest(item) is None
@@ -50,17 +50,17 @@ class Updates:
         recent[item] = None
         return is_new
 
-    def newest(self, item: Item) -> Update | None:
+    def newest(self, item: Item) -> ItemUpdate | None:
         """Return the newest update of an item; `None` if it was never made."""
         if item not in self._newest:
             self.load([item])
         return self._newest[item]
 
-    def first(self, item: Item) -> Update | None:
+    def first(self, item: Item) -> ItemUpdate | None:
         """Return the first update of an item."""
         return self._first.get(item) or self._source.first(item)
 
-    def as_of(self, item: Item, sequence: int) -> Update | None:
+    def as_of(self, item: Item, sequence: int) -> ItemUpdate | None:
         """Return the newest update of an item up to a place in the ledger; `None` if there was none."""
         newest = self.newest(item)
         if newest is None or newest.sequence <= sequence:
@@ -69,7 +69,7 @@ class Updates:
         place = _place_after(own, sequence)
         return own[place - 1] if place else self._source.as_of(item, sequence)
 
-    def row(self, update: Update) -> Row:
+    def row(self, update: ItemUpdate) -> Row:
         """Return the row of updates with the same version that followed an update."""
         own = self._own.get(update.item, ())
         place = _index(own, update)
@@ -82,7 +82,7 @@ class Updates:
             last = each
         return Row(last, None)
 
-    def history(self, item: Item) -> Iterator[Update]:
+    def history(self, item: Item) -> Iterator[ItemUpdate]:
         """Yield the updates and confirmations of an item, the newest first."""
         own = self._own.get(item, ())
         yield from reversed(own)
@@ -112,12 +112,12 @@ class Updates:
         """Return True if an asset was ever updated."""
         return uri in self._recent or self._source.has_items(uri)
 
-    def newest_of(self, uri: str) -> Update | None:
+    def newest_of(self, uri: str) -> ItemUpdate | None:
         """Return the newest update of an asset, whatever its key."""
         recent = self._recent.get(uri)
         return self.newest(next(reversed(recent))) if recent else self._source.newest_of(uri)
 
-    def newest_of_until(self, uri: str, until: datetime) -> Update | None:
+    def newest_of_until(self, uri: str, until: datetime) -> ItemUpdate | None:
         """Return the update of an asset that was the newest one at an earlier instant, whatever its key."""
         return self._source.newest_of(uri, until)
 
@@ -132,12 +132,12 @@ class Updates:
         found |= dict.fromkeys(item for item in self._source.changed(uri, after))
         return found
 
-    def see(self, update: Update, now: datetime) -> None:
+    def see(self, update: ItemUpdate, now: datetime) -> None:
         """Remember that an observation saw an update."""
         self._seen[update.event] = now
         self._changes.seen[update.event] = (update, now)
 
-    def seen(self, update: Update) -> datetime | None:
+    def seen(self, update: ItemUpdate) -> datetime | None:
         """Return when an observation saw an update last; `None` if none did."""
         if update.event not in self._seen:
             self._seen[update.event] = self._source.seen(update)
@@ -149,12 +149,12 @@ class Updates:
             known.clear()
 
 
-def _place_after(updates: Sequence[Update], sequence: int) -> int:
+def _place_after(updates: Sequence[ItemUpdate], sequence: int) -> int:
     """Return how many updates there are up to a place in the ledger."""
     return bisect_left(updates, sequence + 1, key=lambda update: update.sequence)
 
 
-def _index(updates: Sequence[Update], update: Update) -> int | None:
+def _index(updates: Sequence[ItemUpdate], update: ItemUpdate) -> int | None:
     for number in range(_place_after(updates, update.sequence - 1), len(updates)):
         if updates[number].event == update.event:
             return number

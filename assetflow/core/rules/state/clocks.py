@@ -8,7 +8,7 @@ from datetime import datetime
 
 from assetflow.core.consumers import Decision
 from assetflow.core.rules.state.changes import Changes, QueueKey
-from assetflow.core.rules.state.source import Source
+from assetflow.core.rules.state.source import StateSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ _NOTHING = QueueClock()
 class Clocks:
     """The clocks of timed consumers and their queues."""
 
-    def __init__(self, source: Source, changes: Changes) -> None:
+    def __init__(self, source: StateSource, changes: Changes) -> None:
         self._source = source
         self._changes = changes
         self._now: datetime | None = None

@@ -8,7 +8,7 @@ from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer
 from assetflow.core.rules.state.changes import Changes
 from assetflow.core.rules.state.kept import Kept, weight_of_json
-from assetflow.core.rules.state.source import Source
+from assetflow.core.rules.state.source import StateSource
 from assetflow.core.schedules import ConsumerOptions
 
 
@@ -33,7 +33,7 @@ def _weight_of_list(found: Sequence[Consumer]) -> int:
 class Consumers:
     """The consumers by id, and by the tokens in their schedules."""
 
-    def __init__(self, source: Source, changes: Changes, limit: int) -> None:
+    def __init__(self, source: StateSource, changes: Changes, limit: int) -> None:
         self._source = source
         self._changes = changes
         self._consumers = Kept[int, Consumer](limit, _weight)

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from assetflow.core.consumers import Decision
 from assetflow.core.rules.state.changes import Changes
-from assetflow.core.rules.state.source import Source
+from assetflow.core.rules.state.source import StateSource
 
 
 class Decisions:
     """The decisions. Runs end outside of the fold, so each unit of work reads anew which of them are going."""
 
-    def __init__(self, source: Source, changes: Changes) -> None:
+    def __init__(self, source: StateSource, changes: Changes) -> None:
         self._source = source
         self._changes = changes
         self._busy: dict[int, set[str | None]] = {}

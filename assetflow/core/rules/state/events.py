@@ -9,7 +9,7 @@ from uuid import UUID
 from assetflow.core.events import AssetEvent, Content, Recording, is_recorded_as
 from assetflow.core.rules.state.changes import Changes
 from assetflow.core.rules.state.kept import Kept, weight_of_json
-from assetflow.core.rules.state.source import Source
+from assetflow.core.rules.state.source import StateSource
 
 Delivered = Mapping[tuple[str, str | None], datetime]
 """The events of one recording that are in the ledger: URI and key to when the first of them occurred."""
@@ -23,7 +23,7 @@ def _weight(event: AssetEvent) -> int:
 class Events:
     """The events. An event never changes, so a remembered event is always right."""
 
-    def __init__(self, source: Source, changes: Changes, limit: int) -> None:
+    def __init__(self, source: StateSource, changes: Changes, limit: int) -> None:
         self._source = source
         self._changes = changes
         self._bodies = Kept[int, AssetEvent](limit, _weight)

@@ -9,7 +9,7 @@ from assetflow.core.condition_tree import Token
 from assetflow.core.events import AssetEvent
 from assetflow.core.rules.state.changes import Changes, Description
 from assetflow.core.rules.state.kept import Kept, weight_of_json
-from assetflow.core.rules.state.source import Source
+from assetflow.core.rules.state.source import StateSource
 
 
 class KnownAsset:
@@ -55,7 +55,7 @@ def _described(known: KnownAsset, asset: Asset) -> Description:
 class Names:
     """Which URI a name belongs to, and which names, aliases and description a URI has."""
 
-    def __init__(self, source: Source, changes: Changes, limit: int) -> None:
+    def __init__(self, source: StateSource, changes: Changes, limit: int) -> None:
         self._source = source
         self._changes = changes
         # "" for a name that belongs to no URI.

@@ -9,7 +9,7 @@ from assetflow.core.rules.evaluation import Pending
 from assetflow.core.rules.state.changes import Changes, QueueKey
 from assetflow.core.rules.state.events import Events, place_in_ledger
 from assetflow.core.rules.state.kept import Kept
-from assetflow.core.rules.state.source import Source
+from assetflow.core.rules.state.source import StateSource
 
 LONG = 100
 """Of a longer queue only the counts are remembered, because it may wait for ever and grow."""
@@ -61,7 +61,7 @@ def _weight(queue: Queue) -> int:
 class Queues:
     """The queues. Their counts are read when they are needed, their events only when a decision consumes them."""
 
-    def __init__(self, source: Source, changes: Changes, events: Events, limit: int) -> None:
+    def __init__(self, source: StateSource, changes: Changes, events: Events, limit: int) -> None:
         self._source = source
         self._changes = changes
         self._events = events

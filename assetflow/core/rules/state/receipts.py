@@ -8,13 +8,13 @@ from assetflow.core.consumers import Decision, Receipt
 from assetflow.core.events import AssetEvent
 from assetflow.core.rules.state.changes import Changes, Consumed
 from assetflow.core.rules.state.events import place_in_ledger
-from assetflow.core.rules.state.source import Source
+from assetflow.core.rules.state.source import StateSource
 
 
 class Receipts:
     """The receipts. New ones are written to the changes, earlier ones are read from the source."""
 
-    def __init__(self, source: Source, changes: Changes) -> None:
+    def __init__(self, source: StateSource, changes: Changes) -> None:
         self._source = source
         self._changes = changes
 

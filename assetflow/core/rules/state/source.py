@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 """The content of an event: URI, key and extra."""
 
 
-class Source:
+class StateSource:
     """The state that was committed before the unit of work began.
 
     Each method answers for many keys at once, and leaves out what does not exist. This base class is an empty source:

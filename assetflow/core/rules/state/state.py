@@ -19,7 +19,7 @@ from assetflow.core.rules.state.events import Events, place_in_ledger
 from assetflow.core.rules.state.names import Names
 from assetflow.core.rules.state.queues import Queues
 from assetflow.core.rules.state.receipts import Receipts
-from assetflow.core.rules.state.source import Source
+from assetflow.core.rules.state.source import StateSource
 
 _MB = 1 << 20
 
@@ -48,9 +48,9 @@ class State:
         limits: how much to remember.
     """
 
-    def __init__(self, source: Source | None = None, limits: Limits | None = None) -> None:
+    def __init__(self, source: StateSource | None = None, limits: Limits | None = None) -> None:
         in_memory = source is None
-        self._source = source = source or Source()
+        self._source = source = source or StateSource()
         limits = limits or Limits()
         self.changes = changes = Changes()
         self.names = Names(source, changes, limits.names)
