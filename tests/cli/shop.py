@@ -26,12 +26,18 @@ ROLLED_UP = PartitionedAssetTimetable(
 
 
 def deploy(
-    ledger: Ledger, name: str, schedule: object, *, produces: tuple[Asset, ...] = (), **options: Any
+    ledger: Ledger,
+    name: str,
+    schedule: object,
+    *,
+    produces: tuple[Asset, ...] = (),
+    now: datetime = NOON,
+    **options: Any,
 ) -> Consumer:
     declaration = FlowDeclaration(ConsumerOptions(to_schedule(schedule), **options), produces=produces)
     deployment = uuid5(UUID(int=0), name)
     return ledger.writer.consumers.deploy(
-        name, deployment, uuid4(), declaration_to_text(declaration), False, False, NOON
+        name, deployment, uuid4(), declaration_to_text(declaration), False, False, now
     )[0]
 
 

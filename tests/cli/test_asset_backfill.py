@@ -110,7 +110,7 @@ def test_keys_and_ranges(ledger: Ledger, call: Call) -> None:
         ((CORE.uri, "--from", "2026", "--keys", "a"), "range"),
         (("core", "--why", "so"), "--why and --wait are for assets"),
         (("show", "7"), "there is no backfill 7"),
-        (("stop", "99999999999999999999999"), "there is no backfill"),
+        (("stop", "99999999999999999999999"), "is too large"),
         (("resume", "7"), "there is no backfill 7"),
         (("nobody",), "nobody"),
     ],

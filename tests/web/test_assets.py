@@ -72,7 +72,7 @@ def test_assets_are_listed_with_who_has_to_do_with_them(site: Site, ledger: Ledg
 
 def test_8_13_the_page_of_an_asset_says_how_fresh_it_is(site: Site, ledger: Ledger) -> None:
     fresh = Asset(ORDERS.uri, name="orders", freshness=FreshnessPolicy(timedelta(minutes=30)))
-    deploy(ledger, "report/nightly", fresh)
+    deploy(ledger, "report/nightly", fresh, now=NOON - timedelta(hours=1))
     update(ledger, ORDERS, -40)
     ledger.writer.clock.run(NOON, NOON)
 
