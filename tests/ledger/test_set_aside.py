@@ -17,7 +17,7 @@ from assetflow.core.partitions import IdentityMapper
 from assetflow.ledger import Ledger
 from assetflow.ledger.sql.freshness_tables import TARGET
 from tests.environment.postgres import new_database
-from tests.ledger.test_kept import BOARD, CORE, RAW, Place, kept, only
+from tests.ledger.test_kept import BOARD, CORE, LEFT, RAW, Place, kept, only
 from tests.ledger.test_owed import FLOW, KEYS, counts, keys
 
 BY_KEY = IdentityMapper()
@@ -100,26 +100,34 @@ def test_8_8_a_key_that_was_set_aside_and_changes_runs_at_once_and_once(place: P
 
 
 def test_8_6_what_is_below_waits_for_a_key_that_was_set_aside(place: Place) -> None:
-    for key in KEYS:
-        place.update(CORE, key)
-        place.update(BOARD, key)
-    place.deploy("board", kept([CORE], [BOARD], mapper=BY_KEY))
-    look_at_all(place)
+    with_board(place)
     place.deploy("core", kept([RAW], [CORE], mapper=BY_KEY, catchup="all", code="1"))
-    assert not place.update(CORE, "k00")
+    assert not place.update(LEFT, "k00")
     assert counts(place, "board") == {"waits": 1}
 
 
 def test_8_6_what_is_below_waits_in_the_pass_of_the_deploy(place: Place) -> None:
-    for key in KEYS:
-        place.update(CORE, key)
-        place.update(BOARD, key)
-    place.deploy("board", kept([CORE], [BOARD], mapper=BY_KEY, catchup="all"))
-    look_at_all(place)
+    with_board(place)
     place.deploy("core", kept([RAW], [CORE], mapper=BY_KEY, catchup="all", code="1"))
-    assert not place.update(CORE, "k01")
+    assert not place.update(LEFT, "k01")
     place.deploy("core", kept([RAW], [CORE], mapper=BY_KEY, catchup="all", code="2"))
     assert counts(place, "board") == {"waits": 1}
+
+
+def test_8_6_what_is_below_does_not_wait_for_a_key_that_an_update_from_outside_has_made(place: Place) -> None:
+    with_board(place)
+    place.deploy("core", kept([RAW], [CORE], mapper=BY_KEY, catchup="all", code="1"))
+    assert keys(place.update(CORE, "k00")) == ["k00"]
+    assert "k00" not in keys(look_at_all(place)[0])
+
+
+def with_board(place: Place) -> None:
+    """Deploy a flow that is up to date for all keys, below the one that is deployed next."""
+    for key in KEYS:
+        for asset in (CORE, LEFT, BOARD):
+            place.update(asset, key)
+    place.deploy("board", kept([CORE, LEFT], [BOARD], mapper=BY_KEY, catchup="all"))
+    look_at_all(place)
 
 
 def test_8_7_a_failed_run_is_repeated_at_its_time_although_its_flow_was_deployed_again(place: Place) -> None:
