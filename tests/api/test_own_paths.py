@@ -95,7 +95,7 @@ def test_missed_deadlines_are_listed_in_pages(api: Api, ledger: Ledger) -> None:
 
 def test_8_13_freshness_is_listed_with_its_changes(api: Api, ledger: Ledger) -> None:
     fresh = Asset(ORDERS.uri, freshness=FreshnessPolicy(timedelta(minutes=30), warn_after=timedelta(minutes=5)))
-    deploy(ledger, "report/nightly", fresh)
+    deploy(ledger, "report/nightly", fresh, now=NOON - timedelta(hours=1))
     update(ledger, ORDERS, -40)
     ledger.writer.clock.run(NOON, NOON)
 
