@@ -13,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
 
+# `read_table` would import it in the first read: on a busy machine, that takes longer than three publications.
+import pyarrow.dataset
 import pyarrow.parquet
 import pytest
 
