@@ -32,12 +32,14 @@ test: JOBS ?= 3
 test-long: JOBS ?= 4
 # Each process would import every other file too, to find no long test in it.
 test-long: ARGS ?= $$(grep -rl --include='test_*.py' 'mark\.long' tests)
+# Only those with one of these markers, such as NEEDS="browser or redis"; CI runs those that need Spark or a service.
+test-long: NEEDS ?= long
 
 test: $(READY) ## run the tests (ARGS="tests/core -k cron" for some of them)
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder --durations 20 -m "not faults and not long and not heavy" $(ARGS)
 
 test-long: $(READY) ## run the tests that start whole stacks, browsers and Spark processes, or kill them
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --durations 20 -m "long and not heavy and not faults" $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --durations 20 -m "long and ($(NEEDS)) and not heavy and not faults" $(ARGS)
 
 test-heavy: $(READY) ## run the tests on clusters and larger installations, and the benchmarks in short forms
 	@$(BIN)/python -m pytest -m "heavy and not faults" $(ARGS)
