@@ -103,7 +103,7 @@ def open_run(run: Json) -> RunGoingOn | None:
     if run.get("deployment_id") is None or run.get("state_type") not in _GOING_ON:
         return None
     labels, parameters = _mapping(run.get("labels")), _mapping(run.get("parameters"))
-    decision, key = labels.get(DECISION_LABEL), parameters.get(KEY_PARAMETER)
+    key = parameters.get(KEY_PARAMETER)
     by_time = bool(run.get("auto_scheduled")) or TICK_LABEL in labels
     asked = _moment(run.get("expected_start_time") if by_time else None) or _moment(run.get("created"))
     if asked is None:
@@ -111,7 +111,7 @@ def open_run(run: Json) -> RunGoingOn | None:
     return RunGoingOn(
         run=UUID(str(run["id"])),
         deployment=UUID(str(run["deployment_id"])),
-        decision=None if decision is None else UUID(str(decision)),
+        decision=_decision(labels),
         partition_key=key if isinstance(key, str) else None,
         asked=asked,
         by_time=by_time,
@@ -128,6 +128,14 @@ def _start_in(resource: Json, state: str) -> datetime | None:
 def _deployment_in(event: Json) -> UUID | None:
     related = (str(each.get("prefect.resource.id", "")) for each in event.get("related") or ())
     return next((UUID(each.removeprefix(_DEPLOYMENT)) for each in related if each.startswith(_DEPLOYMENT)), None)
+
+
+def _decision(labels: Mapping[str, Any]) -> UUID | None:
+    """Return the decision behind a run; `None` of a run by hand, to which a user may have given any label."""
+    try:
+        return UUID(str(labels[DECISION_LABEL]))
+    except (KeyError, ValueError):
+        return None
 
 
 def _mapping(data: object) -> Mapping[str, Any]:

@@ -91,6 +91,7 @@ BY_HAND = RunGoingOn(RUN, DEPLOYMENT, None, None, CREATED, by_time=False)
         ({"parameters": {"partition_key": 7}}, BY_HAND),
         ({"state_type": "RUNNING", "start_time": BEGAN.isoformat()}, BY_HAND._replace(began=BEGAN)),
         ({"labels": {DECISION_LABEL: str(DECISION)}}, BY_HAND._replace(decision=DECISION)),
+        ({"labels": {DECISION_LABEL: "?"}}, BY_HAND),
         ({"labels": {TICK_LABEL: "2026"}}, BY_HAND._replace(asked=DUE, by_time=True)),
         ({"auto_scheduled": True}, BY_HAND._replace(asked=DUE, by_time=True)),
         ({"state_type": "SCHEDULED"}, None),
