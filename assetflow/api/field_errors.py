@@ -7,6 +7,7 @@ from typing import Any
 
 _SHOWN = 100
 _LONGEST_FIX = 300
+_READ_ON = "Read in /api/openapi.json what the fields of this request may hold"
 _OBJECT = ("is not an object", 'Send a JSON object, as in {{"name": "value"}}')
 _LIST = ("is not a list", "Send a JSON list, as in [1, 2]")
 _TEXT = ("is not a text", "Send a text in double quotes")
@@ -60,7 +61,7 @@ def field_errors(found: Sequence[Any]) -> list[dict[str, object]]:
 
 def field_fix(found: Sequence[Any]) -> str:
     """Return what to do about the first of pydantic's errors."""
-    return _words(found[0])[1] if found else "Read in /api/openapi.json what the fields of this request may hold"
+    return _words(found[0])[1] if found else _READ_ON
 
 
 def told(place: str, message: str) -> str:
@@ -79,7 +80,7 @@ def _words(error: Any) -> tuple[str, str]:
     if kind in _WORDS:
         message, fix = _WORDS[kind]
         return message.format(**told), fix.format(**told)[:_LONGEST_FIX]
-    fix = told.get("fix") or "Read in /api/openapi.json what the fields of this request may hold"
+    fix = told.get("fix") or _READ_ON
     return str(error["msg"]), str(fix)
 
 

@@ -24,7 +24,7 @@ Keys = str | Iterable[str] | Mapping[str, str]
 # Returns the URI that a name belongs to, or None.
 ResolveName = Callable[[str], str | None]
 
-# Threads of one task may say something at the same time. It is no attribute, so that an outcome can be pickled.
+# Threads of one task may say something at the same time. It is not an attribute, so that an outcome can be pickled.
 _MERGING = Lock()
 
 

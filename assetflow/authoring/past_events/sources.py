@@ -144,7 +144,7 @@ def _ledger() -> RecordedSource | None:
     """Return the ledger on this machine, else the one behind ASSETFLOW_API_URL, else `None`.
 
     Raises:
-        LedgerError: the ledger on this machine cannot be read, and there is no other.
+        LedgerError: the ledger on this machine cannot be read, and ASSETFLOW_API_URL is not set.
     """
     api_url = get_settings().api_url
     try:

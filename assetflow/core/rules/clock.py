@@ -174,7 +174,8 @@ def settle(state: State, consumer: Consumer, now: datetime) -> list[Decision]:
     if not consumer.is_timed:
         return []
     keys = (None, *state.queues.target_keys(consumer.id))
-    made, are_left = run(state, [(consumer.id, key) for key in keys], now - _INSTANT)
+    made: list[Decision] = []
+    are_left = True
     while are_left:
         more, are_left = run(state, [(consumer.id, key) for key in keys], now - _INSTANT)
         made += more
