@@ -24,6 +24,6 @@ def needed_for(feature: str) -> Generator[None]:
     except (ImportError, AttributeError) as error:
         raise UnsupportedPrefect(
             f"{feature} does not work with Prefect {version('prefect')}, which has changed inside: {error}",
-            fix="Install a version of Prefect that this assetflow supports (`pip install 'prefect>=3.8,<3.10'`), "
+            fix="Install a version of Prefect that this assetflow supports (`pip install 'prefect>=3.9.1,<3.10'`), "
             "or a newer assetflow",
         ) from error

@@ -213,7 +213,7 @@ NO_PATH = httpx.Response(404, json={"detail": "Not Found"})
 NO_DEPLOYMENT = httpx.Response(404, json={"detail": "Deployment not found"})
 THERE = httpx.Response(200, json={"id": str(DEPLOYMENT)})
 WELL = httpx.Response(200, json=True)
-VERSION = httpx.Response(200, json="3.8.8")
+VERSION = httpx.Response(200, json="3.9.1")
 
 
 @pytest.mark.parametrize(
