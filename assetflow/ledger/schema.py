@@ -14,6 +14,7 @@ from assetflow.ledger.sql.backfill_tables import Base
 from assetflow.ledger.version import VERSION
 
 VERSION_TABLE = "ledger_version"
+MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK = 6_170_215
 _UPGRADE = "Stop its evaluators and watchers, then run `assetflow database upgrade`"
 
@@ -130,6 +131,6 @@ def _migrate(connection: Connection) -> None:
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
     command.upgrade(config, "head")

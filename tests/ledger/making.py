@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
-from sqlalchemy import Connection, text
-
 from assetflow.core.assets import Asset
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.condition_tree import Token
@@ -61,26 +59,3 @@ def deploy_maker(
     declaration = FlowDeclaration(ConsumerOptions(to_schedule(schedule)), tuple(makes), tuple(reads), outputs)
     text, deployment = declaration_to_text(declaration), uuid5(UUID(int=8), name)
     return ledger.writer.consumers.deploy(name, deployment, uuid4(), text, False, False, at)[0]
-
-
-def without_freshness(connection: Connection) -> None:
-    """Take away what versions 0014 to 0021 have added to the tables."""
-    for table in (
-        "hidden_asset",
-        "backfill_edge",
-        "backfill_target",
-        "backfill",
-        "policy",
-        "policy_touch",
-        "policy_change",
-        "data_flow",
-        "item_version",
-        "item",
-        "reading",
-        "target_key",
-        "target",
-        "kept_run",
-    ):
-        connection.execute(text(f"DROP TABLE {table}"))
-    connection.execute(text("ALTER TABLE decision DROP COLUMN because"))
-    connection.execute(text("ALTER TABLE consumer DROP COLUMN listed"))

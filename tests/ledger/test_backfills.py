@@ -16,9 +16,8 @@ from assetflow.core.partitions import IdentityMapper, StartOfDayMapper
 from assetflow.core.schedule_values import PartitionedAssetTimetable, to_schedule
 from assetflow.core.schedules import ConsumerOptions
 from assetflow.errors import Conflict, InvalidCall, UnknownBackfill
-from assetflow.ledger import Ledger, schema, upkeep
+from assetflow.ledger import Ledger
 from assetflow.ledger.write import backfills as writing
-from tests.ledger.making import NOW
 from tests.ledger.test_kept import BOARD, CORE, LEFT, RAW, RIGHT, Place, kept
 
 DAY = Asset("s3://lake/day")
@@ -297,18 +296,3 @@ def test_diamonds_wait_for_both_sides(place: Place) -> None:
     assert not place.run("left", left, LEFT)
     assert not place.end(right, "failed")
     assert state(place) == ("failed", {"done": 2, "failed": 1, "removed": 1})
-
-
-def test_a_ledger_of_the_previous_version_gets_the_tables(sqlite_ledger: Ledger) -> None:
-    place = Place(sqlite_ledger, NOW)
-    fresh_chain(place)
-    with sqlite_ledger.writes() as connection:
-        for table in ("hidden_asset", "backfill_edge", "backfill_target", "backfill"):
-            connection.exec_driver_sql(f"DROP TABLE {table}")
-        for table, column in (("consumer", "listed"), ("kept_run", "predecessor")):
-            connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {column}")
-        connection.exec_driver_sql(f"UPDATE {schema.VERSION_TABLE} SET version_num = '0015'")
-        schema.upgrade(connection, place=sqlite_ledger.place)
-    assert upkeep.check(sqlite_ledger.place).state == "up to date"
-    with Ledger.open(sqlite_ledger.place) as reopened:
-        assert len(begin(Place(reopened, place.now, place.consumers), CORE.uri)) == 1

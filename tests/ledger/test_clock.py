@@ -13,7 +13,6 @@ from uuid import UUID, uuid4, uuid5
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import text
 
 from assetflow.core.assets import Asset
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
@@ -23,8 +22,8 @@ from assetflow.core.rules.state.queues import Queues
 from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule
 from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.timing import Deadline, Intake, Opening
-from assetflow.ledger import Ledger, schema
-from tests.ledger.making import A, B, C, declared, deploy, update, without_freshness
+from assetflow.ledger import Ledger
+from tests.ledger.making import A, B, C, declared, deploy, update
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 END = START + timedelta(hours=60)
@@ -255,33 +254,6 @@ def test_a_cooldown_that_is_deployed_counts_from_the_last_decision_before_it(key
     ledger.writer.clock.run(noon + hours(2), noon + hours(2))
 
     assert [each.made for each in ledger.reader.decisions.find()] == [noon + hours(1), noon, noon - hours(1)]
-
-
-def test_a_cooldown_of_an_older_ledger_goes_on(ledger: Ledger) -> None:
-    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    for name in ("cools", "does not"):
-        deploy(ledger, A, name, intake=Intake(cooldown=hours(1) if name == "cools" else None))
-    ledger.writer.events.record([update(A)], noon - hours(2))
-    ledger.writer.events.record([update(A)], noon)
-    ledger.writer.clock.run(noon, noon)
-    with ledger.writes() as connection:
-        connection.execute(text("DELETE FROM queue_clock"))
-        for column in ("decided", "started"):
-            connection.execute(text(f"ALTER TABLE queue_clock DROP COLUMN {column}"))
-        on = "decision (consumer, target_key, number)"
-        connection.execute(text(f"CREATE INDEX decision_consumer_target_key_number ON {on}"))
-        without_freshness(connection)
-        connection.execute(text(f"UPDATE {schema.VERSION_TABLE} SET version_num = '0012'"))
-        schema.upgrade(connection, place=ledger.place)
-
-    with Ledger.open(ledger.place) as reopened:
-        reopened.writer.events.record([update(A)], noon + hours(0.5))
-        reopened.writer.clock.run(noon + hours(2), noon + hours(2))
-        made = [each.made for each in reopened.reader.decisions.find() if each.consumer == 1]
-
-    assert made == [noon + hours(1), noon, noon - hours(2)]
-    with ledger.reads() as connection:
-        assert connection.scalars(text("SELECT consumer FROM queue_clock")).all() == [1]
 
 
 @pytest.mark.parametrize("beside", [timedelta(), INSTANT, timedelta(seconds=1), hours(0.4)])

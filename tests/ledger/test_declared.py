@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
-from alembic import command
-from alembic.config import Config
-from sqlalchemy import create_engine, text
 
 from assetflow.core.assets import Asset, AssetAlias, Outlet
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.schedule_values import to_schedule
 from assetflow.core.schedules import ConsumerOptions
 from assetflow.errors import UnknownAsset
-from assetflow.ledger import Ledger, schema
+from assetflow.ledger import Ledger
 from assetflow.ledger.read.assets import AssetFilter
 from assetflow.operations.lookup import find_uri, near_assets
 from tests.ledger.making import NOW, A, B, deploy, update
@@ -124,21 +120,3 @@ def test_listeners_hear_of_it(ledger: Ledger) -> None:
     declare(ledger, SALES)
     ((_, asset),) = ledger.reader.feed.after(seen).assets
     assert (asset.uri, asset.group) == (SALES.uri, "shop")
-
-
-def test_an_older_ledger_gets_the_assets_that_its_edges_name(tmp_path: Path) -> None:
-    place = tmp_path / "ledger.db"
-    config = Config()
-    config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
-    engine = create_engine(f"sqlite:///{place}")
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0007")
-        for kind, value in (("uri", A.uri), ("alias", "late"), ("name", "n")):
-            edge = {"id": uuid4().hex, "kind": kind, "value": value}
-            row = "deployment_id, direction, kind, value, name) VALUES (:id, 'reads', :kind, :value, 'f/d')"
-            connection.execute(text(f"INSERT INTO edge ({row}"), edge)
-    engine.dispose()
-    with Ledger.open(place) as ledger:
-        (asset,) = ledger.reader.assets.all()
-        assert (asset.uri, asset.group, asset.extra) == (A.uri, "", {})

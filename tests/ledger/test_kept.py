@@ -23,9 +23,9 @@ from assetflow.core.schedule_values import PartitionedAssetTimetable, to_schedul
 from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule
 from assetflow.core.timing import Intake
 from assetflow.errors import InvalidSchedule
-from assetflow.ledger import Ledger, schema, upkeep
+from assetflow.ledger import Ledger
 from assetflow.ledger.read.explanations import decision_explanation
-from tests.ledger.making import NOW, without_freshness
+from tests.ledger.making import NOW
 
 SPACE = UUID(int=8)
 RAW, CORE, LEFT, RIGHT, BOARD = (Asset(f"s3://lake/{name}") for name in ("raw", "core", "left", "right", "board"))
@@ -317,23 +317,8 @@ def test_pruning_leaves_the_newest_version_of_each_item(place: Place) -> None:
     assert place.names(place.update(RAW)) == ["core"]
 
 
-def test_an_older_ledger_keeps_its_data_and_owes_nothing_for_it(place: Place) -> None:
-    place.deploy("core", FlowDeclaration(ConsumerOptions(to_schedule(RAW)), (CORE,), (RAW,)))
-    place.run("core", only(place.update(RAW)), CORE)
-    with place.ledger.writes() as connection:
-        without_freshness(connection)
-        connection.exec_driver_sql(f"UPDATE {schema.VERSION_TABLE} SET version_num = '0013'")
-        schema.upgrade(connection, place=place.ledger.place)
-    assert upkeep.check(place.ledger.place).state == "up to date"
-    with Ledger.open(place.ledger.place) as reopened:
-        after = Place(reopened, place.now, place.consumers)
-        assert [each.because for each in reopened.reader.decisions.find()] == [()]
-        assert not after.deploy("core", kept([RAW], [CORE]))
-        assert after.names(after.update(RAW)) == ["core"]
-
-
-def test_8_2_an_older_ledger_with_a_history_of_keys_and_of_several_makers_starts_no_flood(place: Place) -> None:
-    """What consumers made before the migration has read what their inputs were when it was recorded."""
+def test_8_2_a_history_of_keys_and_of_several_makers_before_the_first_eager_flow_starts_no_flood(place: Place) -> None:
+    """What consumers made before has read what their inputs were when it was recorded."""
     by_key = to_schedule(PartitionedAssetTimetable(assets=RAW))
     place.deploy("core", FlowDeclaration(ConsumerOptions(by_key), (CORE,), (RAW,)))
     below = to_schedule(PartitionedAssetTimetable(assets=CORE))
@@ -343,17 +328,11 @@ def test_8_2_an_older_ledger_with_a_history_of_keys_and_of_several_makers_starts
         made = place.run("core", only(place.update(RAW, key)), CORE)
         place.run("board", only(made), BOARD)
     place.update(RAW, keys[0])
-    with place.ledger.writes() as connection:
-        without_freshness(connection)
-        connection.exec_driver_sql(f"UPDATE {schema.VERSION_TABLE} SET version_num = '0013'")
-        schema.upgrade(connection, place=place.ledger.place)
-    with Ledger.open(place.ledger.place) as reopened:
-        after = Place(reopened, place.now, place.consumers)
-        asked = after.deploy("core", kept([RAW], [CORE], mapper=IdentityMapper(), catchup="all"))
-        assert after.names(asked) == [f"core {keys[0]}"], "the only key that was not made since"
-        assert not after.deploy("board", kept([CORE], [BOARD], mapper=IdentityMapper(), catchup="all"))
-        assert [each.state for each in reopened.reader.freshness.statuses([BOARD.uri], after.now)] == ["fresh"]
-        assert after.names(after.update(RAW, keys[7])) == [f"core {keys[7]}"]
+    asked = place.deploy("core", kept([RAW], [CORE], mapper=IdentityMapper(), catchup="all"))
+    assert place.names(asked) == [f"core {keys[0]}"], "the only key that was not made since"
+    assert not place.deploy("board", kept([CORE], [BOARD], mapper=IdentityMapper(), catchup="all"))
+    assert [each.state for each in place.ledger.reader.freshness.statuses([BOARD.uri], place.now)] == ["fresh"]
+    assert place.names(place.update(RAW, keys[7])) == [f"core {keys[7]}"]
 
 
 def test_a_run_that_was_due_before_a_redeploy_is_waited_for(place: Place) -> None:

@@ -161,6 +161,16 @@ def test_migrations_make_the_indexes_of_some_rows_only(ledger: Ledger) -> None:
     assert {name: found.get(name) for name in wanted} == wanted
 
 
+def test_migrations_make_the_tables_that_sqlite_stores_by_their_key(sqlite_ledger: Ledger) -> None:
+    wanted = {
+        each.name for each in Base.metadata.tables.values() if each.dialect_kwargs.get("sqlite_with_rowid") is False
+    }
+    with sqlite_ledger.reads() as connection:
+        tables = connection.exec_driver_sql("SELECT name, wr FROM pragma_table_list WHERE type = 'table'")
+        found = {name for name, without_rowid in tables if without_rowid}
+    assert found & set(Base.metadata.tables) == wanted
+
+
 def test_the_version_is_the_newest_migration() -> None:
     config = Config()
     config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))

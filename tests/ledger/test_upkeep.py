@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,11 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
-from alembic import command
-from alembic.config import Config
 from sqlalchemy import Engine, create_engine, event, text
 
 from assetflow.errors import EvaluatorRunning, LedgerError, LedgerVersion
@@ -24,10 +20,10 @@ from assetflow.ledger.sql.engine import ledger_url, open_engine, writing
 from assetflow.ledger.version import VERSION
 from tests.environment.postgres import new_database
 from tests.ledger.making import NOW, A, update
+from tests.ledger.next_version import NEXT, become, write_migrations
 
 ROOT = Path(__file__).parents[2]
 BOTH = pytest.mark.parametrize("empty", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)], indirect=True)
-ID = UUID(int=7)
 
 
 @pytest.fixture
@@ -47,17 +43,27 @@ def engine_of(url: str) -> Iterator[Engine]:
     engine.dispose()
 
 
-def make_first_version(url: str) -> None:
-    """Make a ledger of the first version, with an asset in it."""
-    config = Config()
-    config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
-    with engine_of(url) as engine, engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
-        number = ID.hex if engine.dialect.name == "sqlite" else str(ID)
-        ledger = f"INSERT INTO ledger VALUES (1, '{number}', '{NOW.isoformat(timespec='microseconds')}', NULL, 0, 0, 0)"
-        connection.execute(text(ledger))
-        connection.execute(text("INSERT INTO asset VALUES (1, 's3://lake/a', '', '{}', '2026-01-01T00:00:00+00:00')"))
+def make_this_version(url: str) -> None:
+    """Make a ledger of this version, with an asset in it."""
+    upkeep.upgrade(url, now=NOW)
+    with Ledger.open(url) as ledger:
+        ledger.writer.events.record([update(A)], NOW)
+
+
+@pytest.fixture
+def migrations(tmp_path: Path) -> Path:
+    """The migrations of the next version."""
+    folder = tmp_path / "next" / "migrations"
+    write_migrations(folder)
+    return folder
+
+
+@pytest.fixture
+def older(empty: str, migrations: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of a ledger of this version, in a process that is the next version from then on."""
+    make_this_version(empty)
+    become(monkeypatch, migrations)
+    return empty
 
 
 def version_of(url: str) -> str | None:
@@ -83,34 +89,38 @@ def test_upgrade_makes_a_ledger(empty: str) -> None:
 
 
 @BOTH
-def test_upgrade_of_the_first_version(empty: str) -> None:
-    make_first_version(empty)
-    assert upkeep.check(empty).state == "older"
-    assert upkeep.upgrade(empty).before == "0001"
-    assert upkeep.check(empty).state == "up to date"
-    with Ledger.open(empty) as ledger:
-        assert ledger.id == ID
+def test_upgrade_of_an_older_version(older: str) -> None:
+    assert upkeep.check(older).state == "older"
+    assert upkeep.upgrade(older).before == VERSION
+    assert upkeep.check(older).state == "up to date"
+    with Ledger.open(older) as ledger:
         assert [each.uri for each in ledger.reader.assets.all()] == [A.uri]
         ledger.writer.events.record([update(A)], NOW)
+    with engine_of(older) as engine, engine.connect() as connection:
+        assert connection.execute(text("SELECT uri, seen FROM later")).all() == [(A.uri, "2026")]
 
 
-def test_sqlite_is_upgraded_when_it_is_opened(tmp_path: Path) -> None:
+def test_sqlite_is_upgraded_when_it_is_opened(
+    tmp_path: Path, migrations: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    make_first_version(url)
+    make_this_version(url)
+    become(monkeypatch, migrations)
     with pytest.raises(LedgerVersion, match="database upgrade"):
         Reader.open(url)
     Ledger.open(url).close()
-    assert version_of(url) == VERSION
+    assert version_of(url) == NEXT
 
 
 @pytest.mark.postgres
-def test_postgres_is_upgraded_on_request_alone() -> None:
+def test_postgres_is_upgraded_on_request_alone(migrations: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with new_database() as url:
-        make_first_version(url)
+        make_this_version(url)
+        become(monkeypatch, migrations)
         for opening in (Ledger.open, Reader.open):
-            with pytest.raises(LedgerVersion, match=rf"0001.*{VERSION}.*database upgrade"):
+            with pytest.raises(LedgerVersion, match=rf"{VERSION}.*{NEXT}.*database upgrade"):
                 opening(url)
-        assert version_of(url) == "0001"
+        assert version_of(url) == VERSION
 
 
 @BOTH
@@ -136,16 +146,14 @@ def test_no_upgrade_while_an_evaluator_works(empty: str) -> None:
         assert version_of(empty) == "0000"
 
 
-@pytest.mark.long
 @BOTH
-def test_an_upgrade_that_fails_leaves_the_version_before(empty: str) -> None:
-    make_first_version(empty)
-    before, failing = tables_of(empty), 1
-    while fails_at(empty, failing):
-        assert (version_of(empty), tables_of(empty)) == ("0001", before)
+def test_an_upgrade_that_fails_leaves_the_version_before(older: str) -> None:
+    before, failing = tables_of(older), 1
+    while fails_at(older, failing):
+        assert (version_of(older), tables_of(older)) == (VERSION, before)
         failing += 1
     assert failing > 5, "there is more than that to do"
-    assert upkeep.check(empty).state == "up to date"
+    assert upkeep.check(older).state == "up to date"
 
 
 def fails_at(url: str, number: int) -> bool:
@@ -169,52 +177,59 @@ def fails_at(url: str, number: int) -> bool:
     return False
 
 
-KILLED = """
+PROGRAM = """
 import os, signal, sys
+from pathlib import Path
+import pytest
 from sqlalchemy import Engine, event
 from assetflow.ledger import upkeep
+from tests.ledger.next_version import become
 
+become(pytest.MonkeyPatch(), Path(sys.argv[2]))
+"""
+KILLED = """
 @event.listens_for(Engine, "before_cursor_execute")
 def kill(*given):
-    if "standby" in given[2]:
+    if "later_seen" in given[2]:
         os.kill(os.getpid(), signal.SIGKILL)
 
 upkeep.upgrade(sys.argv[1])
 """
 
 
+def program(code: str, url: str, migrations: Path) -> list[str]:
+    """The command of another process that is the next version."""
+    return [sys.executable, "-c", PROGRAM + code, url, str(migrations)]
+
+
 @pytest.mark.long
 @BOTH
-def test_killed_in_an_upgrade(empty: str) -> None:
-    make_first_version(empty)
-    before = tables_of(empty)
-    ended = subprocess.run([sys.executable, "-c", KILLED, empty], cwd=ROOT, check=False, timeout=60)
+def test_killed_in_an_upgrade(older: str, migrations: Path) -> None:
+    before = tables_of(older)
+    ended = subprocess.run(program(KILLED, older, migrations), cwd=ROOT, check=False, timeout=60)
     assert ended.returncode == -9
-    assert (version_of(empty), tables_of(empty)) == ("0001", before)
-    assert upkeep.upgrade(empty).before == "0001"
-    assert upkeep.check(empty).state == "up to date"
+    assert (version_of(older), tables_of(older)) == (VERSION, before)
+    assert upkeep.upgrade(older).before == VERSION
+    assert upkeep.check(older).state == "up to date"
 
 
 @pytest.mark.long
 @BOTH
-def test_concurrent_upgrades_are_done_one_after_the_other(empty: str) -> None:
-    make_first_version(empty)
-    command_line = [sys.executable, "-m", "assetflow", "database", "upgrade", "--json"]
-    env = os.environ | {"ASSETFLOW_DATABASE_URL": empty}
-    started = [subprocess.Popen(command_line, env=env, stdout=subprocess.PIPE, text=True, cwd=ROOT) for _ in range(2)]
-    said = [json.loads(each.communicate(timeout=90)[0]) for each in started]
-    assert sorted(each["before"] for each in said) == ["0001", VERSION]
-    assert {each["after"] for each in said} == {VERSION}
-    assert upkeep.check(empty).state == "up to date"
+def test_concurrent_upgrades_are_done_one_after_the_other(older: str, migrations: Path) -> None:
+    done = "done = upkeep.upgrade(sys.argv[1]); print(done.before, done.after)"
+    command = program(done, older, migrations)
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) for _ in range(2)]
+    said = [each.communicate(timeout=90)[0].split() for each in started]
+    assert sorted(said) == [[VERSION, NEXT], [NEXT, NEXT]]
+    assert upkeep.check(older).state == "up to date"
 
 
 @BOTH
-def test_no_evaluator_starts_during_an_upgrade(empty: str) -> None:
-    make_first_version(empty)
-    upgrading, begun, go_on = Thread(target=upkeep.upgrade, args=[empty]), Event(), Event()
+def test_no_evaluator_starts_during_an_upgrade(older: str) -> None:
+    upgrading, begun, go_on = Thread(target=upkeep.upgrade, args=[older]), Event(), Event()
 
     def stand_still(*given: Any) -> None:
-        if "CREATE TABLE standby" in given[2]:
+        if "CREATE TABLE later" in given[2]:
             begun.set()
             assert go_on.wait(60)
 
@@ -222,16 +237,16 @@ def test_no_evaluator_starts_during_an_upgrade(empty: str) -> None:
     try:
         upgrading.start()
         assert begun.wait(60)
-        assert upkeep.check(empty).state == "older"
-        with pytest.raises(LedgerVersion, match=r"0001.*database upgrade"):
-            Reader.open(empty)
-        with pytest.raises(LedgerError, match=r"0001.*database upgrade|another process holds the ledger"):
-            Ledger.open(empty, lock_timeout=0.1)
+        assert upkeep.check(older).state == "older"
+        with pytest.raises(LedgerVersion, match=rf"{VERSION}.*database upgrade"):
+            Reader.open(older)
+        with pytest.raises(LedgerError, match=rf"{VERSION}.*database upgrade|another process holds the ledger"):
+            Ledger.open(older, lock_timeout=0.1)
     finally:
         go_on.set()
         upgrading.join()
         event.remove(Engine, "before_cursor_execute", stand_still)
-    assert upkeep.check(empty).state == "up to date"
+    assert upkeep.check(older).state == "up to date"
 
 
 @BOTH
