@@ -4,7 +4,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: audit help setup demo dev screenshots charts test test-long test-heavy faults lint format types imports check clean
+.PHONY: audit help setup demo dev screenshots charts golden test test-long test-heavy faults lint format types imports check clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -43,6 +43,9 @@ test-long: $(READY) ## run the tests that start whole stacks, browsers and Spark
 
 test-heavy: $(READY) ## run the tests on clusters and larger installations, and the benchmarks in short forms
 	@$(BIN)/python -m pytest -m "heavy and not faults" $(ARGS)
+
+golden: $(READY) ## write anew the files of what leaves the house (API, JSON, declarations, errors): look at the diff
+	@WRITE_GOLDEN=1 $(BIN)/python -m pytest -q -m "not long and not heavy and not faults" $$(grep -rliE --include='test_*.py' 'golden' tests)
 
 faults: $(READY) ## run the long tests that kill processes at bad moments
 	@$(BIN)/python -m pytest -m faults $(ARGS)

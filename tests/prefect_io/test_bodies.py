@@ -1,14 +1,8 @@
-"""The exact bodies that Prefect gets for each kind of schedule: the automation, and the run of a decision.
-
-The golden files are written anew by `WRITE_GOLDEN=1 pytest tests/prefect_io/test_bodies.py`.
-"""
+"""The exact bodies that Prefect gets for each kind of schedule: the automation, and the run of a decision."""
 
 from __future__ import annotations
 
-import json
-import os
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -23,8 +17,8 @@ from assetflow.core.schedule_values import AssetOrTimeSchedule, PartitionedAsset
 from assetflow.core.schedules import ConsumerOptions
 from assetflow.prefect_io.automations import automation_for
 from assetflow.prefect_io.flow_runs import run_request
+from tests.golden import agrees
 
-GOLDEN = Path(__file__).parents[1] / "golden"
 DEPLOYMENT = UUID("11111111-1111-4111-8111-111111111111")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -40,15 +34,6 @@ SCHEDULES: dict[str, object] = {
     "asset_or_time": AssetOrTimeSchedule(timetable="0 0 * * *", assets=ORDERS),
     "partitioned": PARTITIONED,
 }
-
-
-def agrees(name: str, found: Any) -> None:
-    file = GOLDEN / f"{name}.json"
-    text = json.dumps(found, indent=2, sort_keys=True) + "\n"
-    if os.environ.get("WRITE_GOLDEN"):
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(text)
-    assert text == file.read_text()
 
 
 def ordered(value: Any) -> Any:

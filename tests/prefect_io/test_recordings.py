@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -23,8 +22,8 @@ from assetflow.prefect_io.recordings import (
     recording_to_artifact,
     recording_to_prefect_events,
 )
+from tests.golden import agrees
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "recordings"
 TASK_RUN = UUID("00000000-0000-4000-8000-000000000001")
 FLOW_RUN = UUID("00000000-0000-4000-8000-000000000002")
 FLOW = UUID("00000000-0000-4000-8000-000000000003")
@@ -68,7 +67,7 @@ def same(first: Recording, second: Recording) -> bool:
     [("artifact", recording_to_artifact(two())), ("events", recording_to_prefect_events(two()))],
 )
 def test_bodies_are_as_agreed(name: str, body: object) -> None:
-    assert json.loads((GOLDEN / f"{name}.json").read_text()) == json.loads(json.dumps(body))
+    agrees(f"recordings/{name}", json.loads(json.dumps(body)))
 
 
 def test_an_artifact_gives_its_recording_back() -> None:

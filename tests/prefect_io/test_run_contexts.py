@@ -21,6 +21,7 @@ from assetflow.core.assets import Asset
 from assetflow.core.codec import RunContext, event_to_json, run_context_from_json, run_context_to_json
 from assetflow.core.events import AssetEvent, Origin, SourceFlowRun
 from assetflow.errors import InvalidEvent
+from tests.golden import agrees
 
 PREVIOUS = Path(__file__).parents[1] / "golden" / "previous" / "assetflow-core-9d5f9f5.zip"
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -88,6 +89,11 @@ def test_old_workers_and_new_ones(tmp_path: Path) -> None:
         assert found == WITH_EVENTS
         assert found.events is not None
         assert event_to_json(found.events[0]) == event_to_json(EVENT)
+
+
+@pytest.mark.parametrize("name", ["WITH_EVENTS", "OF_A_TICK", "IN_AN_ARTIFACT"])
+def test_run_contexts_are_as_agreed(name: str) -> None:
+    agrees(f"run_contexts/{name.lower()}", run_context_to_json(globals()[name]))
 
 
 def test_events_are_one_ascii_text() -> None:

@@ -1,14 +1,8 @@
-"""Schedules as Prefect's triggers: the exact JSON of each kind, and what Prefect's own matching makes of it.
-
-The golden files are written anew by `WRITE_GOLDEN=1 pytest tests/prefect_io/test_triggers.py`.
-"""
+"""Schedules as Prefect's triggers: the exact JSON of each kind, and what Prefect's own matching makes of it."""
 
 from __future__ import annotations
 
-import json
-import os
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -31,8 +25,7 @@ from assetflow.core.schedule_values import (
 )
 from assetflow.errors import InvalidSchedule, UnsupportedDelivery
 from assetflow.prefect_io.triggers import MAX_DEPTH, condition_triggers, deployment_triggers, escaped
-
-GOLDEN = Path(__file__).parents[1] / "golden" / "triggers"
+from tests.golden import agrees
 
 A, B, C, D = (Asset(f"s3://lake/raw/{letter}") for letter in "abcd")
 CASES: dict[str, ScheduleValue] = {
@@ -92,10 +85,7 @@ def _sorted(value: Any) -> Any:
 
 @pytest.mark.parametrize("name", CASES)
 def test_each_kind_of_schedule_compiles_to_these_triggers(name: str) -> None:
-    file = GOLDEN / f"{name}.json"
-    if os.environ.get("WRITE_GOLDEN"):
-        file.write_text(json.dumps(as_json(CASES[name]), indent=2) + "\n")
-    assert as_json(CASES[name]) == json.loads(file.read_text())
+    agrees(f"triggers/{name}", as_json(CASES[name]))
 
 
 @pytest.mark.parametrize("name", CASES)

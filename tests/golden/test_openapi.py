@@ -1,0 +1,12 @@
+"""The OpenAPI document."""
+
+from __future__ import annotations
+
+from assetflow.api.app import create_app
+from assetflow.api.backend import Backend
+from assetflow.ledger import Ledger
+from tests.golden import agrees
+
+
+def test_the_openapi_document(sqlite_ledger: Ledger) -> None:
+    agrees("openapi", create_app(Backend(sqlite_ledger)).openapi())
