@@ -6,8 +6,10 @@
 ... def every_morning(): ...
 
 A timetable stands alone in `schedule=`, or beside assets in `AssetOrTimeSchedule`. Contract 6.1, 6.2.
+`AssetTriggeredTimetable` is Airflow's name for a schedule of assets alone.
 """
 
+from assetflow.core.schedule_values import AssetTriggeredTimetable
 from assetflow.core.time.timetables import (
     CronPartitionTimetable,
     CronTriggerTimetable,
@@ -18,6 +20,7 @@ from assetflow.core.time.timetables import (
 )
 
 __all__ = [
+    "AssetTriggeredTimetable",
     "CronPartitionTimetable",
     "CronTriggerTimetable",
     "DeltaTriggerTimetable",

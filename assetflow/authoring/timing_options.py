@@ -78,6 +78,8 @@ def change_timing(
         InvalidSchedule: as in `flow`.
     """
     changes = {name: value for name, value in given.items() if name in _INTAKE}
+    if options.schedule.one_by_one:
+        changes.setdefault("max_events", None)
     deadline = options.deadline
     if deadline is not None and deadline_cron is not None:
         deadline = read_deadline(deadline_cron, deadline.then, schedule)

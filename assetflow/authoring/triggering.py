@@ -34,6 +34,7 @@ class TriggeringAssetEvents(Mapping[Asset | AssetAlias, list[AssetEvent]]):
 
     Iterating gives the assets, then the aliases, that have events. Look up an asset by the `Asset`, by a reference or
     by the text of its URI; an asset without events gives an empty list. A run that no update started has no events.
+    A run has all updates of a recording: read the whole list, not `[0]`, or schedule the flow with `max_events=1`.
 
     Contract 7.1.
 

@@ -20,6 +20,34 @@ from assetflow.errors import InvalidSchedule, InvalidTimetable, not_a
 MapperTarget = TypeVar("MapperTarget", bound=Asset | AssetRef | ConditionLike)
 
 
+class AssetTriggeredTimetable:
+    """A schedule of assets, by the name that Airflow has for it; `schedule=` takes the assets themselves, too.
+
+    >>> from assetflow import Asset, flow
+    >>> from assetflow.timetables import AssetTriggeredTimetable
+    >>> @flow(schedule=AssetTriggeredTimetable(Asset("s3://shop/orders"), batch_asset_events=False))
+    ... def report(): ...
+    >>> report.schedule.describe()
+    's3://shop/orders'
+
+    Parameters:
+        assets: a condition, or a list of them (AND).
+        batch_asset_events: False for a run for each update, which is `max_events=1` (contract 9.10). True or `None`
+            for one run for each recording, with all its updates (contract 4.3).
+
+    Raises:
+        InvalidSchedule: `assets` is not a condition.
+    """
+
+    def __init__(self, assets: ConditionValue, batch_asset_events: bool | None = None) -> None:
+        self.assets = to_condition(assets)
+        self.batch_asset_events = batch_asset_events
+
+    def as_schedule(self) -> Schedule:
+        """Return the schedule in the one form that all schedules have inside assetflow."""
+        return Schedule(condition=self.assets, one_by_one=self.batch_asset_events is False)
+
+
 class AssetOrTimeSchedule:
     """A schedule of assets and of times. Each of the two starts runs of its own.
 
@@ -34,18 +62,27 @@ class AssetOrTimeSchedule:
     Parameters:
         timetable: a timetable, a cron text in UTC such as "0 6 * * *" or "@daily", or a `timedelta` (contract 6.0).
         assets: a condition, or a list of them (AND).
+        batch_asset_events: as in `assetflow.timetables.AssetTriggeredTimetable`.
 
     Raises:
         InvalidSchedule: `assets` is not a condition, or the text is not a cron.
     """
 
-    def __init__(self, *, timetable: Timetable | str | timedelta, assets: ConditionValue) -> None:
+    def __init__(
+        self,
+        *,
+        timetable: Timetable | str | timedelta,
+        assets: ConditionValue,
+        batch_asset_events: bool | None = None,
+    ) -> None:
         self.timetable = _short_timetable(timetable)
         self.assets = to_condition(assets)
+        self.batch_asset_events = batch_asset_events
 
     def as_schedule(self) -> Schedule:
         """Return the schedule in the one form that all schedules have inside assetflow."""
-        return Schedule(condition=self.assets, timetable=self.timetable)
+        one_by_one = self.batch_asset_events is False
+        return Schedule(condition=self.assets, timetable=self.timetable, one_by_one=one_by_one)
 
 
 class AssetAndTimeSchedule:
@@ -108,6 +145,7 @@ class PartitionedAssetTimetable:
         default_partition_mapper: the mapper of every asset that has none of its own; by default `IdentityMapper()`.
         partition_mapper_config: the assets and references that have a mapper of their own, each with its mapper.
         partition_key_mapper: another name of `default_partition_mapper`.
+        batch_asset_events: as in `assetflow.timetables.AssetTriggeredTimetable`.
 
     Raises:
         InvalidSchedule: `assets` is not a condition, or a mapper is given for something else than one asset or
@@ -122,6 +160,7 @@ class PartitionedAssetTimetable:
         default_partition_mapper: PartitionMapper | None = None,
         partition_mapper_config: Mapping[MapperTarget, PartitionMapper] | None = None,
         partition_key_mapper: PartitionMapper | None = None,
+        batch_asset_events: bool | None = None,
     ) -> None:
         if default_partition_mapper is not None and partition_key_mapper is not None:
             raise InvalidSchedule(
@@ -130,6 +169,7 @@ class PartitionedAssetTimetable:
             )
         default = default_partition_mapper if partition_key_mapper is None else partition_key_mapper
         self.assets = to_condition(assets)
+        self.batch_asset_events = batch_asset_events
         self.partitioning = Partitioning(
             IdentityMapper() if default is None else check_mapper(default),
             tuple(
@@ -140,7 +180,8 @@ class PartitionedAssetTimetable:
 
     def as_schedule(self) -> Schedule:
         """Return the schedule in the one form that all schedules have inside assetflow."""
-        return Schedule(condition=self.assets, partitioning=self.partitioning)
+        one_by_one = self.batch_asset_events is False
+        return Schedule(condition=self.assets, partitioning=self.partitioning, one_by_one=one_by_one)
 
 
 @runtime_checkable

@@ -14,7 +14,7 @@ from assetflow.core.freshness.keeping import Keeping
 from assetflow.core.partitions import IdentityMapper, PartitionMapper, RollupMapper
 from assetflow.core.time.timetables import PartitionedAtRuntime, Timetable
 from assetflow.core.timing import Deadline, Intake, Opening
-from assetflow.core.timing_checks import check_timing
+from assetflow.core.timing_checks import check_timing, one_by_one
 from assetflow.errors import InvalidSchedule
 
 WhilePaused = Literal["drop", "keep"]
@@ -67,6 +67,7 @@ class Schedule:
         timetable: the times at which the clock starts runs (6.1).
         opening: when the condition may start runs; `None` for always (9.7).
         keeping: how the flow keeps its outputs up to date, instead of a condition (8.1).
+        one_by_one: Airflow's `batch_asset_events=False`, which sets `max_events` to 1 (9.10).
     """
 
     condition: Condition | None = None
@@ -74,6 +75,7 @@ class Schedule:
     timetable: Timetable | None = None
     opening: Opening | None = None
     keeping: Keeping | None = None
+    one_by_one: bool = field(default=False, compare=False)
 
     @property
     def is_partitioned(self) -> bool:
@@ -168,6 +170,8 @@ class ConsumerOptions:
                 rule="8.8",
                 fix="Say with catchup what is owed after a pause",
             )
+        if self.schedule.one_by_one:
+            object.__setattr__(self, "intake", one_by_one(self.intake))
         check_timing(self.schedule, self.intake, self.deadline)
 
     @property

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Literal, cast
 
 from assetflow.core.spans import check_count, check_span, span_in_words
-from assetflow.core.time.timetables import PartitionedAtRuntime, Timetable
+from assetflow.core.time.timetables import CronPartitionTimetable, PartitionedAtRuntime, Timetable
 from assetflow.core.time.wording import times_in_words, zone_of
 from assetflow.errors import InvalidSchedule
 
@@ -159,14 +159,21 @@ class Deadline:
 
 
 def check_times(name: str, timetable: Timetable | None) -> None:
-    """Refuse a timetable without times.
+    """Refuse a timetable without times, and one whose times have a partition key.
 
     Parameters:
         name: the option that it was given for.
 
     Raises:
-        InvalidSchedule: people start the runs of this timetable, so it never opens or closes anything.
+        InvalidSchedule: people start the runs of this timetable, so it never opens or closes anything; or the runs
+            would lose the key that the timetable gives.
     """
+    if isinstance(timetable, CronPartitionTimetable):
+        raise InvalidSchedule(
+            f"{name} is CronPartitionTimetable(), whose key would be lost: a run of updates has the key of its updates",
+            rule="9.16",
+            fix=f"Write {name}={timetable.cron!r}, or schedule the flow on the CronPartitionTimetable alone",
+        )
     if isinstance(timetable, PartitionedAtRuntime):
         raise InvalidSchedule(
             f"{name} is PartitionedAtRuntime(), which has no times",

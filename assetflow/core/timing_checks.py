@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from assetflow.core.condition_tree import Gate, Token
@@ -34,7 +35,7 @@ def check_timing(schedule: Schedule, intake: Intake, deadline: Deadline | None) 
             )
         return
     if schedule.condition.has_time_gates or intake.max_events is not None:
-        _check_single_updates(schedule.condition, schedule.partitioning, intake)
+        _check_single_updates(schedule, schedule.condition, intake)
     if deadline is not None and deadline.at is not None and (schedule.opening is None or schedule.is_partitioned):
         raise InvalidSchedule(
             "a deadline at a time of day needs an AssetAndTimeSchedule without partitions: "
@@ -44,11 +45,36 @@ def check_timing(schedule: Schedule, intake: Intake, deadline: Deadline | None) 
         )
 
 
+def one_by_one(intake: Intake) -> Intake:
+    """Return an intake of one update for each run: Airflow's `batch_asset_events=False`.
+
+    Raises:
+        InvalidSchedule: `max_events` says another number.
+    """
+    if intake.max_events not in (None, 1):
+        raise InvalidSchedule(
+            f"batch_asset_events=False is max_events=1, and max_events is {intake.max_events}",
+            rule="9.16",
+            fix="Leave one of them out",
+        )
+    return replace(intake, max_events=1)
+
+
 class _Alone(NamedTuple):
-    """The leaves of a part of a condition, those that satisfy it with a single update, and its number of nodes."""
+    """What single updates do for a part of a condition.
+
+    Attributes:
+        leaves: the leaves of the part.
+        satisfy: those of them of which a single update satisfies it.
+        is_and: it has an AND of several members, be they the same asset.
+        always: it holds without any update.
+        nodes: the number of its nodes.
+    """
 
     leaves: frozenset[Token]
     satisfy: frozenset[Token]
+    is_and: bool = False
+    always: bool = False
     nodes: int = 1
 
     @property
@@ -56,11 +82,11 @@ class _Alone(NamedTuple):
         return self.satisfy >= self.leaves
 
 
-def _check_single_updates(condition: Condition, partitioning: Partitioning | None, intake: Intake) -> None:
+def _check_single_updates(schedule: Schedule, condition: Condition, intake: Intake) -> None:
     values: list[_Alone] = []
     for place, node in enumerate(condition.postfix):
         if not isinstance(node, Gate):
-            values.append(_leaf(node, partitioning))
+            values.append(_leaf(node, schedule.partitioning))
             continue
         start = len(values) - node.arity
         members = values[start:]
@@ -76,9 +102,10 @@ def _check_single_updates(condition: Condition, partitioning: Partitioning | Non
         if isinstance(node.argument, Timetable):
             check_times(node.kind, node.argument)
         values.append(_gate(node, members)._replace(nodes=nodes))
-    if intake.max_events is not None and not values[0].suffices:
+    if intake.max_events is not None and (values[0].is_and or not values[0].suffices):
+        name = "batch_asset_events=False" if schedule.one_by_one else "max_events"
         raise InvalidSchedule(
-            f"max_events splits the queue, but a single update does not satisfy {condition.describe()}",
+            f"{name} splits the queue, but {condition.describe()} takes several updates together",
             rule="9.16",
             fix="Schedule on one asset, an alias or an OR, or use min_events",
         )
@@ -96,8 +123,10 @@ def _gate(gate: Gate, members: Sequence[_Alone]) -> _Alone:
         return members[0]
     if gate.kind == "times":
         return _Alone(leaves, frozenset())
-    needed = {"all": len(members), "any": 1}.get(gate.kind) or cast("int", gate.argument)
-    if gate.kind == "all" and not members:
-        return _Alone(leaves, leaves)
-    times = Counter(token for member in members for token in member.satisfy)
-    return _Alone(leaves, frozenset(token for token, count in times.items() if count >= needed))
+    needed = {"all": len(members), "any": 1}.get(gate.kind) or cast("int", gate.argument or 0)
+    needed -= sum(member.always for member in members)
+    is_and = (gate.kind == "all" and needed > 1) or any(member.is_and for member in members)
+    if needed <= 0:
+        return _Alone(leaves, leaves, is_and, always=True)
+    times = Counter(token for member in members if not member.always for token in member.satisfy)
+    return _Alone(leaves, frozenset(token for token, count in times.items() if count >= needed), is_and)

@@ -9,17 +9,33 @@ from typing import Any
 
 import pytest
 
-from assetflow import Asset, AssetAndTimeSchedule, AtLeast, PartitionedAssetTimetable, asset, flow
+from assetflow import (
+    Asset,
+    AssetAndTimeSchedule,
+    AssetAny,
+    AssetOrTimeSchedule,
+    AtLeast,
+    PartitionedAssetTimetable,
+    asset,
+    flow,
+)
 from assetflow.core.codec.schedules import declaration_from_text, declaration_to_text
 from assetflow.core.conditions import AssetAll, Since, Times, Within
 from assetflow.core.timing import Deadline, Intake, Opening
 from assetflow.errors import AssetflowError, InvalidSchedule, InvalidTimetable
 from assetflow.partitions import DayWindow, RollupMapper, StartOfDayMapper
-from assetflow.timetables import CronTriggerTimetable, DeltaTriggerTimetable, PartitionedAtRuntime
+from assetflow.timetables import (
+    AssetTriggeredTimetable,
+    CronPartitionTimetable,
+    CronTriggerTimetable,
+    DeltaTriggerTimetable,
+    PartitionedAtRuntime,
+)
 
 A, B, C = Asset("a"), Asset("b"), Asset("c")
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 SIX = CronTriggerTimetable("0 6 * * *", timezone="Europe/Berlin")
+DAILY_KEYS = CronPartitionTimetable("0 6 * * *")
 MORNINGS = AssetAndTimeSchedule(timetable=SIX, assets=A & B, until="0 22 * * *")
 KEYED = PartitionedAssetTimetable(assets=A & B)
 
@@ -42,6 +58,28 @@ def test_a_flow_keeps_them(given: Any, intake: Intake, deadline: Deadline | None
     assert (options.intake, options.deadline) == (intake, deadline)
     for made in (asset(schedule=A, **given)(report), asset.multi(outlets=[B, C], schedule=A, **given)(report)):
         assert replace(made.declaration.options, data=options.data) == options
+
+
+@pytest.mark.parametrize("batch", [True, None])
+def test_batch_asset_events_is_max_events_if_it_is_false(batch: bool | None) -> None:
+    def schedules(batch: bool | None) -> list[Any]:
+        keyed = PartitionedAssetTimetable(assets=A, batch_asset_events=batch)
+        return [
+            AssetTriggeredTimetable([A], batch_asset_events=batch),
+            AssetOrTimeSchedule(timetable="@daily", assets=A | B, batch_asset_events=batch),
+            keyed,
+            AssetAndTimeSchedule(timetable="@daily", assets=keyed),
+        ]
+
+    for given, as_today in zip(schedules(False), schedules(batch), strict=True):
+        assert flow(schedule=given)(report).declaration == flow(schedule=as_today, max_events=1)(report).declaration
+        assert flow(schedule=as_today)(report).declaration.options.intake == Intake()
+        assert flow(schedule=given)(report).with_options(schedule=A & B).declaration.options.intake == Intake()
+
+
+@pytest.mark.parametrize("assets", [A & AssetAll(), (A | B) & AssetAny(AssetAll(), B), AtLeast(2, A, AssetAll())])
+def test_max_events_is_allowed_beside_a_part_that_always_holds(assets: Any) -> None:
+    assert flow(schedule=assets, max_events=1)(report).declaration.options.intake == Intake(max_events=1)
 
 
 def test_a_text_is_a_cron_in_the_zone_of_the_opening_hours() -> None:
@@ -173,8 +211,10 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (refused(schedule=A, max_wait=MINUTE, debounce=HOUR), "max_wait is shorter than debounce"),
     (refused(schedule=A, min_events=3, max_events=2), "min_events 3 is more than max_events 2"),
     # max_events where one update is not enough
-    (refused(schedule=A & B, max_events=1), "a single update does not satisfy a AND b"),
-    (refused(schedule=A.times(2), max_events=2), "a single update does not satisfy a 2 times"),
+    (refused(schedule=A & B, max_events=1), "max_events splits the queue, but a AND b takes several updates"),
+    (refused(schedule=A & A, max_events=2), "a AND a takes several updates together"),
+    (refused(schedule=C | (A & A), max_events=2), "takes several updates together"),
+    (refused(schedule=A.times(2), max_events=2), "a 2 times takes several updates together"),
     (
         refused(
             schedule=PartitionedAssetTimetable(
@@ -182,7 +222,30 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
             ),
             max_events=1,
         ),
-        "a single update does not satisfy a",
+        "a takes several updates together",
+    ),
+    # the same, in Airflow's words
+    (
+        refused(schedule=AssetTriggeredTimetable(A & B, batch_asset_events=False)),
+        "batch_asset_events=False splits the queue, but a AND b takes several updates together",
+    ),
+    (
+        refused(schedule=AssetOrTimeSchedule(timetable="@daily", assets=[A, A], batch_asset_events=False)),
+        "batch_asset_events=False splits",
+    ),
+    (
+        refused(
+            schedule=PartitionedAssetTimetable(
+                assets=A,
+                default_partition_mapper=RollupMapper(upstream_mapper=StartOfDayMapper(), window=DayWindow()),
+                batch_asset_events=False,
+            )
+        ),
+        "batch_asset_events=False splits",
+    ),
+    (
+        refused(schedule=AssetTriggeredTimetable(A, batch_asset_events=False), max_events=3),
+        "batch_asset_events=False is max_events=1, and max_events is 3",
     ),
     # on_deadline without deadline, or unknown
     (refused(schedule=A, on_deadline="run"), "on_deadline needs a deadline"),
@@ -202,6 +265,11 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (opening(until=PartitionedAtRuntime()), "until is PartitionedAtRuntime()"),
     (refused(schedule=MORNINGS, deadline=PartitionedAtRuntime()), "deadline is PartitionedAtRuntime()"),
     (refused(schedule=(A & B).since(PartitionedAtRuntime())), "since is PartitionedAtRuntime()"),
+    # a timetable whose key would be lost
+    (opening(timetable=DAILY_KEYS), "timetable is CronPartitionTimetable(), whose key would be lost"),
+    (opening(until=DAILY_KEYS), "until is CronPartitionTimetable()"),
+    (refused(schedule=MORNINGS, deadline=DAILY_KEYS), "deadline is CronPartitionTimetable()"),
+    (refused(schedule=(A & B).since(DAILY_KEYS)), "since is CronPartitionTimetable()"),
     (opening(timetable="orders"), "orders"),
     (opening(until="tomorrow"), "tomorrow"),
     (opening(assets="orders"), "orders"),

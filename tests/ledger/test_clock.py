@@ -23,6 +23,7 @@ from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule
 from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.timing import Deadline, Intake, Opening
 from assetflow.ledger import Ledger
+from assetflow.ledger.read.explanations import consumer_explanation
 from tests.ledger.making import A, B, C, declared, deploy, update
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -446,6 +447,74 @@ class TestSwitchThatIsFoundLate:
 
         assert self.made(sqlite_ledger) == []
         assert sqlite_ledger.reader.deadlines.missed() == []
+
+
+class TestOpeningInAPause:
+    """A time that passes in a pause or a hold opens the schedule at the resume (9.13)."""
+
+    DAY = datetime(2026, 1, 2, tzinfo=UTC)
+    SIX = DAY + hours(6)
+    SCHEDULE = Schedule(A, opening=Opening(CronTriggerTimetable("0 6 * * *")))
+
+    def came(self, ledger: Ledger, hour: float, recorded: float | None = None) -> None:
+        event = Recording(uuid4(), update(A).events, self.DAY + hours(hour))
+        ledger.writer.events.record([event], self.DAY + hours(recorded or hour))
+
+    def made(self, ledger: Ledger, until: float) -> list[tuple[datetime, datetime | None, int]]:
+        let_pass(ledger, self.DAY + hours(until))
+        decisions = ledger.reader.decisions.find()
+        consumed = ledger.reader.decisions.events_of(decisions)
+        return [(each.made, each.opening, len(consumed[each.id])) for each in decisions]
+
+    @pytest.mark.parametrize("switch", ["paused", "held"])
+    @pytest.mark.parametrize("is_redeployed", [False, True], ids=["", "redeployed"])
+    def test_the_run_of_the_day_comes_at_the_resume(
+        self, sqlite_ledger: Ledger, switch: str, *, is_redeployed: bool
+    ) -> None:
+        deploy(sqlite_ledger, self.SCHEDULE, while_paused="keep")
+        let_pass(sqlite_ledger, self.DAY)
+        sqlite_ledger.writer.consumers.switch(1, now=self.DAY + hours(5), **{switch: True})
+        self.came(sqlite_ledger, 5.5)
+        if is_redeployed:
+            text = declared(self.SCHEDULE, while_paused="keep")
+            sqlite_ledger.writer.consumers.change(1, text, self.DAY + hours(7))
+        assert self.made(sqlite_ledger, 7.5) == []
+
+        sqlite_ledger.writer.consumers.switch(1, now=self.DAY + hours(8), **{switch: False})
+        self.came(sqlite_ledger, 9)
+
+        assert self.made(sqlite_ledger, 20) == [(self.DAY + hours(8), self.SIX, 1)]
+
+    def test_a_resume_that_is_found_after_a_downtime_opens_once(self, tmp_path: Path, template: Path) -> None:
+        place = shutil.copy(template, tmp_path / "ledger.db")
+        with Ledger.open(place) as ledger:
+            deploy(ledger, self.SCHEDULE, while_paused="keep")
+            let_pass(ledger, self.DAY)
+            ledger.writer.consumers.switch(1, paused=True, now=self.DAY + hours(5))
+
+        with Ledger.open(place) as ledger:
+            # It was resumed at 05:50.
+            ledger.writer.consumers.switch(1, paused=False, now=self.DAY + hours(8), late=True)
+            self.came(ledger, 6 + 1 / 6, recorded=8)
+            (run,) = self.made(ledger, 9)
+
+        with Ledger.open(place) as ledger:
+            self.came(ledger, 10)
+            assert self.made(ledger, 20) == [run]
+        assert run[1:] == (self.SIX, 1)
+
+    def test_an_explanation_names_the_time_for_which_the_resume_opens(self, sqlite_ledger: Ledger) -> None:
+        deploy(sqlite_ledger, self.SCHEDULE, while_paused="keep")
+        sqlite_ledger.writer.consumers.switch(1, paused=True, now=self.DAY + hours(5))
+        self.came(sqlite_ledger, 5.5)
+
+        def notes(moment: datetime) -> str:
+            (record,) = sqlite_ledger.reader.consumers.all()
+            return " ".join(consumer_explanation(sqlite_ledger.reader, record, moment).notes)
+
+        assert "opens at the resume" not in notes(self.SIX - INSTANT)
+        for moment in (self.SIX, self.SIX + hours(1)):
+            assert "It opens at the resume, for 2026-01-02 06:00:00 UTC." in notes(moment)
 
 
 def test_the_end_of_a_run_that_is_found_late_leaves_what_is_not_recorded_yet_time_to_come(

@@ -22,12 +22,14 @@ class Waiting:
         expires: the events that expire, and when, if nothing else happens.
         deadline: the next deadline that the clock looks at; `None` if there is none.
         lacking: the number of updates that `min_events` still asks for.
+        opens_for: the time of the timetable for which a resume now opens the schedule; `None` if there is none.
     """
 
     waits: Waits
     expires: tuple[tuple[AssetEvent, datetime], ...] = ()
     deadline: datetime | None = None
     lacking: int = 0
+    opens_for: datetime | None = None
 
     @property
     def decides_now(self) -> bool:
@@ -55,11 +57,13 @@ class Waiting:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences about what expires, and about the next deadline."""
+        """Sentences about the resume, about what expires, and about the next deadline."""
         found = [
             f"The update {event.id} of {event.uri} expires at {at(moment)}, unless its time gate holds by then."
             for event, moment in self.expires[:5]
         ]
+        if self.opens_for is not None:
+            found.insert(0, f"It opens at the resume, for {at(self.opens_for)}.")
         if self.deadline is not None:
             found.append(f"Its next deadline is at {at(self.deadline)}.")
         return found
@@ -107,7 +111,6 @@ _FOR: dict[Reason, str] = {
 def waiting_of(state: State, consumer: Consumer, target_key: str | None, now: datetime) -> Waiting:
     """Return what the clock says about a queue of a timed consumer now."""
     queue = TimedQueue(state, consumer, target_key, now, recorded=True)
-    needed = consumer.options.intake.min_events or 0
-    return Waiting(
-        queue.waits(), tuple(queue.expiries()), next_deadline(state, queue), max(0, needed - len(queue.events))
-    )
+    lacking = max(0, (consumer.options.intake.min_events or 0) - len(queue.events))
+    opens_for = None if consumer.decides or queue.hours is None or not queue.is_open else queue.hours.opened
+    return Waiting(queue.waits(), tuple(queue.expiries()), next_deadline(state, queue), lacking, opens_for)

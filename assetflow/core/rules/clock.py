@@ -110,9 +110,9 @@ def finish(state: State, consumer: Consumer, now: datetime, keys: TargetKeys) ->
         keys: the queues to look at. An opening opens all queues of the consumer.
     """
     made: list[Decision] = []
-    if opening_hours.open_now(state, consumer, now):
+    if consumer.decides and opening_hours.open_now(state, consumer, now):
         keys = {*keys, *state.queues.target_keys(consumer.id)}
-    if deadlines.is_opening_due(state, consumer, now):
+    if consumer.decides and deadlines.is_opening_due(state, consumer, now):
         # The pass comes first: it may still decide in time.
         made += decide(state, consumer, None, now, recorded=True)
         deadlines.miss_openings(state, consumer, now)

@@ -39,8 +39,7 @@ def miss_openings(state: State, consumer: Consumer, now: datetime) -> None:
         gone = next(each for each in clock.deadlines if each[0] == due)
         rest = tuple(each for each in clock.deadlines if each != gone)
         state.clocks.set_consumer(consumer.id, replace(clock, deadlines=rest))
-        if consumer.decides:
-            _miss(state, TimedQueue(state, consumer, None, now, recorded=True), due)
+        _miss(state, TimedQueue(state, consumer, None, now, recorded=True), due)
 
 
 def miss_oldest(state: State, queue: TimedQueue) -> bool:

@@ -30,35 +30,40 @@ def follow(state: State, before: Consumer | None, consumer: Consumer, now: datet
         look_again(state, consumer, now)
         return
     if consumer.decides and not before.decides:
-        clock = _resumed(opening, clock, now)
+        clock = resumed(state, consumer, now) or clock
     if _deadline_of(before) != _deadline_of(consumer):
-        is_open = _stands_open(state, consumer, state.clocks.consumer(consumer.id))
+        is_open = _stands_open(state, consumer, clock)
         clock = replace(clock, deadlines=_deadlines_of(consumer, opening, clock) if is_open else ())
     state.clocks.set_consumer(consumer.id, clock)
     look_again(state, consumer, now)
 
 
-def _resumed(opening: Opening, clock: ConsumerClock, now: datetime) -> ConsumerClock:
-    """Return the hours of a consumer that is resumed: what fell into the pause is gone, this moment included (9.13)."""
-    closes = _closing(opening, clock)
-    is_open = clock.is_open and (closes is None or closes > now)
-    deadlines = tuple(each for each in clock.deadlines if each[0] > now)
-    return replace(clock, gone_through=now, is_open=is_open, deadlines=deadlines)
+def resumed(state: State, consumer: Consumer, now: datetime) -> ConsumerClock | None:
+    """Return the opening hours of a consumer as a resume at this instant makes them; `None` if it has none (9.13).
+
+    The instant belongs to the pause.
+    """
+    clock, opening = state.clocks.consumer(consumer.id), consumer.schedule.opening
+    if clock is None or opening is None:
+        return None
+    latest = _latest(opening, clock, now)
+    closes = _closing(opening, latest or clock.gone_through)
+    is_open = (clock.is_open or latest is not None) and (closes is None or closes > now)
+    coming = tuple(each for each in clock.deadlines if each[0] > now)
+    clock = replace(clock, gone_through=now, is_open=is_open, deadlines=coming)
+    return clock if latest is None else _opened(state, consumer, opening, replace(clock, opened=latest), now)
 
 
 def open_now(state: State, consumer: Consumer, now: datetime) -> bool:
-    """Let an opening begin that falls on this instant; while paused, it opens nothing (9.13)."""
+    """Let an opening begin that falls on this instant."""
     clock, opening = state.clocks.consumer(consumer.id), consumer.schedule.opening
     if clock is None or opening is None:
         return False
-    latest = opening.timetable.previous_before(now + _INSTANT)
-    opens = latest is not None and clock.gone_through < latest.time == consumer.no_earlier(latest.time)
-    opens = opens and consumer.decides
+    latest = _latest(opening, clock, now)
+    opens = latest is not None and latest == consumer.no_earlier(latest)
     clock = replace(clock, gone_through=max(now, clock.gone_through))
-    if latest is not None and opens:
-        clock = replace(clock, opened=latest.time, is_open=True)
-        if _stands_open(state, consumer, clock):
-            clock = replace(clock, deadlines=(*clock.deadlines, *_deadlines_of(consumer, opening, clock)))
+    if opens:
+        clock = _opened(state, consumer, opening, replace(clock, opened=latest, is_open=True), now)
     state.clocks.set_consumer(consumer.id, clock)
     return opens
 
@@ -67,7 +72,7 @@ def close_at_until(state: State, consumer: Consumer, now: datetime) -> None:
     """Let `until` close the opening for all queues, if it falls on this instant."""
     clock, opening = state.clocks.consumer(consumer.id), consumer.schedule.opening
     if clock is not None and opening is not None and clock.is_open:
-        closes = _closing(opening, clock)
+        closes = _closing(opening, clock.gone_through)
         if closes is not None and closes <= now:
             state.clocks.set_consumer(consumer.id, replace(clock, is_open=False))
 
@@ -96,12 +101,15 @@ def close_answered(state: State, consumer: Consumer, key: str | None, made: date
 
 
 def look_again(state: State, consumer: Consumer, now: datetime) -> None:
-    """Work out when the clock has to look at a consumer's opening hours again."""
+    """Work out when the clock has to look at a consumer's opening hours again: while paused, not before the resume."""
     clock, opening = state.clocks.consumer(consumer.id), consumer.schedule.opening
     if clock is None or opening is None:
         return
+    if not consumer.decides:
+        state.clocks.set_consumer(consumer.id, replace(clock, due=None))
+        return
     tick = opening.timetable.next_after(clock.gone_through)
-    closes = _closing(opening, clock) if clock.is_open else None
+    closes = _closing(opening, clock.gone_through) if clock.is_open else None
     found = [moment for moment in (None if tick is None else tick.time, closes) if moment is not None]
     found += [consumer.no_earlier(max(due, now)) for due, _ in clock.deadlines]
     state.clocks.set_consumer(consumer.id, replace(clock, due=min(found, default=None)))
@@ -121,9 +129,24 @@ def _deadline_of(consumer: Consumer) -> Deadline | None:
     return consumer.options.deadline if consumer.deadline_of_opening else None
 
 
-def _closing(opening: Opening, clock: ConsumerClock) -> datetime | None:
-    """Return the first time of `until` that is not gone through yet; `None` if there is none."""
-    tick = None if opening.until is None else opening.until.next_after(clock.gone_through)
+def _latest(opening: Opening, clock: ConsumerClock, now: datetime) -> datetime | None:
+    """Return the latest opening up to an instant, if it is not gone through yet."""
+    tick = opening.timetable.previous_before(now + _INSTANT)
+    return None if tick is None or tick.time <= clock.gone_through else tick.time
+
+
+def _opened(state: State, consumer: Consumer, opening: Opening, clock: ConsumerClock, now: datetime) -> ConsumerClock:
+    """Return the hours of a consumer that has opened, with the deadline of the opening if it is still to come."""
+    if not _stands_open(state, consumer, clock):
+        return clock
+    new = {due: opened for due, opened in _deadlines_of(consumer, opening, clock) if due > now}
+    # Openings with one deadline miss it together.
+    return replace(clock, deadlines=tuple((dict(clock.deadlines) | new).items()))
+
+
+def _closing(opening: Opening, since: datetime) -> datetime | None:
+    """Return the first time of `until` after a moment; `None` if there is none."""
+    tick = None if opening.until is None else opening.until.next_after(since)
     return None if tick is None else tick.time
 
 

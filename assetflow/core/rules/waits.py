@@ -10,9 +10,10 @@ from typing import Literal
 from assetflow.core.condition_tree import Token
 from assetflow.core.consumers import Consumer, Receipt, ReceiptStatus
 from assetflow.core.events import AssetEvent
+from assetflow.core.rules import opening_hours
 from assetflow.core.rules.evaluation import evaluate
 from assetflow.core.rules.state import State
-from assetflow.core.rules.state.clocks import QueueClock
+from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
 from assetflow.core.rules.state.events import place_in_ledger
 from assetflow.core.rules.time_gates import Reach, in_order, instant_of
 
@@ -64,10 +65,17 @@ class TimedQueue:
     def reach(self) -> Reach:
         return Reach(self.consumer.schedule, self.target_key, self.events, self._state.names.tokens_of)
 
+    @cached_property
+    def hours(self) -> ConsumerClock | None:
+        """The opening hours, while paused as a resume now would make them (9.13); `None` if there are none."""
+        if self.consumer.decides:
+            return self._state.clocks.consumer(self.consumer.id)
+        return opening_hours.resumed(self._state, self.consumer, self.now)
+
     @property
     def is_open(self) -> bool:
         """True if the schedule is open for this queue (9.7)."""
-        hours = self._state.clocks.consumer(self.consumer.id)
+        hours = self.hours
         return hours is None or (hours.is_open and not self._clock.has_closed(hours.opened))
 
     @property
@@ -229,7 +237,7 @@ class TimedQueue:
         return found
 
     def _next_opening(self) -> datetime | None:
-        hours, opening = self._state.clocks.consumer(self.consumer.id), self.consumer.schedule.opening
+        hours, opening = self.hours, self.consumer.schedule.opening
         tick = None if hours is None or opening is None else opening.timetable.next_after(hours.gone_through)
         return None if tick is None else tick.time
 
