@@ -63,7 +63,7 @@ def _local(text: str, key: str | None) -> Status:
     from assetflow.ledger.read.reader import Reader
 
     with Reader.open() as reader:
-        uri = reader.assets.uri_called(text) or Asset(text).uri
+        uri = reader.assets.uris_called([text]).get(text) or Asset(text).uri
         if not reader.assets.numbers([uri]):
             raise _unknown(text)
         return reader.freshness.status(uri, key, datetime.now(UTC))

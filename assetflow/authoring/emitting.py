@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
 from assetflow.authoring.delivery import deliver
 from assetflow.authoring.metadata import to_outlet
 from assetflow.authoring.origin import current_origin
+from assetflow.authoring.past_events.sources import resolve_name
 from assetflow.authoring.remote import RemoteApi
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.by_hand import event_by_hand
 from assetflow.core.conditions import ConditionLike
 from assetflow.core.events import AssetEvent, Recording
-from assetflow.errors import InvalidCall, InvalidEvent, places
+from assetflow.errors import ApiRefused, ApiUnreachable, InvalidCall, InvalidEvent, LedgerError, places
 
 
 def emit(
@@ -41,7 +43,7 @@ def emit(
     completes. Contract 2.6.
 
     Parameters:
-        asset: the asset, or its URI.
+        asset: the asset, its URI or its name.
         extra: facts about the update, a JSON object (contract 2.7).
         partition_key: the key of the partition that was updated, a text of at most 250 characters.
         aliases: the aliases through which the asset is updated, or their names.
@@ -77,7 +79,7 @@ def emit(
             "emit(api_key=...) needs to=: an update that is recorded here uses no API key",
             fix='Write to="https://flows.example.org", or leave out api_key=',
         )
-    target = Asset(asset) if isinstance(asset, str) else to_outlet(asset)
+    target = _called(asset, here=to is None) if isinstance(asset, str) else to_outlet(asset)
     if not isinstance(target, Asset):
         raise InvalidEvent(f"{asset!r} is not an asset", rule="2.6", fix='Write Asset("s3://bucket/orders")')
     number = _event_id(id)
@@ -98,6 +100,17 @@ def emit(
         with RemoteApi(to, api_key) as api:
             api.record([event])
     return event
+
+
+def _called(text: str, *, here: bool) -> Asset:
+    """Return the asset that a text names. The API of another environment knows the names there."""
+    # No name looks like this, and nobody should wait for a ledger then.
+    if not here or "://" in text:
+        return Asset(text)
+    with suppress(ApiUnreachable, ApiRefused, LedgerError):
+        uri = resolve_name(text)
+        return Asset(text) if uri is None else Asset(uri, name=text)
+    return Asset(text)
 
 
 def _event_id(id: UUID | str | None) -> UUID:  # noqa: A002

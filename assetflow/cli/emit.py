@@ -15,15 +15,14 @@ from cyclopts import Parameter
 from assetflow.cli.output import print_json, show, text
 from assetflow.cli.user import this_user
 from assetflow.cli.values import FormerKey, Id, only_key
-from assetflow.core.assets import Asset
 from assetflow.core.by_hand import event_by_hand
 from assetflow.core.consumers import Decision
 from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.json_data import MOST_LEVELS, RULE, fit_text
 from assetflow.core.visible import shown
 from assetflow.errors import InvalidEvent, PrefectRefused, PrefectUnreachable, RecordingFailed, places
-from assetflow.operations.effects import Effects, effects_of
-from assetflow.operations.recording import record_at_hand
+from assetflow.operations.effects import Effects, effects_of, meant
+from assetflow.operations.recording import asset_at_hand, record_at_hand
 
 if TYPE_CHECKING:
     from assetflow.ledger.read.reader import Reader
@@ -65,7 +64,7 @@ class Emitted:
 
 
 def emit(
-    uri: str,
+    asset: str,
     /,
     *,
     extra: str = "{}",
@@ -85,8 +84,8 @@ def emit(
 
     Parameters
     ----------
-    uri
-        The asset's URI.
+    asset
+        The asset's URI, or its name.
     extra
         Details of the update: a JSON object.
     key
@@ -106,7 +105,7 @@ def emit(
     """
     with places(extra="--extra", partition_key="--key", aliases="--alias", data_version="--data-version"):
         event = event_by_hand(
-            Asset(uri, name=name),
+            asset_at_hand(asset, name),
             id=id or uuid4(),
             occurred=datetime.now(UTC),
             origin=Origin("cli", by=fit_text(this_user())),
@@ -133,7 +132,8 @@ def _preview(event: AssetEvent, json: bool) -> None:
     from assetflow.operations.what_if import if_updated
 
     with Reader.open() as reader:
-        show_preview(if_updated(reader, [event], event.occurred), json)
+        preview = if_updated(reader, [event], event.occurred)
+        show_preview(preview, json, meant=meant(reader, event.uri) if preview.what.is_empty else "")
 
 
 def read_extra(given: str) -> object:
@@ -204,6 +204,4 @@ def _outcome_lines(emitted: Emitted) -> list[str]:
     lines += [f"  {words}" for words in emitted.effects.refused]
     if len(lines) == 1:
         lines.append("  no consumer queues it: no deployed flow is scheduled on this asset")
-    if emitted.effects.nearest:
-        lines.append(f"  flows are scheduled on {emitted.effects.nearest}: emit that URI if you meant it")
-    return lines
+    return [*lines, *([f"  {emitted.effects.meant}"] if emitted.effects.meant else [])]

@@ -9,7 +9,6 @@ from uuid import uuid4
 from assetflow.cli.output import print_json, show, text
 from assetflow.cli.user import this_user
 from assetflow.cli.values import FormerKey, only_key
-from assetflow.core.assets import Asset
 from assetflow.core.by_hand import key_by_hand
 from assetflow.core.events import Origin
 from assetflow.core.json_data import fit_text
@@ -17,18 +16,18 @@ from assetflow.core.observations import observation
 from assetflow.core.versions import check_data_version
 from assetflow.core.visible import shown
 from assetflow.errors import places
-from assetflow.operations.recording import RecordedUpdates, record_at_hand
+from assetflow.operations.recording import RecordedUpdates, asset_at_hand, record_at_hand
 
 
 def observe(
-    uri: str, version: str, /, *, key: str | None = None, partition: FormerKey = None, json: bool = False
+    asset: str, version: str, /, *, key: str | None = None, partition: FormerKey = None, json: bool = False
 ) -> None:
     """Record which version of a source was seen. If it is not the newest one, that is an update of the asset.
 
     Parameters
     ----------
-    uri
-        The asset's URI. No deployed flow may make it.
+    asset
+        The asset's URI, or its name. No deployed flow may make it.
     version
         The version, such as an ETag.
     key
@@ -40,7 +39,7 @@ def observe(
         given = only_key(key, partition)
         key = None if given is None else key_by_hand(given)
     seen = observation(
-        Asset(uri),
+        asset_at_hand(asset),
         {key: check_data_version(version, where="VERSION")},
         id=uuid4(),
         occurred=datetime.now(UTC),

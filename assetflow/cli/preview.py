@@ -9,12 +9,16 @@ from assetflow.core.words import count
 from assetflow.operations.what_if import Preview
 
 
-def show_preview(preview: Preview, json: bool) -> None:
-    """Print what an action would lead to, as lines or as one JSON document."""
+def show_preview(preview: Preview, json: bool, *, meant: str = "") -> None:
+    """Print what an action would lead to, as lines or as one JSON document.
+
+    Parameters:
+        meant: a sentence on what the user probably meant.
+    """
     if json:
         print_json(preview.as_json())
     else:
-        show(*(text(line) for line in _lines(preview)))
+        show(*(text(line) for line in (*_lines(preview), *([f"  {meant}"] if meant else []))))
 
 
 def _lines(preview: Preview) -> Iterator[str]:
@@ -28,7 +32,7 @@ def _lines(preview: Preview) -> Iterator[str]:
     for queue in what.waits:
         yield f"  {queue.consumer}{_for(queue.target_key)} {queue.words}"
     yield from (f"  {words}" for words in what.refused)
-    if not (what.starts or what.waits or what.refused):
+    if what.is_empty:
         yield "  no consumer queues it: no deployed flow is scheduled on this asset"
     if preview.further:
         yield f"  {preview.further_words}"

@@ -55,6 +55,8 @@ class Asset(Leaf):
     watchers: tuple[AssetWatcher, ...]
     freshness: FreshnessPolicy | None
     code_version: str | None
+    # More names of the URI, from other declarations beside this one.
+    other_names: tuple[str, ...]
 
     def __init__(
         self,
@@ -78,6 +80,7 @@ class Asset(Leaf):
         self.__dict__.update(uri=normalized, name=called, group=checked_group, extra=checked_extra)
         self.__dict__.update(watchers=checked_watchers, freshness=_checked_policy(freshness, normalized))
         self.__dict__.update(code_version=None if code_version is None else check_code_version(code_version))
+        self.__dict__.update(other_names=())
 
     @classmethod
     def known(
@@ -89,6 +92,7 @@ class Asset(Leaf):
         watchers: tuple[AssetWatcher, ...] = (),
         freshness: FreshnessPolicy | None = None,
         code_version: str | None = None,
+        other_names: tuple[str, ...] = (),
     ) -> Asset:
         """Return an asset that was recorded or declared before, without checking or normalising its parts.
 
@@ -97,6 +101,7 @@ class Asset(Leaf):
         asset = cls.__new__(cls)
         asset.__dict__.update(uri=uri, name=name, group=group, extra=freeze(extra) if extra else NOTHING)
         asset.__dict__.update(watchers=watchers, freshness=freshness, code_version=code_version)
+        asset.__dict__.update(other_names=other_names)
         return asset
 
     @overload
@@ -109,6 +114,11 @@ class Asset(Leaf):
     def ref(*, name: str | None = None, uri: str | None = None) -> AssetRef:
         """Return a reference to an asset by its name or its URI: `Asset.ref(name="orders")`. See `AssetRef`."""
         return AssetRef(name=name, uri=uri)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names that its declarations give to the URI."""
+        return (self.name, *self.other_names)
 
     @property
     def token(self) -> Token:
@@ -238,18 +248,25 @@ Outlet = Asset | AssetRef | AssetAlias
 def distinct(outlets: Iterable[Outlet]) -> tuple[Outlet, ...]:
     """Return outlets once each, in order.
 
-    Of declarations of one asset, the first counts, with the watchers of all, the first freshness policy and the first
-    code version.
+    Of declarations of one asset, the first counts, with the names and the watchers of all, the first freshness policy
+    and the first code version.
     """
     found: dict[Outlet, Outlet] = {}
     for each in outlets:
         first = found.setdefault(each, each)
         if isinstance(first, Asset) and isinstance(each, Asset) and first is not each:
-            watchers = tuple(dict.fromkeys((*first.watchers, *each.watchers)))
-            more = (watchers, first.freshness or each.freshness, first.code_version or each.code_version)
-            if more != (first.watchers, first.freshness, first.code_version):
-                found[each] = Asset.known(first.uri, first.name, first.group, first.extra, *more)
+            found[each] = merged(first, each)
     return tuple(found.values())
+
+
+def merged(first: Asset, other: Asset) -> Asset:
+    """Return the first of two declarations of one asset, with what only the other one says."""
+    watchers = tuple(dict.fromkeys((*first.watchers, *other.watchers)))
+    _, *names = dict.fromkeys((*first.names, *other.names))
+    more = (watchers, first.freshness or other.freshness, first.code_version or other.code_version, tuple(names))
+    if more == (first.watchers, first.freshness, first.code_version, first.other_names):
+        return first
+    return Asset.known(first.uri, first.name, first.group, first.extra, *more)
 
 
 def _checked_group(group: object, uri: str) -> str:

@@ -11,7 +11,7 @@ from threading import Lock
 from typing import NamedTuple, cast
 from uuid import UUID
 
-from assetflow.core.assets import Asset, AssetAlias, AssetRef, Outlet
+from assetflow.core.assets import Asset, AssetAlias, AssetRef, Outlet, distinct, merged
 from assetflow.core.condition_tree import Token
 from assetflow.core.events import canonical_json, check_extra, event_id
 from assetflow.core.partitions import check_key
@@ -92,7 +92,7 @@ class TaskOutcome:
         self._resolve_name = resolve_name
         self._resolved: dict[str, str | None] = {}
         self._said: dict[Token, _Said] = {}
-        self._added: dict[_Added, tuple[Asset, Mapping[str, object], set[str]]] = {}
+        self._added: dict[_Added, tuple[Asset, Mapping[str, object], frozenset[str]]] = {}
 
     def say(
         self, target: Asset | AssetRef, extra: Mapping[str, object] | None = None, *, data_version: str | None = None
@@ -147,8 +147,9 @@ class TaskOutcome:
         name = self.check_alias(alias)
         checked = _checked(extra, asset)
         added = _Added(asset.uri, canonical_json(checked), _version(data_version, asset))
-        _, _, names = self._added.setdefault(added, (asset, checked, set()))
-        names.add(name)
+        with _MERGING:
+            first, told, aliases = self._added.get(added, (asset, checked, frozenset[str]()))
+            self._added[added] = (merged(first, asset), told, aliases | {name})
 
     def add_partitions(self, target: Asset | AssetRef, keys: Keys, *, data_version: str | None = None) -> None:
         """Name the partitions of an outlet that were updated, instead of the run's own. Contract 2.5.
@@ -211,8 +212,8 @@ class TaskOutcome:
             extra = _checked(said.extra, asset)
             keys = {run_key: None} if said.keys is None else said.keys
             found += [Update(asset, extra, key, data_version=own or said.version) for key, own in keys.items()]
-        for added, (asset, extra, names) in self._added.items():
-            found.append(Update(asset, extra, run_key, tuple(sorted(names)), added.data_version))
+        for added, (asset, extra, aliases) in self._added.items():
+            found.append(Update(asset, extra, run_key, tuple(sorted(aliases)), added.data_version))
         return found
 
     def unknown_names(self) -> list[str]:
@@ -222,18 +223,9 @@ class TaskOutcome:
 
     def _declared(self) -> dict[str, Asset]:
         """Return the assets of the outlets by URI, in order; an `Asset` outlet counts before a reference to it."""
-        found: dict[str, Asset] = {}
-        declared_by_asset: set[str] = set()
-        for outlet in self._outlets:
-            token = self._token(outlet)
-            if token.kind != "uri":
-                continue
-            if isinstance(outlet, Asset) and token.value not in declared_by_asset:
-                declared_by_asset.add(token.value)
-                found[token.value] = outlet
-            else:
-                found.setdefault(token.value, Asset(uri=token.value))
-        return found
+        assets = {each.uri: each for each in distinct(self._outlets) if isinstance(each, Asset)}
+        tokens = dict.fromkeys(self._token(outlet) for outlet in self._outlets)
+        return {uri: assets[uri] if uri in assets else Asset(uri=uri) for kind, uri in tokens if kind == "uri"}
 
     def _of(self, target: Asset | AssetRef) -> _Said:
         token = self._token(target)

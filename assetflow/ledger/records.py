@@ -288,18 +288,13 @@ class KeyDecisions:
 
 @dataclass(frozen=True)
 class DeclaredEdge:
-    """A deployment's declaration that it produces or reads an asset, a name or an alias.
-
-    Attributes:
-        label: the readable name of the asset.
-    """
+    """A deployment's declaration that it produces or reads an asset, a name or an alias."""
 
     deployment_id: UUID
     name: str
     direction: Literal["produces", "reads"]
     kind: Literal["uri", "name", "alias"]
     value: str
-    label: str | None
 
 
 WatcherState = Literal["new", "watching", "failing"]

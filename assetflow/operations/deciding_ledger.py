@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from assetflow.core.assets import Asset
 from assetflow.core.redaction import without_passwords
 from assetflow.errors import AssetflowError, LedgerError
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.only_here import DECIDED_UNTIL, only_here
 from assetflow.ledger.read.reader import Reader
+from assetflow.operations.lookup import asset_called
 from assetflow.prefect_io import sending
 from assetflow.prefect_io.connection import read_connection
 from assetflow.prefect_io.ledger_variable import TAKEN_OVER, deciding_ledger
@@ -91,12 +93,27 @@ class AtHand:
 
 def ledger_at_hand() -> AtHand:
     """Tell whether updates belong into the ledger of the settings. If not, hand over what only that ledger has."""
-    address = read_connection().url
     with suppress(LedgerError), Reader.open() as reader:
-        known = reader.prefect_api_url() or ""
-        if address and known.rstrip("/") == without_passwords(address).rstrip("/"):
+        if _belongs_to_prefect(reader):
             return _at_hand(reader)
     return AtHand(False)
+
+
+def asset_at_hand(text: str) -> Asset:
+    """Return the asset that a user names. Only a ledger that belongs to the Prefect of the settings knows names.
+
+    Raises:
+        InvalidAsset: the text is not a name, and cannot be a URI.
+    """
+    with suppress(LedgerError), Reader.open() as reader:
+        if _belongs_to_prefect(reader):
+            return asset_called(reader, text)
+    return Asset(text)
+
+
+def _belongs_to_prefect(reader: Reader) -> bool:
+    address, known = read_connection().url, reader.prefect_api_url() or ""
+    return bool(address) and known.rstrip("/") == without_passwords(address).rstrip("/")
 
 
 def _at_hand(reader: Reader) -> AtHand:

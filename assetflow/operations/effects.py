@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from assetflow.core.consumers import Consumer
 from assetflow.core.events import AssetEvent
 
 if TYPE_CHECKING:
@@ -25,12 +24,12 @@ class Effects:
     Attributes:
         queued: the consumers that have the update in their queues, each with True if it is paused.
         refused: for each consumer that refuses the update, a sentence with the reason.
-        nearest: the URI that the user probably meant, if no consumer queues the update; else an empty text.
+        meant: a sentence on what the user probably meant, if no consumer wants the update; else an empty text.
     """
 
     queued: Mapping[str, bool] = field(default_factory=dict[str, bool])
     refused: Sequence[str] = ()
-    nearest: str = ""
+    meant: str = ""
 
 
 def effects_of(reader: Reader, event: AssetEvent) -> Effects:
@@ -44,13 +43,14 @@ def effects_of(reader: Reader, event: AssetEvent) -> Effects:
     return Effects(
         queued={each.name: each.paused for each in consumers if each.name in queued},
         refused=[each.words for each in receipts if each.receipt.status in _REFUSED],
-        nearest="" if receipts and receipts[0].consumer else _nearest(event.uri, reader, consumers),
+        meant="" if receipts and receipts[0].consumer else meant(reader, event.uri),
     )
 
 
-def _nearest(uri: str, reader: Reader, consumers: Iterable[Consumer]) -> str:
-    """Return the URI, among those that flows run on, of the asset with this name or nearly this URI."""
-    tokens = {token for consumer in consumers for token in consumer.schedule.tokens}
-    near = get_close_matches(uri, [token.value for token in tokens if token.kind == "uri"], n=1, cutoff=_ALIKE)
-    owner = reader.assets.owner_of(uri)
-    return owner if owner not in (None, uri) else next(iter(near), "")
+def meant(reader: Reader, uri: str) -> str:
+    """Return a sentence with the asset that flows run on and that is called nearly so; an empty text for none."""
+    tokens = {token for record in reader.consumers.all() for token in record.consumer.schedule.tokens}
+    uris = [token.value for token in tokens if token.kind == "uri"]
+    names = {*uris, *reader.assets.names(uris).values(), *(each.value for each in tokens if each.kind == "name")}
+    near = get_close_matches(uri, sorted(names), n=1, cutoff=_ALIKE)
+    return f"flows are scheduled on {near[0]}: emit that if you meant it" if near else ""

@@ -91,21 +91,32 @@ def find_node(reader: Reader, text: str) -> Node:
 
 
 def find_uri(reader: Reader, text: str) -> str:
-    """Return the URI of the asset that a user names by its URI, its name, or a name that deployed flows declare.
+    """Return the URI of the asset that a user names.
+
+    Parameters:
+        text: its name, its URI, or `asset:` and the URI, for an asset whose URI is the name of another one.
 
     Raises:
         UnknownAsset: the ledger has no such asset; the error names similar ones.
         InvalidAsset: the text is not a name, and cannot be a URI.
     """
-    called = reader.assets.uri_called(text)
-    if called is not None:
-        return called
-    uri = Asset(text).uri
+    node = Node.from_json(text)
+    uri = node.value if node is not None and node.kind == "asset" else asset_called(reader, text).uri
     if uri in reader.assets.numbers([uri]):
         return uri
     close = near_assets(reader, text)
     fix = f"Similar names: {_listed(close)}" if close else "`assetflow assets ls` lists the assets"
     raise UnknownAsset(f"no asset is called {text!r}", fix=fix)
+
+
+def asset_called(reader: Reader, text: str) -> Asset:
+    """Return the asset with this name, else the one with this URI, whether the ledger knows it or not. Contract 1.2.
+
+    Raises:
+        InvalidAsset: the text is not a name, and cannot be a URI.
+    """
+    known = reader.assets.uris_called([text])
+    return Asset.known(known[text], text) if text in known else Asset(text)
 
 
 def find_event(reader: Reader, event: UUID | int | IdStart) -> UUID:

@@ -88,6 +88,24 @@ def record_at_hand(recording: Recording) -> RecordedUpdates:
     return replace(recorded, warnings=[*at_hand.warnings, *recorded.warnings])
 
 
+def asset_at_hand(text: str, name: str | None = None) -> Asset:
+    """Return the asset that a user names: the one with this name, else the one with this URI. Contract 2.6.
+
+    Parameters:
+        name: another name, which the asset gets.
+
+    Raises:
+        InvalidAsset: the text is not a name, and cannot be a URI.
+    """
+    asset = Asset(text)
+    if not get_settings().has_no_ledger:
+        # Who only sends an update to Prefect does not wait for SQLAlchemy.
+        from assetflow.operations import deciding_ledger
+
+        asset = deciding_ledger.asset_at_hand(text)
+    return asset if name is None else Asset(asset.uri, name=name)
+
+
 def update_asset(
     at: Installation, listed: ListedAsset, *, extra: object = None, partition_key: str | None = None, by: str = ""
 ) -> AssetEvent:

@@ -50,6 +50,16 @@ def test_a_new_asset_that_may_be_a_typo_gets_a_warning(api: Client, ledger: Ledg
     assert post(api, {"uri": "bad uri"})[1]["warnings"] == []
 
 
+def test_rule_1_2_a_name_means_the_asset_that_has_it(api: Client, ledger: Ledger) -> None:
+    deploy(ledger, "report/shop", Asset(ORDERS.uri, name="orders"))
+
+    _, told = post(api, {"uri": "orders"}, {"uri": 5}, "orders")
+
+    assert [each["uri"] for each in told["items"]] == [ORDERS.uri, None, None]
+    observed = api.post("/api/v1/assets/orders/observations", json={"items": [{"data_version": "1"}]})
+    assert observed.json()["uri"] == ORDERS.uri
+
+
 def test_thousands_are_one_recording_with_one_pass(api: Client, ledger: Ledger) -> None:
     deploy(ledger, "report/both", ORDERS & CUSTOMERS)
     uris = [ORDERS.uri, CUSTOMERS.uri, *(f"s3://lake/{number}" for number in range(2000))]

@@ -9,6 +9,7 @@ import httpx
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
+from assetflow.core.assets import Asset
 from assetflow.core.schedule_values import PartitionedAssetTimetable
 from assetflow.evaluator.liveness import STOPPED
 from assetflow.ledger import Ledger
@@ -17,8 +18,10 @@ from assetflow.prefect_io.names import LEDGER_VARIABLE
 from tests.cli.conftest import Call
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy
 from tests.environment.prefect_server import PrefectServer
+from tests.ledger.making import update
 
 ID = UUID(int=5)
+NAMED = Asset(ORDERS.uri, name="orders")
 
 
 def test_an_update_is_recorded_and_decided_when_the_command_answers(ledger: Ledger, call: Call) -> None:
@@ -67,12 +70,29 @@ def test_an_update_that_nobody_takes_is_said(call: Call) -> None:
     assert "no consumer queues it: no deployed flow is scheduled on this asset" in call("emit", "x").out
 
 
-@pytest.mark.parametrize("meant", ["orders", "s3://lake/order", "S3://lake/Orders/"])
-def test_the_asset_that_was_probably_meant_is_named(ledger: Ledger, call: Call, meant: str) -> None:
-    deploy(ledger, "report/shop", ORDERS)
-    call("emit", ORDERS.uri, "--name", "orders")
+@pytest.mark.parametrize("dry_run", [True, False])
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("ordrs", "orders"), ("s3://lake/order", ORDERS.uri), ("S3://lake/Orders/", ORDERS.uri)]
+)
+def test_the_asset_that_was_probably_meant_is_named(
+    ledger: Ledger, call: Call, typed: str, meant: str, dry_run: bool
+) -> None:
+    deploy(ledger, "report/shop", NAMED)
 
-    assert f"flows are scheduled on {ORDERS.uri}: emit that URI if you meant it" in call("emit", meant).out
+    told = call("emit", typed, *(["--dry-run"] if dry_run else [])).out
+
+    assert f"flows are scheduled on {meant}: emit that if you meant it" in told
+
+
+def test_a_name_means_the_asset_that_has_it(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "report/shop", NAMED)
+    ledger.writer.events.record([update(Asset("orders"))], NOON)
+
+    foreseen, told = call("emit", "orders", "--dry-run").out, call("emit", "orders", "--json").json
+
+    assert "report/shop runs now" in foreseen
+    assert told["uri"] == ORDERS.uri
+    assert [each["consumer"] for each in told["decisions"]] == ["report/shop"]
 
 
 def test_who_does_not_take_an_update_is_said_with_the_reason(ledger: Ledger, call: Call) -> None:

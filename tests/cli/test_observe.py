@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from assetflow.core.assets import Asset
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
 from tests.cli.shop import ORDERS, deploy
@@ -16,6 +17,12 @@ def test_rule_8_2_only_another_version_is_an_update(ledger: Ledger, call: Call) 
     assert [each["event"] is None for each in told] == [False, True, False]
     assert [each.data_version for each in ledger.reader.events.find()] == ["1", "2"]
     assert len(ledger.reader.decisions.find()) == 2
+
+
+def test_rule_1_2_a_name_means_the_asset_that_has_it(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "report/shop", Asset(ORDERS.uri, name="orders"))
+
+    assert call("observe", "orders", "1", "--json").json["uri"] == ORDERS.uri
 
 
 def test_what_happened_is_said_in_words(ledger: Ledger, call: Call) -> None:

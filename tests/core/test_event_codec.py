@@ -25,6 +25,13 @@ NUMBER = "00000000-0000-4000-8000-000000000001"
 PLAIN = {"id": NUMBER, "uri": "s3://shop/orders", "occurred": "2026-01-01T00:00:00Z"}
 
 
+def test_rule_1_6_all_names_travel_with_an_update() -> None:
+    event = event_from_json(PLAIN | {"name": "sales", "names": ["revenue"]})
+
+    assert event.asset.names == ("sales", "revenue")
+    assert event_from_json(event_to_json(event)).asset.names == ("sales", "revenue")
+
+
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
@@ -34,6 +41,8 @@ PLAIN = {"id": NUMBER, "uri": "s3://shop/orders", "occurred": "2026-01-01T00:00:
         ({"uri": None}, "uri is missing"),
         ({"uri": ["s3://shop/orders"]}, 'uri is ["s3://shop/orders"], not a text'),
         ({"uri": "s3://shop/a\0b"}, "holds the control character U+0000"),
+        ({"names": ["a\0b"]}, "The name 'a\\x00b' is not valid text"),
+        ({"names": "n"}, 'names is "n", not a list of texts'),
         ({"name": "a\0b"}, "The name 'a\\x00b' is not valid text"),
         ({"group": "\udce9"}, "the group '\\udce9' of s3://shop/orders is not valid text"),
         ({"occurred": None}, "occurred is missing"),

@@ -34,6 +34,18 @@ def test_rule_2_1_same_uri_counts_once_also_through_references() -> None:
     assert update.asset.uri == A.uri
 
 
+def test_rule_1_6_an_update_has_all_names_that_the_task_gives_to_the_uri() -> None:
+    named = [Asset("s3://b/n", name=name) for name in ("sales", "revenue", "sales")]
+    outcome = TaskOutcome([*named, X, Y])
+    outcome.add("x", named[0])
+    outcome.add("y", named[1])
+
+    assert [(each.asset.names, each.aliases) for each in outcome.updates()] == [
+        (("sales", "revenue"), ()),
+        (("sales", "revenue"), ("x", "y")),
+    ]
+
+
 def test_rule_2_1_reference_to_nothing_makes_none() -> None:
     outcome = TaskOutcome([Asset.ref(name="nobody"), A])
     outcome.say(Asset.ref(name="nobody"), {"n": 1})

@@ -7,11 +7,11 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from assetflow.core.assets import Asset, AssetAlias, Outlet
+from assetflow.core.assets import Asset, AssetAlias, Outlet, distinct
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.schedule_values import to_schedule
 from assetflow.core.schedules import ConsumerOptions
-from assetflow.errors import UnknownAsset
+from assetflow.errors import NameTaken
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.assets import AssetFilter
 from assetflow.operations.lookup import find_uri, near_assets
@@ -59,31 +59,63 @@ def test_it_is_found_by_the_declared_name(ledger: Ledger) -> None:
     assert [each.name for each in ledger.reader.assets.page(AssetFilter(name=("ale",)))[0]] == ["sales"]
 
 
-def test_a_declared_name_hides_neither_a_uri_nor_a_name(ledger: Ledger) -> None:
-    declare(ledger, Asset("x", name="y"), Asset("y", name="s3://lake/a"), Asset("z", name="taken"))
-    deploy(ledger, Asset("s3://lake/b", name="taken"))
-    assert find_uri(ledger.reader, "y") == "y"
-    assert find_uri(ledger.reader, "taken") == "s3://lake/b"
-    ledger.writer.events.record([update(A)], NOW)
-    assert find_uri(ledger.reader, A.uri) == A.uri
+@pytest.mark.parametrize("has_schedule", [True, False])
+def test_rule_1_2_a_uri_that_was_only_updated_gives_its_name_up(ledger: Ledger, has_schedule: bool) -> None:
+    ledger.writer.events.record([update(Asset("sales"))], NOW)
+    waits = deploy(ledger, Asset.ref(name="sales"))
+    if has_schedule:
+        deploy(ledger, SALES, name="second/d")
+    else:
+        declare(ledger, SALES)
+    assert ledger.reader.assets.owner_of("sales") == find_uri(ledger.reader, "sales") == SALES.uri
+    assert find_uri(ledger.reader, "asset:sales") == "sales"
+    [(_, decisions)] = ledger.writer.events.record([update(Asset(SALES.uri))], LATER)
+    assert waits.id in [each.consumer for each in decisions]
+    [(recorded, decisions)] = ledger.writer.events.record([update(Asset("sales"))], LATER)
+    assert (decisions, len(recorded.warnings)) == ([], 1)
 
 
-def test_its_number_stays_and_its_first_update_counts_as_new(ledger: Ledger) -> None:
+@pytest.mark.parametrize("has_schedule", [True, False])
+def test_rule_1_2_a_uri_that_another_flow_declares_keeps_its_name(ledger: Ledger, has_schedule: bool) -> None:
+    ledger.writer.events.record([update(Asset("sales"))], NOW)
+    if has_schedule:
+        deploy(ledger, Asset("sales"))
+    else:
+        declare(ledger, reads=(Asset("sales"),))
+    declare(ledger, SALES)
+    assert find_uri(ledger.reader, "sales") == "sales"
+    with pytest.raises(NameTaken):
+        deploy(ledger, SALES, name="second/d")
+
+
+def test_rule_1_2_a_name_stays_where_one_declaration_gives_it_twice(ledger: Ledger) -> None:
+    declare(ledger, Asset("sales"), SALES)
+    assert find_uri(ledger.reader, "sales") == "sales"
+    declare(ledger, SALES, of=ledger.reader.lineage.declared()[0].deployment_id)
+    assert find_uri(ledger.reader, "sales") == SALES.uri
+
+
+def test_its_number_stays(ledger: Ledger) -> None:
     declare(ledger, SALES)
     number = ledger.reader.assets.numbers([SALES.uri])
-    [(recorded, _)] = ledger.writer.events.record([update(SALES)], LATER)
-    assert recorded.new_assets == [SALES.uri]
+    ledger.writer.events.record([update(SALES)], LATER)
     assert ledger.reader.assets.numbers([SALES.uri]) == number
     (asset,) = ledger.reader.assets.all()
     assert (asset.names, asset.first_seen) == (("sales",), NOW)
 
 
-def test_a_declared_name_means_nothing_to_conditions(ledger: Ledger) -> None:
-    consumer = deploy(ledger, Asset.ref(name="sales"))
-    declare(ledger, SALES)
-    assert ledger.reader.assets.owner_of("sales") is None
+def test_rule_1_6_a_reference_finds_every_name_that_a_flow_declares(ledger: Ledger) -> None:
+    consumers = [deploy(ledger, Asset.ref(name=name), name=f"{name}/d") for name in ("sales", "revenue")]
+    declare(ledger, *distinct([SALES, Asset(SALES.uri, name="revenue")]))
+    [(_, decisions)] = ledger.writer.events.record([update(Asset(SALES.uri))], LATER)
+    assert [each.consumer for each in decisions] == [each.id for each in consumers]
+
+
+def test_rule_1_6_a_name_that_becomes_known_is_a_pass(ledger: Ledger) -> None:
+    consumer = deploy(ledger, Asset.ref(name="sales") & Asset(SALES.uri))
     assert ledger.writer.events.record([update(Asset(SALES.uri))], NOW)[0][1] == []
-    [(_, decisions)] = ledger.writer.events.record([update(SALES)], LATER)
+    told = declaration_to_text(FlowDeclaration(produces=(SALES,)))
+    decisions = ledger.writer.lineage.declare(uuid4(), "ingest/hourly", told, LATER)
     assert [each.consumer for each in decisions] == [consumer.id]
 
 
@@ -110,9 +142,8 @@ def test_it_stays_when_the_deployment_goes(ledger: Ledger) -> None:
     deployment = declare(ledger, SALES)
     ledger.writer.consumers.forget(deployment, NOW)
     (asset,) = ledger.reader.assets.page()[0]
-    assert asset.name == SALES.uri
-    with pytest.raises(UnknownAsset):
-        find_uri(ledger.reader, "sales")
+    assert asset.name == "sales"
+    assert find_uri(ledger.reader, "sales") == SALES.uri
 
 
 def test_listeners_hear_of_it(ledger: Ledger) -> None:

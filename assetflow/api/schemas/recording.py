@@ -25,7 +25,7 @@ class EventIn(BaseModel):
         },
     )
 
-    uri: Text = Field(description="The asset's URI.")
+    uri: Text = Field(description="The asset's URI, or its name.")
     name: Text | None = Field(default=None, description="A readable name of the asset.")
     group: Annotated[Text, Field(max_length=250)] = Field(default="", description="A label that lists sort by.")
     extra: Extra = Field(default_factory=dict, description="Details of the update: at most 64 KiB and 50 levels.")

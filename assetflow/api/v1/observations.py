@@ -10,34 +10,34 @@ from assetflow.api.posted_events import decisions_to_json
 from assetflow.api.problems import answers
 from assetflow.api.responses import Json
 from assetflow.api.schemas.recording import ObservationIn, ObservedOut
-from assetflow.core.assets import Asset
 from assetflow.core.by_hand import key_by_hand
 from assetflow.core.events import Origin
 from assetflow.core.explanation import event_as_json
 from assetflow.core.json_data import fit_text
 from assetflow.core.versions import check_data_version
+from assetflow.operations.lookup import asset_called
 from assetflow.operations.recording import observe
 
 router = APIRouter(tags=["assets"])
 
 
-@router.post("/assets/{uri:path}/observations", response_model=ObservedOut, responses=answers(413, 415))
-def observe_asset(uri: Text, body: ObservationIn, backend: TheBackend) -> Json:
+@router.post("/assets/{asset:path}/observations", response_model=ObservedOut, responses=answers(413, 415))
+def observe_asset(asset: Text, body: ObservationIn, backend: TheBackend) -> Json:
     """Record which versions of a source were seen. An item whose version is not the newest one gets an update.
 
     Only an asset that no deployed flow makes can be observed.
     """
-    asset = Asset(uri)
+    source = asset_called(backend.ledger.reader, asset)
     versions = {
         None if each.partition_key is None else key_by_hand(each.partition_key): check_data_version(
             each.data_version, where="data_version"
         )
         for each in body.items
     }
-    recorded = observe(backend, asset, versions, origin=Origin("api", by=fit_text(body.by)))
+    recorded = observe(backend, source, versions, origin=Origin("api", by=fit_text(body.by)))
     return Json(
         {
-            "uri": asset.uri,
+            "uri": source.uri,
             "events": [event_as_json(event) for event in recorded.events],
             "decisions": decisions_to_json(recorded),
             "warnings": list(recorded.warnings),

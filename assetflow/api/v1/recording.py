@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
@@ -57,7 +57,7 @@ def record_events(body: EventsIn, backend: TheBackend, preview: Preview = False)
     now = backend.now()
     if preview:
         return Json(_previewed(body, backend, now))
-    items, general = with_warnings(lambda: [_read(number, each, now) for number, each in enumerate(body.events)])
+    items, general = _read(body, backend.ledger.reader, now)
     good = [item.event for item in items if item.event is not None]
     general += _unusual(backend.ledger.reader, good)
     recorded = record(backend, Recording(uuid4(), tuple(good))) if good else RecordedUpdates([])
@@ -70,7 +70,7 @@ def record_events(body: EventsIn, backend: TheBackend, preview: Preview = False)
 
 def _previewed(body: EventsIn, backend: Backend, now: datetime) -> dict[str, object]:
     """Return what the updates would lead to. One that would be refused is the error of the whole request."""
-    items, _ = with_warnings(lambda: [_read(number, each, now) for number, each in enumerate(body.events)])
+    items, _ = _read(body, backend.ledger.reader, now)
     for item in items:
         if item.error is not None:
             raise item.error.at(f"events.{item.index}")
@@ -78,11 +78,24 @@ def _previewed(body: EventsIn, backend: Backend, now: datetime) -> dict[str, obj
     return if_updated(backend.ledger.reader, events, now).as_json()
 
 
-def _read(index: int, given: object, now: datetime) -> _Item:
+def _read(body: EventsIn, reader: Reader, now: datetime) -> tuple[list[_Item], list[str]]:
+    """Return the updates of a POST, and warnings about them."""
+    given = cast("Sequence[object]", body.events)
+    texts = {str(cast("Mapping[str, object]", each).get("uri")) for each in given if isinstance(each, Mapping)}
+    uris = reader.assets.uris_called(texts)
+    return with_warnings(lambda: [_item(number, each, uris, now) for number, each in enumerate(given)])
+
+
+def _item(index: int, given: object, uris: Mapping[str, str], now: datetime) -> _Item:
+    """Return one update of a POST.
+
+    Parameters:
+        uris: the URI of each name that an update gives instead.
+    """
     item = _Item(index, given)
     try:
         wanted = EventIn.model_validate(given)
-        item.event = _event(wanted, now)
+        item.event = _event(wanted, uris.get(wanted.uri, wanted.uri), now)
     except ValidationError as error:
         first = field_errors(error.errors())[0]
         place = ".".join(map(str, cast("list[object]", first["loc"])))
@@ -92,9 +105,10 @@ def _read(index: int, given: object, now: datetime) -> _Item:
     return item
 
 
-def _event(wanted: EventIn, now: datetime) -> AssetEvent:
+def _event(wanted: EventIn, uri: str, now: datetime) -> AssetEvent:
+    name = wanted.uri if wanted.name is None and uri != wanted.uri else wanted.name
     try:
-        asset = Asset(wanted.uri, name=wanted.name, group=wanted.group)
+        asset = Asset(uri, name=name, group=wanted.group)
     except AssetflowError as error:
         raise type(error)(error.message, where="uri", fix=error.fix, rule=error.rule) from error
     return make_event(

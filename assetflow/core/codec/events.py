@@ -12,7 +12,7 @@ from assetflow.core.codec.origins import origin_from_json, origin_to_json
 from assetflow.core.events import AssetEvent, Pin, Recording, check_extra, fit_metrics
 from assetflow.core.json_data import fit_json, fit_number, fit_text
 from assetflow.core.partitions import check_key
-from assetflow.core.uri import check_alias
+from assetflow.core.uri import check_alias, check_name
 from assetflow.core.versions import check_data_version
 from assetflow.errors import InvalidEvent
 
@@ -71,6 +71,7 @@ def event_to_json(event: AssetEvent) -> dict[str, object]:
             "id": str(event.id),
             "uri": asset.uri,
             "name": asset.name if asset.name != asset.uri else None,
+            "names": list(asset.other_names),
             "group": asset.group,
             "asset_extra": dict(asset.extra),
             "extra": dict(event.extra),
@@ -107,6 +108,9 @@ def event_from_json(data: Json, *, where: str = "") -> AssetEvent:
         group=fields.optional_text(data.get("group"), "group", where) or "",
         extra=check_extra(data.get("asset_extra"), where=where, path="asset_extra"),
     )
+    names = [check_name(name) for name in _texts(data, "names", where)]
+    if names:
+        asset = Asset.known(asset.uri, asset.name, asset.group, asset.extra, other_names=tuple(names))
     extra = check_extra(data.get("extra"), where=where)
     key, aliases = read_partition_key(data, where), read_aliases(data, where)
     version = read_data_version(data, where)
@@ -126,7 +130,10 @@ def recorded_event_from_json(data: Json, *, where: str = "") -> AssetEvent:
     extra, asset_extra = data.get("extra"), data.get("asset_extra")
     name, group = fields.text_or_empty(data.get("name")) or uri, fields.text_or_empty(data.get("group"))
     asset = Asset.known(uri, name, group, fields.mapping(asset_extra, "asset_extra", where))
-    key, aliases = fields.optional_text(data.get("partition_key"), "partition_key", where), _aliases(data, where)
+    key, aliases = (
+        fields.optional_text(data.get("partition_key"), "partition_key", where),
+        _texts(data, "aliases", where),
+    )
     told, version = fields.mapping(extra, "extra", where), _version(data.get("data_version"))
     return _event(data, asset, told, key, tuple(aliases), version, data.get("origin"), where)
 
@@ -166,14 +173,14 @@ def read_data_version(data: Json, where: str) -> str | None:
 
 def read_aliases(data: Json, where: str) -> tuple[str, ...]:
     """Return the aliases of a payload, sorted, after checking them. Contract 1.7."""
-    return tuple(sorted({check_alias(alias) for alias in _aliases(data, where)}))
+    return tuple(sorted({check_alias(alias) for alias in _texts(data, "aliases", where)}))
 
 
-def _aliases(data: Json, where: str) -> list[str]:
-    aliases: object = data.get("aliases") or []
-    if not isinstance(aliases, list):
-        raise InvalidEvent(f"aliases is {fields.abridged(aliases)}, not a list of texts", where=where, rule="2.6")
-    return [fields.text(alias, f"aliases[{at}]", where) for at, alias in enumerate(cast("list[object]", aliases))]
+def _texts(data: Json, name: str, where: str) -> list[str]:
+    texts: object = data.get(name) or []
+    if not isinstance(texts, list):
+        raise InvalidEvent(f"{name} is {fields.abridged(texts)}, not a list of texts", where=where, rule="2.6")
+    return [fields.text(each, f"{name}[{at}]", where) for at, each in enumerate(cast("list[object]", texts))]
 
 
 def _event(

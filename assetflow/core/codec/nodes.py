@@ -12,6 +12,7 @@ from assetflow.core.condition_tree import Gate, GateArgument, GateKind
 from assetflow.core.conditions import Leaf
 from assetflow.core.time.reading import timetable_from_json
 from assetflow.core.time.timetables import Timetable
+from assetflow.core.uri import check_name
 from assetflow.core.watchers.declaration import watcher_from_json
 from assetflow.errors import InvalidSchedule
 
@@ -29,6 +30,7 @@ def node_to_json(node: Leaf | Gate) -> object:
     return {
         "asset": asset.uri,
         **({"name": asset.name} if asset.name != asset.uri else {}),
+        **({"names": list(asset.other_names)} if asset.other_names else {}),
         **({"group": asset.group} if asset.group else {}),
         **({"extra": dict(asset.extra)} if asset.extra else {}),
         **({"watchers": [each.as_json() for each in asset.watchers]} if asset.watchers else {}),
@@ -53,7 +55,10 @@ def node_from_json(data: object) -> Leaf | Gate:
             watchers = tuple(map(watcher_from_json, cast("list[object]", node.get("watchers", []))))
             policy = cast("Mapping[str, object] | None", node.get("freshness"))
             freshness = None if policy is None else policy_from_json(policy)
-            return Asset.known(asset.uri, asset.name, cast(str, node.get("group", "")), extra, watchers, freshness)
+            names = tuple(map(check_name, cast("list[str]", node.get("names", []))))
+            group = cast(str, node.get("group", ""))
+            known = (asset.uri, asset.name, group, extra, watchers, freshness)
+            return Asset.known(*known, other_names=names)
         if "alias" in node:
             return AssetAlias(cast(str, node["alias"]), group=cast(str, node.get("group", "")))
         if "ref" in node:

@@ -72,6 +72,11 @@ class WhatIf:
     refused: tuple[str, ...] = ()
     known: bool = False
 
+    @property
+    def is_empty(self) -> bool:
+        """True if no consumer has anything to do with the updates, though they are new."""
+        return not (self.starts or self.waits or self.refused or self.known)
+
     def as_json(self) -> dict[str, object]:
         return {
             "starts": [each.as_json() for each in self.starts],

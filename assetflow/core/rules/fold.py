@@ -240,14 +240,16 @@ def _declare(state: State, event: AssetEvent, result: Recorded) -> list[Token]:
         result.new_assets.append(asset.uri)
         if event.aliases:
             result.warnings.append(f"{asset.uri} is a new asset; it came through alias {', '.join(event.aliases)}")
-    if asset.name not in names:
-        owner = state.names.owner_of(asset.name)
+    for name in asset.names:
+        if name in names:
+            continue
+        owner = state.names.owner_of(name)
         if owner is None:
-            state.declare(asset.name, asset.uri)
-            new.append(Token("name", asset.name))
+            state.declare(name, asset.uri)
+            new.append(Token("name", name))
         else:
             result.warnings.append(
-                f"the name {asset.name!r} belongs to {owner}; the update of {asset.uri} is recorded without a name"
+                f"the name {name!r} belongs to {owner}; the update of {asset.uri} is recorded without it"
             )
     linked = state.names.aliases_of(asset.uri) if event.aliases else ()
     for alias in event.aliases:

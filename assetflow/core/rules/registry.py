@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import datetime
+from uuid import UUID
 
 from assetflow.core.assets import Asset
 from assetflow.core.condition_tree import Token
@@ -16,7 +17,7 @@ from assetflow.core.rules.fold import Passing, Touched, pass_over, refuse, touch
 from assetflow.core.rules.mapping import target_keys_of
 from assetflow.core.rules.state import State
 from assetflow.core.rules.state.events import place_in_ledger
-from assetflow.core.schedules import ConsumerOptions, Schedule
+from assetflow.core.schedules import ConsumerOptions
 from assetflow.errors import MappingError, NameTaken
 
 
@@ -27,9 +28,9 @@ def deploy(state: State, consumer: Consumer) -> None:
         NameTaken: an asset's name belongs to another URI (1.2). Nothing is changed.
         InvalidSchedule: the flow cannot work beside those that are deployed (8.1, 8.10). Nothing is changed.
     """
-    check_names(state, consumer.schedule)
+    check_names(state, consumer)
     check_flow(state.freshness, consumer)
-    _declare_names(state, consumer.schedule)
+    declare_names(state, consumer.schedule.named_assets, consumer.deployment_id)
     state.consumers.save(consumer)
 
 
@@ -42,10 +43,10 @@ def change(state: State, consumer: Consumer, options: ConsumerOptions) -> Consum
         NameTaken: an asset's name belongs to another URI (1.2). Nothing is changed.
         InvalidSchedule: the flow cannot work beside those that are deployed (8.1, 8.10). Nothing is changed.
     """
-    check_names(state, options.schedule)
     changed = replace(consumer, options=options)
+    check_names(state, changed)
     check_flow(state.freshness, changed)
-    _declare_names(state, options.schedule)
+    declare_names(state, options.schedule.named_assets, consumer.deployment_id)
     by_event: dict[AssetEvent, list[str | None]] = {}
     for key, event in state.all_queued(consumer.id):
         by_event.setdefault(event, []).append(key)
@@ -152,15 +153,15 @@ def remove_queued(
     return removed
 
 
-def check_names(state: State, schedule: Schedule) -> None:
-    """Refuse a schedule in which a name belongs to a second URI (1.2).
+def check_names(state: State, consumer: Consumer) -> None:
+    """Refuse a consumer in whose schedule a name belongs to a second URI (1.2).
 
     Raises:
         NameTaken: it belongs to another asset of the schedule, or to one that was known before.
     """
     named: dict[str, str] = {}
-    for asset in schedule.named_assets:
-        owner = state.names.owner_of(asset.name) or named.setdefault(asset.name, asset.uri)
+    for asset in consumer.schedule.named_assets:
+        owner = _owner(state, asset.name, consumer.deployment_id) or named.setdefault(asset.name, asset.uri)
         if owner != asset.uri:
             raise NameTaken(
                 f"the name {asset.name!r} belongs to {owner!r}, it cannot name {asset.uri!r} too",
@@ -169,19 +170,33 @@ def check_names(state: State, schedule: Schedule) -> None:
             )
 
 
-def declare_name(state: State, asset: Asset) -> Touched:
-    """Save the name of an asset unless it belongs to another; return the consumers to check. Contract 1.2."""
+def declare_names(state: State, assets: Collection[Asset], deployment_id: UUID | None = None) -> Touched:
+    """Save the names of declared assets that belong to no other asset; return the consumers to check. Contract 1.2.
+
+    Parameters:
+        deployment_id: the deployment that declares them; `None` if none does.
+    """
     touched: Touched = {}
-    if state.names.owner_of(asset.name) is None:
-        state.declare(asset.name, asset.uri)
-        touch_judging(state, asset.uri, [Token("name", asset.name)], touched)
+    state.names.load_owners(name for asset in assets for name in asset.names)
+    uris = {asset.uri for asset in assets}
+    for asset in assets:
+        for name in asset.names:
+            owner = _owner(state, name, deployment_id)
+            if owner is None and (name == asset.uri or name not in uris):
+                state.declare(name, asset.uri)
+                touch_judging(state, asset.uri, [Token("name", name)], touched)
     return touched
 
 
-def _declare_names(state: State, schedule: Schedule) -> None:
-    for asset in schedule.named_assets:
-        if state.names.owner_of(asset.name) is None:
-            state.declare(asset.name, asset.uri)
+def _owner(state: State, name: str, deployment_id: UUID | None) -> str | None:
+    """Return the URI that keeps a name when a deployment declares it.
+
+    A URI that was only updated, and has the name because it reads so, gives it up (1.2).
+    """
+    owner = state.names.owner_of(name)
+    if owner == name and deployment_id is not None and not state.is_declared(name, besides=deployment_id):
+        return None
+    return owner
 
 
 def _requeue(state: State, consumer: Consumer, event: AssetEvent, keys: list[str | None]) -> None:

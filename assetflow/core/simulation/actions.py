@@ -87,6 +87,7 @@ def deploy_refused(world: World) -> Touched:
 def _deploy(world: World, name: str, spec: ConsumerSpec) -> Touched:
     touched = _change(world, world.consumer(name), spec) if name in world.numbers else _deploy_new(world, name, spec)
     number = world.numbers[name]
+    touched |= registry.declare_names(world.state, spec.declares(), world.consumer(name).deployment_id)
     world.lasting.specs.pop(number, None)
     if spec.runs is not None:
         world.lasting.specs[number] = spec.runs
@@ -95,8 +96,8 @@ def _deploy(world: World, name: str, spec: ConsumerSpec) -> Touched:
 
 def _deploy_new(world: World, name: str, spec: ConsumerSpec) -> Touched:
     options = spec.options()
-    registry.check_names(world.state, options.schedule)
     consumer = Consumer(0, name, world.new_id("deployment", name), options, paused=spec.paused)
+    registry.check_names(world.state, consumer)
     check_flow(world.state.freshness, consumer)
     number = world.new_consumer_id(name)
     consumer = replace(consumer, id=number, deployment_id=world.new_id("deployment", number))
@@ -165,9 +166,7 @@ def _(action: TaskStep, world: World) -> Touched:
         for entry, asset in said:
             _say(outcome, entry, asset)
         updates = outcome.updates(cast("str | None", action.partition_key))
-    touched: Touched = {}
-    for asset in assets:
-        touched |= registry.declare_name(world.state, asset)
+    touched = registry.declare_names(world.state, assets)
     task_run = world.new_id("task run", world.step)
     recorded = record_events(world, [_task_event(update, task_run, world.now) for update in updates])
     # `touched` checks all keys of its consumers, which includes the keys in `recorded`.
@@ -306,4 +305,4 @@ def _select(world: World, chosen: QueueFilter) -> _Chosen:
     consumers = world.consumers if chosen.consumer is None else [world.consumer(chosen.consumer)]
     asset = None if chosen.asset is None else chosen.asset()
     named = NamedEvents(None if asset is None else asset.uri, before=chosen.before)
-    return _Chosen(consumers, named, {} if asset is None else registry.declare_name(world.state, asset))
+    return _Chosen(consumers, named, {} if asset is None else registry.declare_names(world.state, [asset]))

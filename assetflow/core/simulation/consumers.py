@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import cast
 
+from assetflow.core.assets import Asset
 from assetflow.core.schedules import ConsumerOptions, Schedule, WhilePaused
 from assetflow.core.simulation.keeping import DATA_KEYS, LastingRuns, read_data_flow, read_lasting_runs
 from assetflow.core.simulation.reading import (
@@ -41,12 +42,14 @@ class ConsumerSpec:
     """A consumer of a scenario.
 
     Attributes:
+        declares: the assets that it makes and reads.
         paused: whether it is paused if it is new.
         is_timed: whether it is written with anything of chapter 9.
         runs: how its runs go that last; `None` if they are over at once.
     """
 
     options: Deferred[ConsumerOptions]
+    declares: Deferred[tuple[Asset, ...]] = tuple
     paused: bool = False
     is_timed: bool = False
     runs: LastingRuns | None = None
@@ -66,13 +69,13 @@ def read_consumer(value: object, where: str) -> ConsumerSpec:
     paused = as_bool(data.get("paused", False), f"{where}, paused")
     intake = _intake(data)
     deadline = _deadline(data, where)
-    data_flow = read_data_flow(data, where)
+    data_flow, declares = read_data_flow(data, where)
 
     def options() -> ConsumerOptions:
         built = schedule()
         return ConsumerOptions(built, while_paused, coalesce, intake(), deadline(built), data_flow())
 
-    return ConsumerSpec(options, paused, _uses_time(value), read_lasting_runs(data, where))
+    return ConsumerSpec(options, declares, paused, _uses_time(value), read_lasting_runs(data, where))
 
 
 def _intake(data: Mapping[str, object]) -> Deferred[Intake]:

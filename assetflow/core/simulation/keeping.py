@@ -70,8 +70,8 @@ def read_keeping(kind: str, value: object, where: str) -> Deferred[Schedule]:
     return build
 
 
-def read_data_flow(data: Mapping[str, object], where: str) -> Deferred[DataFlow]:
-    """Read what a consumer reads and makes, its code version and its policies."""
+def read_data_flow(data: Mapping[str, object], where: str) -> tuple[Deferred[DataFlow], Deferred[tuple[Asset, ...]]]:
+    """Read what a consumer reads and makes, with its code version and its policies; also as the assets themselves."""
     makes = _read_outputs(data.get("makes"), f"{where}, makes")
     reads = [read_asset(each, f"{where}, reads") for each in as_list(data.get("reads", []), f"{where}, reads")]
     policies = as_object(data.get("freshness") or {}, f"{where}, freshness")
@@ -88,7 +88,10 @@ def read_data_flow(data: Mapping[str, object], where: str) -> Deferred[DataFlow]
             {asset().token: policy() for asset, policy in read},
         )
 
-    return build
+    def declared() -> tuple[Asset, ...]:
+        return tuple(each() for each in (*(output for output, _ in makes), *reads))
+
+    return build, declared
 
 
 def read_lasting_runs(data: Mapping[str, object], where: str) -> LastingRuns | None:

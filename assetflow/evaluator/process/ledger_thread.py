@@ -321,7 +321,9 @@ class LedgerThread:
             # In the data graph, neither its switch nor its own pause means anything.
             await self.deploy(replace(deployed, held=False), paused=False)
         else:
-            await self.call(self._writer.lineage.declare, deployed.id, deployed.name, deployed.text, self.now())
+            now = self.now()
+            told = (deployed.id, deployed.name, deployed.text, now)
+            await self.call(self._writer.lineage.declare, *told, late=self._is_late(now))
 
     async def drop_edges(self, deployment_id: UUID) -> None:
         await self.call(self._writer.consumers.forget, deployment_id, self.now())

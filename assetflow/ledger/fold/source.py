@@ -75,6 +75,11 @@ _MADE = (
     )
     .limit(1)
 )
+_DECLARED = (
+    select(EDGE.c.deployment_id)
+    .where(EDGE.c.kind == "uri", EDGE.c.value == bindparam("uri"), EDGE.c.deployment_id != bindparam("besides"))
+    .limit(1)
+)
 _RECORDINGS = select(EVENT.c.sequence, EVENT.c.recording).where(in_values(EVENT.c.sequence, "sequences"))
 _WANTING = select(CONSUMER_TOKEN.c.kind, CONSUMER_TOKEN.c.value, CONSUMER_TOKEN.c.consumer).where(
     or_(
@@ -144,6 +149,9 @@ class LedgerSource(StateSource):
 
     def first_after(self, uri: str, place: int) -> int | None:
         return self.connection.scalar(_FIRST_AFTER, {"uri": uri, "place": place})
+
+    def is_declared(self, uri: str, besides: UUID) -> bool:
+        return self.connection.scalar(_DECLARED, {"uri": uri, "besides": besides}) is not None
 
     def is_made(self, tokens: Collection[Token]) -> bool:
         return bool(self._rows(_MADE, **_by_kind(tokens)))

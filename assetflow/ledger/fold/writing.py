@@ -38,6 +38,7 @@ from assetflow.ledger.sql.tables import (
 _DESCRIBE = (
     update(ASSET).where(ASSET.c.uri == bindparam("of_uri")).values(group=bindparam("group"), extra=bindparam("extra"))
 )
+_NAME = upsert_rows((ASSET_NAME.c.name,), (ASSET_NAME.c.uri,))
 _KNOWN_ALIASES = select(ALIAS.c.name).where(in_values(ALIAS.c.name, "aliases"))
 _DROP_TOKEN = delete(CONSUMER_TOKEN).where(
     CONSUMER_TOKEN.c.kind == bindparam("of_kind"),
@@ -114,9 +115,7 @@ class Writing:
         changed = [uri for uri in changes.descriptions if uri not in changes.assets]
         if changed:
             self.connection.execute(_DESCRIBE, [{"of_uri": uri} | self._description(uri) for uri in changed])
-        if changes.names:
-            rows = [{"name": name, "uri": uri} for name, uri in changes.names.items()]
-            self.connection.execute(insert(ASSET_NAME), rows)
+        _NAME.run(self.connection, list(changes.names.items()))
 
     def _description(self, uri: str) -> dict[str, Any]:
         group, extra = self.state.names.description_of(uri)

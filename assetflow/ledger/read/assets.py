@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, String, bindparam, func, literal, or_, select, union_all
+from sqlalchemy import ColumnElement, Connection, String, func, or_, select
 
 from assetflow.core.redaction import redact
 from assetflow.core.words import iso
@@ -58,17 +58,8 @@ _LINKS = select(ALIAS_LINK.c.uri, ALIAS_LINK.c.alias)
 _TIMES = select(EVENT.c.sequence, EVENT.c.occurred, EVENT.c.recorded).where(in_values(EVENT.c.sequence, "newest"))
 _OWNERS = select(ASSET_NAME.c.uri).where(in_values(ASSET_NAME.c.name, "names"))
 _LINKED = select(ALIAS_LINK.c.uri).where(in_values(ALIAS_LINK.c.alias, "aliases"))
-_TEXT = bindparam("text", type_=String())
-_CALLED = select(
-    union_all(
-        select(literal(1).label("place"), ASSET.c.uri.label("uri")).where(ASSET.c.uri == _TEXT),
-        select(literal(2), ASSET_NAME.c.uri).where(ASSET_NAME.c.name == _TEXT),
-        select(literal(3), EDGE.c.value).where(EDGE.c.label == _TEXT),
-    )
-    .order_by("place", "uri")
-    .subquery()
-    .c.uri
-)
+_OWNED = select(ASSET_NAME.c.name, ASSET_NAME.c.uri).where(in_values(ASSET_NAME.c.name, "texts"))
+_URIS = select(ASSET.c.uri).where(in_values(ASSET.c.uri, "texts"))
 _SCHEDULED = (
     select(CONSUMER_TOKEN.c.kind, CONSUMER_TOKEN.c.value, CONSUMER.c.name, CONSUMER.c.since)
     .join(CONSUMER, CONSUMER.c.id == CONSUMER_TOKEN.c.consumer)
@@ -238,10 +229,12 @@ class AssetReader:
         with self._connect() as connection:
             return connection.scalar(select(ASSET_NAME.c.uri).where(ASSET_NAME.c.name == name))
 
-    def uri_called(self, text: str) -> str | None:
-        """Return the URI of the asset with this URI, else with this name, else with this name in a deployed flow."""
+    def uris_called(self, texts: Collection[str]) -> dict[str, str]:
+        """Return the URIs of the assets that people mean: those with these names, else those with these URIs."""
+        given = {"texts": list(texts)}
         with self._connect() as connection:
-            return connection.scalars(_CALLED, {"text": text}).first()
+            uris = {uri: uri for uri in connection.scalars(_URIS, given)}
+            return uris | {row[0]: row[1] for row in connection.execute(_OWNED, given)}
 
     def known_names(self) -> list[str]:
         """Return all URIs and names, for suggestions."""
@@ -249,7 +242,6 @@ class AssetReader:
             names = {
                 *connection.scalars(select(ASSET_NAME.c.name)),
                 *connection.scalars(select(ASSET.c.uri)),
-                *connection.scalars(select(EDGE.c.label).where(EDGE.c.label.is_not(None))),
             }
         return sorted(name for name in names if name is not None)
 
@@ -313,9 +305,8 @@ def _conditions(where: AssetFilter) -> list[ColumnElement[bool]]:
     if where.search:
         text = where.search
         names = select(ASSET_NAME.c.uri).where(ASSET_NAME.c.name.icontains(text, autoescape=True))
-        labels = select(EDGE.c.value).where(EDGE.c.label.icontains(text, autoescape=True), EDGE.c.kind == "uri")
         in_itself = or_(ASSET.c.uri.icontains(text, autoescape=True), ASSET.c.group.icontains(text, autoescape=True))
-        found.append(or_(in_itself, ASSET.c.uri.in_(names), ASSET.c.uri.in_(labels)))
+        found.append(or_(in_itself, ASSET.c.uri.in_(names)))
     if where.group is not None:
         found.append(ASSET.c.group == where.group)
     if where.uris is not None:

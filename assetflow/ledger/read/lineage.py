@@ -40,7 +40,7 @@ _DATA_OF_TOKENS = _by_token(_DATA, EDGE.c.kind, EDGE.c.value)
 _DATA_OF_FLOWS = _DATA.where(in_values(EDGE.c.name, "flow"))
 
 
-_DECLARED = select(EDGE.c.deployment_id, EDGE.c.name, EDGE.c.direction, EDGE.c.kind, EDGE.c.value, EDGE.c.label)
+_DECLARED = select(EDGE.c.deployment_id, EDGE.c.name, EDGE.c.direction, EDGE.c.kind, EDGE.c.value)
 
 
 class LineageReader:

@@ -314,20 +314,14 @@ class TimerRow(Base, table=True):
 
 
 class EdgeRow(Base, table=True):
-    """A deployment's declaration that it produces or reads something; `label` is the readable name of an asset."""
+    """A deployment's declaration that it produces or reads something."""
 
-    __table_args__ = (
-        Index(None, "kind", "value"),
-        Index(None, "name"),
-        partial_index("edge_label", "label", where="label IS NOT NULL"),
-        CLUSTERED,
-    )
+    __table_args__ = (Index(None, "kind", "value"), Index(None, "name"), CLUSTERED)
     deployment_id: UUID = Field(primary_key=True)
     direction: str = Field(primary_key=True)
     kind: str = Field(primary_key=True)
     value: str = Field(primary_key=True)
     name: str
-    label: str | None = None
 
 
 class LeaseRow(Base, table=True):

@@ -82,9 +82,9 @@ class ConsumerWriter:
             opening_hours.follow(unit.state, None, consumer, now)
             since = (created or now) if self._store.adoption is not None else None
             freshness.follow(unit.state.freshness, None, consumer, now, since)
-            replace_edges(unit, deployment_id, name, declaration)
+            touched = replace_edges(unit, deployment_id, name, declaration)
             replace_watchers(unit.connection, deployment_id, declaration.assets, now)
-            decisions = registry.pass_over_consumer(unit.state, consumer, now, self._store.passing)
+            decisions = self._store.passing(unit.state, touched | registry.touched_by(unit.state, consumer), now)
             return consumer, self._store.keep_up_to_date(unit.state, decisions, now)
 
     def change(
@@ -188,9 +188,9 @@ class ConsumerWriter:
         changed = registry.change(unit.state, replace(consumer, deployed=now), declaration.options)
         opening_hours.follow(unit.state, consumer, changed, now)
         freshness.follow(unit.state.freshness, consumer, changed, now)
-        replace_edges(unit, consumer.deployment_id, consumer.name, declaration)
+        touched = replace_edges(unit, consumer.deployment_id, consumer.name, declaration)
         replace_watchers(unit.connection, consumer.deployment_id, declaration.assets, now)
-        touched = registry.touched_by(unit.state, changed)
+        touched |= registry.touched_by(unit.state, changed)
         return changed, self._store.pass_over_changed(unit.state, touched, now, late=late, settled=settled)
 
 

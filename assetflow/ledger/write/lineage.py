@@ -8,8 +8,11 @@ from uuid import UUID
 
 from sqlalchemy import Connection, bindparam, delete, insert
 
-from assetflow.core.assets import Asset, Outlet
+from assetflow.core.assets import Outlet
 from assetflow.core.codec import FlowDeclaration, declaration_from_text
+from assetflow.core.consumers import Decision
+from assetflow.core.rules.fold import Touched
+from assetflow.core.rules.registry import declare_names
 from assetflow.ledger.fold.unit_of_work import UnitOfWork
 from assetflow.ledger.sql.tables import EDGE
 from assetflow.ledger.write.declared_watchers import replace_watchers
@@ -26,34 +29,42 @@ class LineageWriter:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def declare(self, deployment_id: UUID, name: str, declaration_text: str, now: datetime) -> None:
+    def declare(
+        self, deployment_id: UUID, name: str, declaration_text: str, now: datetime, *, late: bool = False
+    ) -> list[Decision]:
         """Store what a deployment produces, reads and watches that is not in the data graph, and its assets.
+
+        Parameters:
+            late: updates which came before may not be recorded yet, as in `ConsumerWriter.change`.
+
+        Returns:
+            The decisions of the pass that follows, for consumers that refer to a name which is known now (1.6).
 
         Raises:
             InvalidSchedule: the declaration cannot be read.
         """
         declaration = declaration_from_text(declaration_text, where=name)
         with self._store.transaction(now) as unit:
-            replace_edges(unit, deployment_id, name, declaration)
+            touched = replace_edges(unit, deployment_id, name, declaration)
             replace_watchers(unit.connection, deployment_id, declaration.assets, now)
+            return self._store.pass_over_changed(unit.state, touched, now, late=late)
 
 
-def replace_edges(unit: UnitOfWork, deployment_id: UUID, name: str, declaration: FlowDeclaration) -> None:
-    """Replace the edges of a deployment by those of its declaration.
+def replace_edges(unit: UnitOfWork, deployment_id: UUID, name: str, declaration: FlowDeclaration) -> Touched:
+    """Replace the edges of a deployment by those of its declaration, and return the consumers to check.
 
-    The assets that it names are known from then on. A readable name that only a declaration gives is shown and found,
-    and means nothing to conditions: what runs follows from updates and schedules alone. Contract 4.3.
+    The assets that it names, and their names, are known from then on. Contract 1.6.
     """
     drop_edges(unit.connection, deployment_id)
     of: Row = {"deployment_id": deployment_id, "name": name}
     rows = [*_rows(of, "produces", declaration.produces), *_rows(of, "reads", declaration.reads)]
     if rows:
         unit.connection.execute(insert(EDGE), rows)
-    outlets = (*declaration.produces, *declaration.reads, *declaration.options.schedule.named_assets)
-    assets = [each for each in outlets if isinstance(each, Asset)]
+    assets = declaration.assets
     unit.state.names.load(asset.uri for asset in assets)
     for asset in assets:
         unit.state.names.describe(asset)
+    return declare_names(unit.state, assets, deployment_id)
 
 
 def drop_edges(connection: Connection, deployment_id: UUID) -> None:
@@ -62,9 +73,5 @@ def drop_edges(connection: Connection, deployment_id: UUID) -> None:
 
 
 def _rows(of: Row, direction: str, outlets: Iterable[Outlet]) -> Iterable[Row]:
-    labels: dict[tuple[str, str], str | None] = {}
-    for outlet in outlets:
-        named = isinstance(outlet, Asset) and outlet.name != outlet.uri
-        labels[outlet.token] = outlet.label if named else labels.get(outlet.token)
-    for (kind, value), label in labels.items():
-        yield of | {"direction": direction, "kind": kind, "value": value, "label": label}
+    for kind, value in dict.fromkeys(outlet.token for outlet in outlets):
+        yield of | {"direction": direction, "kind": kind, "value": value}

@@ -86,6 +86,8 @@ class Changes:
         """
         if self.consumers or any(event < self.first for event in self.receipts):
             return True
+        if not self.names.keys() <= {event.asset.name for event in self.events}:
+            return True
         touched = {*self.assets, *self.descriptions, *self.names.values(), *(uri for _, uri in self.links)}
         return not touched <= {event.uri for event in self.events}
 

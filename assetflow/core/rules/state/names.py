@@ -87,7 +87,7 @@ class Names:
     def known_tokens(self, event: AssetEvent) -> frozenset[Token] | None:
         """Return the tokens of an event's asset, or `None` if they are not remembered or change with this event."""
         known = self._assets.find(event.asset.uri)
-        if known is None or event.asset.name not in known.names:
+        if known is None or any(name not in known.names for name in event.asset.names):
             return None
         return known.tokens if all(alias in known.aliases for alias in event.aliases) else None
 
@@ -120,7 +120,12 @@ class Names:
         return self._known(uri).described or ("", {})
 
     def declare(self, name: str, uri: str) -> None:
-        """Give a URI a name that belongs to no other."""
+        """Give a URI a name, which the URI that had it loses."""
+        owner = self.owner_of(name)
+        if owner is not None:
+            former = self._known(owner)
+            former.names = tuple(each for each in former.names if each != name)
+            former.tokens = None
         known = self._asset(uri)
         known.names += (name,)
         known.tokens = None

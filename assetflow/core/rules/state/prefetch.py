@@ -58,13 +58,12 @@ def _tokens(state: State, events: Iterable[AssetEvent]) -> dict[str, frozenset[T
     """Return the tokens that each URI will have when all events are recorded."""
     found: dict[str, frozenset[Token]] = {}
     for event in events:
-        uri, name = event.asset.uri, event.asset.name
+        uri = event.asset.uri
         before = found.get(uri)
         if before is None:
             before = found[uri] = state.names.tokens_of(uri)
         new = [Token("alias", alias) for alias in event.aliases]
-        if state.names.owner_of(name) in (None, uri):
-            new.append(Token("name", name))
+        new += [Token("name", name) for name in event.asset.names if state.names.owner_of(name) in (None, uri)]
         if not before.issuperset(new):
             found[uri] = before.union(new)
     return found

@@ -77,6 +77,10 @@ class StateSource:
         """Return the sequence of the first event of an asset after a place in the ledger; `None` if none came."""
         return None
 
+    def is_declared(self, uri: str, besides: UUID) -> bool:
+        """Return True if a deployment other than `besides` declares that it makes or reads this URI."""
+        return False
+
     def is_made(self, tokens: Collection[Token]) -> bool:
         """Return True if a deployed flow makes the asset with these tokens."""
         return False

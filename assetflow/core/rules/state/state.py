@@ -65,7 +65,7 @@ class State:
         )
 
     def declare(self, name: str, uri: str) -> None:
-        """Save that a name belongs to a URI."""
+        """Save that a name belongs to a URI, from now on."""
         self.names.declare(name, uri)
         self.freshness.renamed(name)
 
@@ -73,6 +73,16 @@ class State:
         """Return True if a deployed flow makes an asset, so that it is not a source (contract chapter 8)."""
         made = self.freshness.graph.maker(uri) is not None
         return made or self._source.is_made(self.names.tokens_of(uri))
+
+    def is_declared(self, uri: str, *, besides: UUID) -> bool:
+        """Return True if a deployment names an asset by its URI.
+
+        Parameters:
+            besides: this deployment does not count.
+        """
+        makers = (node.consumer for node in self.freshness.graph.makers(uri))
+        named = (*self.consumers.wanting(frozenset((Token("uri", uri),))), *makers)
+        return any(each.deployment_id != besides for each in named) or self._source.is_declared(uri, besides)
 
     def append(self, event: AssetEvent, recording: UUID, now: datetime) -> AssetEvent:
         """Append an event to the ledger, and return it with its sequence."""

@@ -89,11 +89,9 @@ def _create_assets() -> None:
         sa.Column("kind", sa.String(), primary_key=True),
         sa.Column("value", sa.String(), primary_key=True),
         sa.Column("name", sa.String(), nullable=False),
-        sa.Column("label", sa.String()),
         sqlite_with_rowid=False,
     )
     op.create_index("edge_kind_value", "edge", ["kind", "value"])
-    op.create_index("edge_label", "edge", ["label"], **_where("label IS NOT NULL"))
     op.create_index("edge_name", "edge", ["name"])
 
 
