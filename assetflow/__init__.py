@@ -17,7 +17,6 @@ This module has what most projects import. The rest is in `assetflow.partitions`
 
 from __future__ import annotations
 
-import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -131,22 +130,6 @@ _PLACES = {
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
-# Names that this module had once, by the module that has them now.
-_MOVED = {
-    "assetflow.partitions": (
-        *("AllowedKeyMapper", "ChainMapper", "FanOutMapper", "FixedKeyMapper", "IdentityMapper", "ProductMapper"),
-        *("RollupMapper", "StartOfDayMapper", "StartOfHourMapper", "StartOfMonthMapper", "StartOfQuarterMapper"),
-        *("StartOfWeekMapper", "StartOfYearMapper", "DayWindow", "HourWindow", "MonthWindow", "QuarterWindow"),
-        *("SegmentWindow", "WeekWindow", "YearWindow", "MinimumCount", "WaitForAll"),
-    ),
-    "assetflow.timetables": (
-        *("CronPartitionTimetable", "CronTriggerTimetable", "DeltaTriggerTimetable", "PartitionedAtRuntime"),
-        "RRuleTimetable",
-    ),
-    "assetflow.types": ("AssetDefinition", "AssetFlow", "AssetTask"),
-}
-_MOVED_TO = {name: place for place, names in _MOVED.items() for name in names}
-
 # Names of Airflow that are not here, and what to use instead.
 _INSTEAD = {
     "Dataset": "is called Asset, as in Airflow 3: from assetflow import Asset",
@@ -164,8 +147,6 @@ def _load(name: str) -> object:
     if name in _INSTEAD:
         # Of an AttributeError, `from assetflow import Dataset` would not show the text.
         raise ImportError(f"{name} {_INSTEAD[name]}", name="assetflow")
-    if name in _MOVED_TO:
-        return _moved(name, _MOVED_TO[name])
     if name == "__version__":
         value: object = import_module("importlib.metadata").version("assetflow")
     elif name in _PLACE_OF:
@@ -174,12 +155,6 @@ def _load(name: str) -> object:
         raise AttributeError(f"module 'assetflow' has no attribute {name!r}")
     globals()[name] = value
     return value
-
-
-def _moved(name: str, place: str) -> object:
-    # The name is not kept here, so that each file that imports it is told.
-    warnings.warn(f"{name} has moved: from {place} import {name}", DeprecationWarning, stacklevel=3)
-    return getattr(import_module(place), name)
 
 
 if not TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -30,7 +29,6 @@ def emit(
     id: UUID | str | None = None,  # noqa: A002 (the event's word for it)
     to: str | None = None,
     api_key: str = "",
-    key: str | None = None,
 ) -> AssetEvent:
     """Record that an asset was updated, from anywhere: a script, a notebook, a service.
 
@@ -54,7 +52,6 @@ def emit(
         to: the address of assetflow's API in another environment, such as `https://flows.example.org`, to record the
             update there instead of here.
         api_key: the API key of the API at `to`: its `ASSETFLOW_API_KEY_EMIT`.
-        key: the old name of `api_key`; it warns.
 
     Returns:
         The event, with its id. Its `timestamp` is the current time in UTC, and it has no `sequence` yet.
@@ -67,13 +64,6 @@ def emit(
         RecordingFailed: Prefect, or the other environment, did not take the update. Calling again with the same
             `id` is safe.
     """
-    if key is not None:
-        warnings.warn(
-            "emit(key=...) is now emit(api_key=...). The key of a partition is partition_key=",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        api_key = key
     if api_key and to is None:
         raise InvalidCall(
             "emit(api_key=...) needs to=: an update that is recorded here uses no API key",

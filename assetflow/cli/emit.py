@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from assetflow.cli.output import print_json, show, text
 from assetflow.cli.user import this_user
-from assetflow.cli.values import FormerKey, Id, only_key
+from assetflow.cli.values import Id
 from assetflow.core.by_hand import event_by_hand
 from assetflow.core.consumers import Decision
 from assetflow.core.events import AssetEvent, Origin, Recording
@@ -69,7 +69,6 @@ def emit(
     *,
     extra: str = "{}",
     key: str | None = None,
-    partition: FormerKey = None,
     alias: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     data_version: str | None = None,
     id: Id | None = None,  # noqa: A002 (the option's name)
@@ -110,7 +109,7 @@ def emit(
             occurred=datetime.now(UTC),
             origin=Origin("cli", by=fit_text(this_user())),
             extra=read_extra(extra),
-            partition_key=only_key(key, partition),
+            partition_key=key,
             aliases=alias,
             data_version=data_version,
         )

@@ -9,7 +9,7 @@ from uuid import UUID
 from assetflow.cli.explanation_output import Explanation, show_explanation
 from assetflow.cli.status_output import show_asset
 from assetflow.cli.times import since_option
-from assetflow.cli.values import DecisionName, EventName, FormerKey, only_key
+from assetflow.cli.values import DecisionName, EventName
 from assetflow.core.explanation import (
     ConsumerExplanation,
     DecisionExplanation,
@@ -35,7 +35,6 @@ def explain(
     /,
     *,
     key: str | None = None,
-    partition: FormerKey = None,
     at: str | None = None,
     run: DecisionName | None = None,
     event: EventName | None = None,
@@ -65,7 +64,6 @@ def explain(
     """
     moment = since_option(at, "--at")
     given = sum(each is not None for each in (consumer, run, event, asset))
-    key = only_key(key, partition)
     if given != 1 or (at is not None and consumer is None) or (key is not None and (run or event) is not None):
         raise InvalidCall(
             "exactly one of a consumer, --run, --event and --asset is needed; --at needs a consumer, and --key a "

@@ -8,7 +8,6 @@ from uuid import uuid4
 
 from assetflow.cli.output import print_json, show, text
 from assetflow.cli.user import this_user
-from assetflow.cli.values import FormerKey, only_key
 from assetflow.core.by_hand import key_by_hand
 from assetflow.core.events import Origin
 from assetflow.core.json_data import fit_text
@@ -19,9 +18,7 @@ from assetflow.errors import places
 from assetflow.operations.recording import RecordedUpdates, asset_at_hand, record_at_hand
 
 
-def observe(
-    asset: str, version: str, /, *, key: str | None = None, partition: FormerKey = None, json: bool = False
-) -> None:
+def observe(asset: str, version: str, /, *, key: str | None = None, json: bool = False) -> None:
     """Record which version of a source was seen. If it is not the newest one, that is an update of the asset.
 
     Parameters
@@ -36,8 +33,7 @@ def observe(
         Print one JSON document.
     """
     with places(partition_key="--key"):
-        given = only_key(key, partition)
-        key = None if given is None else key_by_hand(given)
+        key = None if key is None else key_by_hand(key)
     seen = observation(
         asset_at_hand(asset),
         {key: check_data_version(version, where="VERSION")},

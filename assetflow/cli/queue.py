@@ -11,7 +11,7 @@ from rich.text import Text
 
 from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
 from assetflow.cli.user import this_user
-from assetflow.cli.values import DecisionName, EventName, FormerKey, Time, only_key
+from assetflow.cli.values import DecisionName, EventName, Time
 from assetflow.cli.watch import watchable
 from assetflow.core.explanation import source_of
 from assetflow.core.words import count, iso
@@ -74,7 +74,6 @@ def rm(
     event: EventName | None = None,
     before: Time | None = None,
     key: str | None = None,
-    partition: FormerKey = None,
     by: str | None = None,
     json: bool = False,
 ) -> None:
@@ -101,7 +100,6 @@ def rm(
         Print one JSON document.
     """
     with Ledger.open() as ledger, places(**_OPTIONS):
-        key = only_key(key, partition)
         which = select(ledger.reader, consumer, asset, event)
         removed = remove_queued(
             Installation(ledger),

@@ -17,7 +17,6 @@ from cyclopts.validators import Number
 from assetflow.cli.times import in_utc
 from assetflow.core.json_data import LARGEST_INTEGER
 from assetflow.core.short_ids import IdStart
-from assetflow.errors import InvalidCall
 
 _LONGEST = timedelta(days=365_000)
 
@@ -82,19 +81,7 @@ def _age(_: object, tokens: Sequence[Token]) -> timedelta:
     return age
 
 
-def only_key(key: str | None, partition: str | None) -> str | None:
-    """Return the partition key from `--key`, or from `--partition`, its former name.
-
-    Raises:
-        InvalidCall: both are given.
-    """
-    if key is not None and partition is not None:
-        raise InvalidCall("--partition is the former name of --key", where="--partition", fix="Give --key alone")
-    return partition if key is None else key
-
-
 Age = Annotated[timedelta, Parameter(converter=_age)]
-FormerKey = Annotated[str | None, Parameter(name="--partition", show=False)]
 Time = Annotated[datetime, Parameter(converter=_time)]
 Id = Annotated[UUID, Parameter(converter=_id, accepts_keys=False)]
 EventName = Annotated[UUID | int | IdStart, Parameter(converter=_event, accepts_keys=False)]

@@ -60,13 +60,6 @@ def test_the_emitting_key_is_enough_to_send_updates(make_api: MakeApi, ledger: L
     assert "ASSETFLOW_API_KEY_EMIT" in refused.value.fix
 
 
-def test_the_old_name_of_the_api_key_works_and_warns(make_api: MakeApi, ledger: Ledger) -> None:
-    url = str(make_api(Access(Keys(KEY))).base_url)
-    with pytest.warns(DeprecationWarning, match=r"emit\(api_key=\.\.\.\)\. The key of a partition is partition_key="):
-        assetflow.emit(ORDERS, to=url, key=KEY)
-    assert ledger.reader.events.count() == 1
-
-
 def test_what_cannot_be_sent_says_why(make_api: MakeApi, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSETFLOW_RECORDING_TIMEOUT", "0.2")
     url = str(make_api(Access(Keys(KEY))).base_url)

@@ -15,9 +15,3 @@ NO_ADDRESS = r"emit\(api_key=\.\.\.\) needs to=.*Write to="
 def test_an_api_key_without_an_address_is_refused() -> None:
     with pytest.raises(InvalidCall, match=NO_ADDRESS):
         emit("s3://shop/orders", api_key="secret")
-
-
-@respx.mock
-def test_an_api_key_under_its_old_name_without_an_address_is_refused() -> None:
-    with pytest.warns(DeprecationWarning, match="api_key"), pytest.raises(InvalidCall, match=NO_ADDRESS):
-        emit("s3://shop/orders", key="secret")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import cast
@@ -15,20 +14,6 @@ import pytest
 import assetflow
 
 ROOT = Path(assetflow.__file__)
-
-
-# The names that the root had before they moved, by where they are now.
-MOVED = {
-    "assetflow.partitions": (
-        "AllowedKeyMapper ChainMapper DayWindow FanOutMapper FixedKeyMapper HourWindow IdentityMapper MinimumCount "
-        "MonthWindow ProductMapper QuarterWindow RollupMapper SegmentWindow StartOfDayMapper StartOfHourMapper "
-        "StartOfMonthMapper StartOfQuarterMapper StartOfWeekMapper StartOfYearMapper WaitForAll WeekWindow YearWindow"
-    ),
-    "assetflow.timetables": (
-        "CronPartitionTimetable CronTriggerTimetable DeltaTriggerTimetable PartitionedAtRuntime RRuleTimetable"
-    ),
-    "assetflow.types": "AssetDefinition AssetFlow AssetTask",
-}
 
 
 @pytest.mark.parametrize("name", assetflow.__all__)
@@ -50,23 +35,6 @@ def place_of(name: str) -> str | None:
 
 def test_the_version_is_that_of_the_package() -> None:
     assert assetflow.__version__ == version("assetflow")
-
-
-@pytest.mark.parametrize(("place", "name"), [(place, name) for place in MOVED for name in MOVED[place].split()])
-def test_a_name_that_moved_is_still_there_and_says_where_it_is(place: str, name: str) -> None:
-    namespace: dict[str, object] = {}
-    with pytest.warns(DeprecationWarning, match=f"from {place} import {name}$") as told:
-        exec(f"from assetflow import {name}", namespace)
-    assert namespace[name] is getattr(import_module(place), name)
-    assert name in import_module(place).__all__
-    assert {warning.filename for warning in told} == {"<string>"}
-    assert name not in dir(assetflow)
-
-
-def test_each_file_that_uses_an_old_name_is_told() -> None:
-    for _ in range(2):
-        with pytest.warns(DeprecationWarning, match="DayWindow has moved"):
-            getattr(assetflow, "DayWindow")  # noqa: B009  type checkers do not know it
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -200,14 +200,3 @@ def test_rule_8_2_an_update_has_the_version_that_is_given(ledger: Ledger, call: 
     assert refused.code == 2
     assert "data_version is ' '" in refused.err
     assert "where: --data-version" in refused.err
-
-
-def test_the_former_name_of_key_still_works(call: Call, ledger: Ledger) -> None:
-    deploy(ledger, "daily/nightly", ROLLED_UP)
-    hour = "2026-01-01T00:00:00"
-    assert f"partition {hour}" in call("emit", HOURLY.uri, "--partition", hour).out
-    assert call("emit", HOURLY.uri, "--partition", hour, "--key", hour).code == 2
-    for command in (("emit",), ("observe",), ("explain",), ("queue", "rm")):
-        told = call(*command, "--help").out
-        assert "--key" in told
-        assert "--partition" not in told

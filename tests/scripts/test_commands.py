@@ -19,5 +19,4 @@ def test_the_page_of_commands_is_that_of_the_command_line() -> None:
 def test_the_page_has_only_what_help_shows() -> None:
     assert "* `--key STR`: The key of the partition that was updated." in PAGE
     assert "* `--json`: Print one JSON document." in PAGE
-    assert "--partition" not in PAGE
     assert "--no-json" not in PAGE
