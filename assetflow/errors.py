@@ -303,7 +303,7 @@ class Unsendable(AssetflowError):
 
 
 class UnsupportedDelivery(InvalidSchedule):
-    """A condition that Prefect's own triggers would decide wrongly (`ASSETFLOW_DELIVERY=prefect`)."""
+    """A schedule that Prefect's own triggers cannot show (`deployment_triggers`)."""
 
     code = "unsupported-delivery"
 

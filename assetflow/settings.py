@@ -45,9 +45,6 @@ class Settings(BaseSettings):
     recording_timeout: float = Field(default=30.0, gt=0, allow_inf_nan=False)
     """Seconds for which a task tries to record its updates before the attempt fails."""
 
-    delivery: Literal["evaluator", "prefect"] = "evaluator"
-    """Who decides and starts runs: assetflow's evaluator, or Prefect's own automations (single assets and ORs only)."""
-
     listeners: Annotated[tuple[str, ...], NoDecode] = ()
     """Modules with listeners, separated by commas, which the evaluator imports when it starts."""
 

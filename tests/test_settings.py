@@ -21,9 +21,8 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/somebody")
     settings = get_settings()
     assert settings.home == Path("/home/somebody/.assetflow")
-    assert (settings.emit, settings.delivery, settings.spark_master, settings.spark_remote) == (
+    assert (settings.emit, settings.spark_master, settings.spark_remote) == (
         "always",
-        "evaluator",
         "local[*]",
         "",
     )
@@ -47,7 +46,6 @@ def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) ->
     ("variable", "value", "allowed"),
     [
         ("EMIT", "sometimes", "'always', 'deployed' or 'never'"),
-        ("DELIVERY", "airmail", "'evaluator' or 'prefect'"),
         ("HOME", "data/assetflow", "an absolute path"),
         ("SPARK_MASTER", "sc://somewhere:15002", "ASSETFLOW_SPARK_REMOTE"),
         ("SPARK_MASTER", "locally", "local"),

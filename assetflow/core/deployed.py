@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from assetflow.core.codec import FlowDeclaration
@@ -66,10 +66,6 @@ class Deployed:
     def takes_part(self) -> bool:
         """True if it is a consumer: it has a schedule, or freshness policies, which are judged without one (8.11)."""
         return self.options.takes_part
-
-
-Delivery = Literal["evaluator", "prefect"]
-"""Who decides: the evaluator, or Prefect by its automations."""
 
 
 @dataclass(frozen=True)

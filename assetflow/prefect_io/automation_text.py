@@ -46,14 +46,14 @@ def short_sentence(options: ConsumerOptions, length: int = NAME_LENGTH) -> str:
     return printable(f"{_when(schedule)} {condition} {end}")
 
 
-def automation_description(options: ConsumerOptions, *, who_decides: str) -> str:
+def automation_description(options: ConsumerOptions) -> str:
     """Return the whole sentence, with full URIs, who decides, and what the switch does."""
     sentence = printable(_sentence(options.schedule, _full_label))
     if len(sentence) > DESCRIPTION_LENGTH:
         sentence = f"{sentence[:DESCRIPTION_LENGTH]}…"
     sentence += _timing(options)
     switch = "Switch it off to pause the schedule, on to resume it."
-    return f"{sentence[0].upper()}{sentence[1:]}. {who_decides} decides this. {switch}"
+    return f"{sentence[0].upper()}{sentence[1:]}. The evaluator of assetflow decides this. {switch}"
 
 
 def refusal_name(consumer: str) -> str:

@@ -15,15 +15,13 @@ from typing import Any, cast
 from uuid import UUID
 
 from prefect.events.actions import RunDeployment
-from prefect.events.schemas.automations import Automation, AutomationCore, EventTrigger
+from prefect.events.schemas.automations import Automation, AutomationCore
 from pydantic import ValidationError
 
-from assetflow.core.condition_tree import Gate, GateKind
-from assetflow.core.conditions import AssetAny, Condition
-from assetflow.core.deployed import Delivery, Deployed, DeployedChanges, ShownAutomation
+from assetflow.core.conditions import AssetAny
+from assetflow.core.deployed import Deployed, DeployedChanges, ShownAutomation
 from assetflow.core.schedules import ConsumerOptions
-from assetflow.core.timing import Intake
-from assetflow.errors import InvalidSchedule, UnsupportedDelivery
+from assetflow.errors import InvalidSchedule
 from assetflow.prefect_io.automation_text import (
     automation_description,
     automation_name,
@@ -34,7 +32,6 @@ from assetflow.prefect_io.change_feed import ChangeFeed
 from assetflow.prefect_io.names import CONDITION_SHOWN, SCHEDULE_SATISFIED, SCHEDULE_TAG, deployment_resource_id
 from assetflow.prefect_io.rest import Json, PrefectApi
 from assetflow.prefect_io.triggers import (
-    UPDATES,
     PrefectTrigger,
     compound_trigger,
     condition_triggers,
@@ -42,105 +39,27 @@ from assetflow.prefect_io.triggers import (
     updates_of_any,
 )
 
-_DECIDES: dict[Delivery, str] = {"evaluator": "The evaluator of assetflow", "prefect": "Prefect"}
 _RUN_DEPLOYMENT = "run-deployment"
 _OURS: Json = {"automations": {"tags": {"all_": [SCHEDULE_TAG]}}}
 
 
-def automation_for(
-    deployment_id: UUID, consumer: str, options: ConsumerOptions, *, delivery: Delivery = "evaluator"
-) -> AutomationCore:
-    """Return the automation that a deployment with this schedule should have, without `enabled`.
+def automation_for(deployment_id: UUID, consumer: str, options: ConsumerOptions) -> AutomationCore:
+    """Return the automation that shows the schedule of a deployment, without `enabled`.
 
     Parameters:
         consumer: the name `flow/deployment`.
-        delivery: `evaluator` for an automation that only shows the condition; `prefect` for one that decides.
-
-    Raises:
-        UnsupportedDelivery: with `prefect`, Prefect would decide the condition wrongly.
     """
-    trigger = _deciding(options, consumer) if delivery == "prefect" else _showing(deployment_id, options)
     return AutomationCore(
         name=automation_name(consumer, options),
-        description=automation_description(options, who_decides=_DECIDES[delivery]),
+        description=automation_description(options),
         tags=[SCHEDULE_TAG],
-        trigger=trigger,
+        trigger=_showing(deployment_id, options),
         actions=[_run_of(deployment_id)],
     )
 
 
 def _run_of(deployment_id: UUID) -> RunDeployment:
     return RunDeployment(source="selected", deployment_id=deployment_id, parameters=None, job_variables=None)
-
-
-def check_prefect_decides_correctly(options: ConsumerOptions, where: str) -> None:
-    """Check that Prefect's own triggers decide the schedule correctly: it is one asset, or a flat OR of assets.
-
-    Raises:
-        UnsupportedDelivery: they do not; the error has an example.
-    """
-    example = _example_that_breaks(options)
-    if example:
-        raise UnsupportedDelivery(
-            f"Prefect's own triggers cannot decide a schedule on {options.describe()}: {example}",
-            where=where,
-            fix="Unset ASSETFLOW_DELIVERY and run the evaluator, or schedule the flow on one asset or on `a | b`",
-        )
-
-
-def _example_that_breaks(options: ConsumerOptions) -> str:
-    schedule = options.schedule
-    if schedule.keeping is not None:
-        return "it knows no versions, so it cannot tell what is out of date"
-    if schedule.is_partitioned:
-        return "on `a & b` per partition, updates of a for one key and of b for another start a run, and should not"
-    if options.coalesce:
-        return "`coalesce` waits while a run is going on, they start a run per update"
-    if options.while_paused == "keep":
-        return "`while_paused='keep'` keeps updates that come during a pause, they drop them"
-    if options.intake != Intake():
-        return "an update that has to wait for others, or for a cooldown, starts a run at once"
-    if options.deadline is not None:
-        return "nothing tells, runs or skips when a deadline is missed"
-    if schedule.opening is not None:
-        return "an update before the opening starts a run at once"
-    if schedule.timetable is not None:
-        return "of its times, they run a daily 02:30 at 01:30 on the day when clocks go forward"
-    if schedule.condition is None:
-        return ""
-    if example := next(filter(None, map(_TIME_EXAMPLES.get, _gates(schedule.condition))), ""):
-        return example
-    kinds = {leaf.token.kind for leaf in schedule.condition.leaves}
-    if "alias" in kinds:
-        return "an asset that is linked to the alias and then updated directly starts nothing"
-    if "name" in kinds:
-        return "an update that gives the asset another name starts nothing"
-    triggers = condition_triggers(schedule.condition, UPDATES)
-    if not triggers or isinstance(triggers[0], EventTrigger):
-        return ""
-    if triggers[0].require == "all":
-        return "on `a & b`, the updates a, a, b start a run that is handed the last a only; a, a redeploy, b start none"
-    return "on `a | (b & c)`, the updates b, a, c start two runs instead of one"
-
-
-_TIME_EXAMPLES: dict[GateKind, str] = {
-    "since": "an update of yesterday and one of today start a run",
-    "within": "they measure when Prefect saw an update, and forget what waited at a redeploy",
-    "times": "two updates, a redeploy and a third one start none",
-    "at_least": "of `AtLeast(2, a, b, c)`, a, a redeploy and b start none",
-}
-
-
-def _gates(condition: Condition) -> list[GateKind]:
-    return [node.kind for node in condition.postfix if isinstance(node, Gate)]
-
-
-def _deciding(options: ConsumerOptions, consumer: str) -> PrefectTrigger:
-    check_prefect_decides_correctly(options, f"deployment {consumer!r}")
-    condition = options.schedule.condition
-    triggers = condition_triggers(condition, UPDATES) if condition is not None else []
-    # A schedule without assets never runs. It still has an automation, which nothing triggers.
-    return triggers[0] if triggers else event_trigger({CONDITION_SHOWN})
 
 
 def _showing(deployment_id: UUID, options: ConsumerOptions) -> PrefectTrigger:
@@ -209,15 +128,10 @@ def in_step(shown: ShownAutomation, wanted: AutomationCore) -> bool:
 
 
 class Automations:
-    """assetflow's automations on a Prefect server.
+    """assetflow's automations on a Prefect server."""
 
-    Parameters:
-        delivery: who decides: the evaluator, or Prefect by these automations.
-    """
-
-    def __init__(self, api: PrefectApi, delivery: Delivery = "evaluator") -> None:
+    def __init__(self, api: PrefectApi) -> None:
         self._api = api
-        self._delivery: Delivery = delivery
         self._latest = ChangeFeed(api, "/automations", to_shown, _OURS)
 
     async def changes(self) -> DeployedChanges[ShownAutomation]:
@@ -243,12 +157,8 @@ class Automations:
         return to_shown(ours[0]) if ours else None
 
     def wanted(self, deployed: Deployed) -> AutomationCore:
-        """Return the automation that a deployment should have, without `enabled`.
-
-        Raises:
-            UnsupportedDelivery: Prefect should decide, and would decide wrongly.
-        """
-        return automation_for(deployed.id, deployed.name, deployed.options, delivery=self._delivery)
+        """Return the automation that a deployment should have, without `enabled`."""
+        return automation_for(deployed.id, deployed.name, deployed.options)
 
     def refused(self, deployment_id: UUID, name: str, options: ConsumerOptions | None, why: str) -> AutomationCore:
         """Return the automation of a deployment that is refused, without `enabled`.
@@ -258,7 +168,7 @@ class Automations:
             options: the options by which the deployment still runs; `None` if it is not a consumer.
         """
         if options is not None and options.schedule.starts_runs:
-            before = automation_for(deployment_id, name, options, delivery=self._delivery)
+            before = automation_for(deployment_id, name, options)
             words = refusal_description(why, f"What it had before stays. {before.description}")
             return before.model_copy(update={"description": words})
         return AutomationCore(

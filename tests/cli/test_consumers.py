@@ -1,4 +1,4 @@
-"""`assetflow consumers` and `assetflow sync`."""
+"""`assetflow consumers`."""
 
 from __future__ import annotations
 
@@ -150,14 +150,10 @@ def test_8_1_a_wait_for_what_is_refused_says_why(ledger: Ledger, prefect_here: P
 
 
 @pytest.mark.prefect
-def test_sync_and_wait_and_the_switch_on_a_server(ledger: Ledger, prefect_here: PrefectServer, call: Call) -> None:
+def test_wait_and_the_switch_on_a_server(ledger: Ledger, prefect_here: PrefectServer, call: Call) -> None:
     assert prefect_here.api_url
     name = f"scheduled/{uuid4().hex[:8]}"
     deployment = deployed(scheduled, name.partition("/")[2])
-
-    synced = call("sync", "--json")
-    assert {"what": "made", "name": name} in synced.json["automations"]
-    assert name in call("sync").out
 
     late = call("consumers", "wait", name, "--timeout", "0.1")
     assert late.code == 2

@@ -27,7 +27,7 @@ import os
 
 def test_shell():
     assert "PREFECT_API_URL" not in os.environ
-    assert "ASSETFLOW_DELIVERY" not in os.environ
+    assert "ASSETFLOW_EMIT" not in os.environ
     assert "assetflow-tests-" in os.environ["PREFECT_HOME"]
     assert "assetflow-tests-" in os.environ["ASSETFLOW_HOME"]
 
@@ -74,7 +74,7 @@ def test_a_module_that_skips_itself_counts_as_well(tmp_path: Path, ci: str) -> N
 
 
 def test_the_developers_shell_does_not_reach_the_tests(tmp_path: Path) -> None:
-    shell = {"PREFECT_API_URL": "http://production/api", "PREFECT_HOME": "/home/me", "ASSETFLOW_DELIVERY": "prefect"}
+    shell = {"PREFECT_API_URL": "http://production/api", "PREFECT_HOME": "/home/me", "ASSETFLOW_EMIT": "never"}
     result = run_pytest(tmp_path, LOOKS_AT_THE_SHELL, **shell)
     assert result.returncode == 0, result.stdout
 

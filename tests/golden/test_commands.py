@@ -85,8 +85,8 @@ assets hide s3://lake/seen
 assets unhide s3://lake/seen
 database prune --older-than 90d --dry-run
 """.strip().splitlines()
-# They start processes, or deploy.
-ELSEWHERE = {"demo", "sync"}
+# It runs in a stack of its own.
+ELSEWHERE = {"demo"}
 # Versions of what is installed here.
 INSTALLED = {"assetflow", "prefect", "python", "pyspark", "server"}
 

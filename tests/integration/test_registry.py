@@ -14,21 +14,20 @@ import pytest_asyncio
 from prefect import Flow
 
 import assetflow
-from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.assets import Asset
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
-from assetflow.core.conditions import Condition
 from assetflow.core.consumers import Consumer
 from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.schedule_values import to_schedule
 from assetflow.core.schedules import ConsumerOptions
-from assetflow.errors import InvalidSchedule, NameTaken, PrefectUnreachable, UnsupportedDelivery
-from assetflow.evaluator.consumers.memory_consumers import MemoryConsumers
+from assetflow.errors import InvalidSchedule, NameTaken, PrefectUnreachable
 from assetflow.evaluator.process.composition import open_registry
 from assetflow.prefect_io.names import ASSET_UPDATED, EVENTS_PARAMETER, OFF_TAG, SCHEDULE_SATISFIED, SCHEMA_EXTENSION
 from assetflow.prefect_io.rest import PrefectApi, prefect_api
 from tests.environment.prefect_server import PrefectServer
 from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async
+from tests.evaluator.registry.memory_consumers import MemoryConsumers
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect]
 
@@ -384,30 +383,6 @@ async def test_triggers_of_a_users_own_are_left_alone(world: World) -> None:
     assert len(rows) == 2
 
 
-@pytest.mark.parametrize("condition", [ORDERS & CUSTOMERS, ORDERS | (CUSTOMERS & Asset("c")), AssetAlias("x")])
-async def test_prefect_is_not_asked_to_deliver_what_it_decides_wrongly(world: World, condition: Condition) -> None:
-    world.registry = open_registry(world.api, world.ledger, delivery="prefect")
-    name = unique("refused")
-    deployment = await world.deploy(name, condition)
-    await world.sync()
-    problem = world.registry.report.problems[deployment]
-    assert isinstance(problem, UnsupportedDelivery)
-    assert name in str(problem)
-
-
-async def test_prefect_delivers_single_assets_and_flat_ors(world: World) -> None:
-    mark = uuid4().hex
-    a, b = Asset(f"![{mark}]*?"), Asset(f"s3://{mark}/b")
-    world.registry = open_registry(world.api, world.ledger, delivery="prefect")
-    single, either = await world.deploy(unique("single"), a), await world.deploy(unique("either"), a | b)
-    await world.sync()
-
-    await updated_until_run(world.api, b.uri, either)
-    assert await runs(world.api, single) == 0
-    await updated_until_run(world.api, a.uri, single)
-    await updated_until_run(world.api, a.uri, either)
-
-
 async def test_an_emitted_schedule_event_starts_the_deployment(world: World) -> None:
     deployment = await world.deploy(unique("started"), ORDERS)
     await world.sync()
@@ -464,11 +439,6 @@ async def post_event(api: PrefectApi, name: str, resource: str) -> None:
 
 async def runs(api: PrefectApi, deployment: UUID) -> int:
     return await api.post("/flow_runs/count", {"deployments": {"id": {"any_": [str(deployment)]}}})
-
-
-async def updated_until_run(api: PrefectApi, uri: str, deployment: UUID) -> None:
-    """Update an asset until Prefect starts another run: its actions are not retried when SQLite is busy."""
-    await until_async(lambda: posted_and_run(api, ASSET_UPDATED, uri, deployment))
 
 
 async def posted_and_run(api: PrefectApi, event: str, resource: str, deployment: UUID) -> bool:

@@ -16,14 +16,12 @@ from assetflow.core.freshness.data_flow import DataFlow, Output
 from assetflow.core.freshness.keeping import Keeping
 from assetflow.core.schedule_values import (
     AssetAndTimeSchedule,
-    AssetOrTimeSchedule,
     PartitionedAssetTimetable,
     to_schedule,
 )
 from assetflow.core.schedules import ConsumerOptions, Schedule
 from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.timing import Deadline, Intake
-from assetflow.errors import UnsupportedDelivery
 from assetflow.prefect_io.automation_text import automation_description, automation_name
 from assetflow.prefect_io.automations import Automations, automation_for, in_step, to_shown
 from assetflow.prefect_io.names import CONDITION_SHOWN, SCHEDULE_SATISFIED
@@ -123,43 +121,6 @@ async def test_an_update_does_not_send_the_switch_and_keeps_tags_of_others() -> 
     assert body["tags"] == ["mine", *wanted.tags]
 
 
-@pytest.mark.parametrize("schedule", [A, A | B, [A], Asset.ref(uri=A.uri), AssetAny(A, AssetAny(B, C)), []])
-def test_prefect_may_deliver_single_assets_and_flat_ors(schedule: object) -> None:
-    automation = automation_for(DEPLOYMENT, "report/daily", options(schedule), delivery="prefect")
-    assert isinstance(automation.trigger, EventTrigger)
-
-
-@pytest.mark.parametrize(
-    ("refused", "example"),
-    [
-        (options(A & B), "a, a, b"),
-        (options([A, B]), "a, a, b"),
-        (options(A | (B & C)), "b, a, c start two runs"),
-        (options((A | B) & C), "a, a, b"),
-        (options(AssetAlias("x")), "linked to the alias"),
-        (options(A | AssetAlias("x")), "linked to the alias"),
-        (options(Asset.ref(name="orders")), "another name"),
-        (options(PartitionedAssetTimetable(assets=A)), "per partition"),
-        (options(AssetOrTimeSchedule(timetable="0 0 * * *", assets=A)), "02:30"),
-        (options(A, coalesce=True), "coalesce"),
-        (options(A, while_paused="keep"), "while_paused"),
-        (options(A, intake=Intake(cooldown=HOUR)), "for a cooldown"),
-        (options(A, intake=Intake(max_events=1)), "starts a run at once"),
-        (options(A, deadline=Deadline(HOUR)), "when a deadline is missed"),
-        (options(AssetAndTimeSchedule(timetable="@daily", assets=A)), "before the opening"),
-        (options(A.times(2)), "and a third one start none"),
-        (options(AtLeast(2, A, B, C)), "a redeploy and b start none"),
-        (options((A & B).within(HOUR)), "when Prefect saw an update"),
-        (options((A & B).since("@daily")), "yesterday"),
-    ],
-)
-def test_prefect_may_not_deliver_the_rest_and_the_error_has_the_example(refused: ConsumerOptions, example: str) -> None:
-    with pytest.raises(UnsupportedDelivery) as caught:
-        automation_for(DEPLOYMENT, "report/daily", refused, delivery="prefect")
-    assert example in str(caught.value)
-    assert "report/daily" in str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("schedule", "words"),
     [
@@ -239,8 +200,8 @@ def test_a_long_name_is_cut_between_words_and_says_how_much_is_missing() -> None
 
 
 def test_the_description_has_every_uri() -> None:
-    text = automation_description(options(Asset("s3://lake/raw/x", name="orders") & A), who_decides="Prefect")
-    assert text.startswith("Runs when s3://lake/raw/x AND s3://lake/raw/a were updated. Prefect decides this.")
+    text = automation_description(options(Asset("s3://lake/raw/x", name="orders") & A))
+    assert text.startswith("Runs when s3://lake/raw/x AND s3://lake/raw/a were updated. The evaluator")
 
 
 def test_what_cannot_be_seen_does_not_get_into_names() -> None:

@@ -52,11 +52,7 @@ class AutomationBoard(Protocol):
     async def changed_since(self, moment: datetime) -> Sequence[ShownAutomation]: ...
     async def find(self, automation: UUID) -> ShownAutomation | None: ...
     def wanted(self, deployed: Deployed) -> Any:
-        """Return the automation that a deployment should have.
-
-        Raises:
-            UnsupportedDelivery: Prefect should decide, and would decide wrongly.
-        """
+        """Return the automation that a deployment should have."""
         ...
 
     def refused(self, deployment_id: UUID, name: str, options: ConsumerOptions | None, why: str) -> Any:

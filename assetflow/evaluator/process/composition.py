@@ -13,9 +13,8 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID
 
-from assetflow.core.deployed import Delivery
 from assetflow.core.run_changes import RunChange
-from assetflow.errors import InvalidCall, InvalidSettings, PrefectUnreachable
+from assetflow.errors import InvalidCall, PrefectUnreachable
 from assetflow.evaluator.consumers.registry import SECONDS_BETWEEN_LOOKS, Registry
 from assetflow.evaluator.health import keep_going, logger
 from assetflow.evaluator.incoming.catch_up import UPDATES
@@ -59,7 +58,6 @@ async def open_evaluator(
         EvaluatorRunning, LedgerForeign, LedgerError, InvalidCall, InvalidSettings, PrefectUnreachable: as `evaluate`.
     """
     options = options or Options()
-    _refuse_delivery_by_prefect()
     listeners = load_listeners(get_settings().listeners)
     async with LedgerThread(place, stand_by=options.stand_by, ahead=options.ahead) as ledger, prefect_api() as api:
         binding = Binding(api, ledger)
@@ -98,17 +96,15 @@ def open_registry(
     api: PrefectApi,
     ledger: ConsumerLedger,
     *,
-    delivery: Delivery = "evaluator",
     seconds: float = SECONDS_BETWEEN_LOOKS,
 ) -> Registry:
     """Return the registry of the deployments of one Prefect.
 
     Parameters:
-        delivery: who decides: the evaluator, or Prefect by its automations (`ASSETFLOW_DELIVERY`).
         seconds: the most seconds between two looks at Prefect.
     """
     prefect = PrefectDeployments(
-        Deployments(api), Automations(api, delivery), lambda: subscribe(api.connect_url, prefixes=_CHANGES)
+        Deployments(api), Automations(api), lambda: subscribe(api.connect_url, prefixes=_CHANGES)
     )
     return Registry(prefect, ledger, seconds=seconds)
 
@@ -158,12 +154,3 @@ async def _floor(ledger: LedgerThread, since: datetime | None, rebuild: Rebuild)
         await ledger.set_cursor(name, since)
     await ledger.set_cursor("floor", min(floor, since))
     return min(floor, since)
-
-
-def _refuse_delivery_by_prefect() -> None:
-    if get_settings().delivery == "prefect":
-        raise InvalidSettings(
-            "ASSETFLOW_DELIVERY=prefect is the mode without an evaluator: Prefect's automations start the runs",
-            where="environment",
-            fix="Unset it to let the evaluator decide, or run `assetflow sync` after each deploy instead",
-        )

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from assetflow.evaluator.consumers import registry as registry_module
-from assetflow.evaluator.consumers.memory_consumers import MemoryConsumers
 from assetflow.evaluator.consumers.registry import Registry
 from tests.evaluator.registry.fake_prefect import FakePrefect, registry_of
+from tests.evaluator.registry.memory_consumers import MemoryConsumers
 
 
 @pytest.fixture

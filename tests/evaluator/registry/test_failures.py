@@ -11,10 +11,10 @@ import pytest
 from assetflow.core.assets import Asset
 from assetflow.core.deployed import Deployed
 from assetflow.errors import LedgerLocked, PrefectRefused, PrefectUnreachable, StatementRefused
-from assetflow.evaluator.consumers.memory_consumers import MemoryConsumers
 from assetflow.evaluator.consumers.registry import Registry
 from assetflow.evaluator.process import composition
 from tests.evaluator.registry.fake_prefect import A, B, FakePrefect, known
+from tests.evaluator.registry.memory_consumers import MemoryConsumers
 
 
 def unreachable(*_: Any, **__: Any) -> Any:

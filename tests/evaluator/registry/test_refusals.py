@@ -12,12 +12,12 @@ import pytest
 from assetflow import Asset
 from assetflow.core.eager_schedules import Eager
 from assetflow.errors import PrefectUnreachable
-from assetflow.evaluator.consumers.memory_consumers import MemoryConsumers
 from assetflow.evaluator.consumers.registry import Registry
 from assetflow.evaluator.process.ledger_thread import LedgerThread
 from assetflow.ledger import Reader
 from assetflow.prefect_io.names import SCHEDULE_SATISFIED
 from tests.evaluator.registry.fake_prefect import A, B, FakePrefect, known, registry_of
+from tests.evaluator.registry.memory_consumers import MemoryConsumers
 
 TABLE, OTHER = Asset("s3://lake/table"), Asset("s3://lake/other")
 ENTRY = {"entrypoint": "flows/tables.py:core"}

@@ -7,10 +7,10 @@ from uuid import UUID
 import pytest
 
 from assetflow.errors import PrefectUnreachable
-from assetflow.evaluator.consumers.memory_consumers import MemoryConsumers
 from assetflow.evaluator.consumers.reconcile import RESHOWN_AT_ONCE
 from assetflow.evaluator.consumers.registry import Registry
 from tests.evaluator.registry.fake_prefect import A, B, C, FakePrefect, known
+from tests.evaluator.registry.memory_consumers import MemoryConsumers
 
 
 async def test_a_new_ledger_reads_everything(

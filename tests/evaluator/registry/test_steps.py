@@ -10,11 +10,11 @@ import pytest
 
 from assetflow.core.assets import Asset
 from assetflow.core.events import AssetEvent, Origin, Recording
-from assetflow.evaluator.consumers.memory_consumers import MemoryConsumers
 from assetflow.evaluator.consumers.registry import Registry
 from assetflow.evaluator.process.ledger_thread import LedgerThread
 from assetflow.ledger import Ledger
 from tests.evaluator.registry.fake_prefect import START, A, B, C, FakePrefect, known, registry_of
+from tests.evaluator.registry.memory_consumers import MemoryConsumers
 
 
 async def test_consumers_are_numbered_in_the_order_in_which_they_were_deployed(

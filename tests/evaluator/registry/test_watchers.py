@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from assetflow import Asset, AssetWatcher
-from assetflow.evaluator.consumers.memory_consumers import MemoryConsumers
 from assetflow.evaluator.consumers.registry import Registry
 from assetflow.watchers import FileTrigger
 from tests.evaluator.registry.fake_prefect import FakePrefect
+from tests.evaluator.registry.memory_consumers import MemoryConsumers
 
 HERE, THERE = (
     Asset("s3://lake/watched", watchers=[AssetWatcher("w", FileTrigger(path))]) for path in ("/here/*", "/there/*")

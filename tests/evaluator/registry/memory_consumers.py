@@ -1,4 +1,4 @@
-"""Consumers in memory, for a registry without a ledger."""
+"""Consumers in memory, for tests of the registry without a ledger."""
 
 from __future__ import annotations
 
