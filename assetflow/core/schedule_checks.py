@@ -1,7 +1,6 @@
 """Checks of `@flow`: they refuse schedules that can never work as they are meant.
 
-Each check looks at one schedule alone. Only some of them also apply to deployed schedules, so that an update of
-assetflow does not disable a schedule that an earlier version accepted.
+Each check looks at one schedule alone. Only some of them also apply to deployed schedules.
 """
 
 from __future__ import annotations

@@ -26,7 +26,6 @@ from assetflow.prefect_io.rest import Json, PrefectApi, patiently
 PAGE = 200
 OVERLAP = 20
 _DECISION = "decision"
-_OLD_PREFIX = "assetflow-"
 
 
 class ArtifactLog:
@@ -78,25 +77,25 @@ class ArtifactLog:
             PrefectRefused: Prefect itself takes no such artifact.
         """
         key = events_key(consumer)
-        latest = await self._latest(decision, key)
+        latest = await self._latest(key)
         if latest and decision_of(latest[0]) == decision.id:
             return str(id_of(latest[0]))
         try:
             return str(id_of(await self._api.post("/artifacts/", _artifact_of(decision, key))))
         except PrefectRefused as refusal:
-            await self._latest(decision, key)
+            await self._latest(key)
             if not await self._api.is_prefect():
                 raise unconfirmed(refusal) from refusal
             raise
 
-    async def _latest(self, decision: Decision, key: str) -> Sequence[Json]:
-        """Return the latest artifact with the key, or the one that an earlier version wrote for the decision.
+    async def _latest(self, key: str) -> Sequence[Json]:
+        """Return the latest artifact with the key.
 
         Raises:
             PrefectUnreachable: no answer, or one that is not Prefect's. Prefect refuses no such question.
         """
         # `/artifacts/{key}/latest` answers with the id of the entry in Prefect's list, which no artifact has.
-        wanted = {"key": {"any_": [key, f"{_OLD_PREFIX}{decision.id}"]}}
+        wanted = {"key": {"any_": [key]}}
         body = {"artifacts": wanted, "sort": "CREATED_DESC", "limit": 1}
         try:
             answer = await self._api.post("/artifacts/filter", body)
@@ -111,13 +110,10 @@ def events_key(consumer: str) -> str:
 
 
 def decision_of(artifact: Json) -> UUID | None:
-    """Return the decision whose events the artifact holds, or `None`.
-
-    Artifacts of earlier versions have a key for each decision, and no metadata.
-    """
+    """Return the decision whose events the artifact holds, or `None`."""
     metadata = cast("Json", artifact.get("metadata_") or {})
     try:
-        return UUID(str(metadata.get(_DECISION) or str(artifact.get("key")).removeprefix(_OLD_PREFIX)))
+        return UUID(str(metadata.get(_DECISION)))
     except ValueError:
         return None
 

@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID
 
 from assetflow.core.consumers import Automation, Decision
-from assetflow.core.json_data import fit_object
 from assetflow.prefect_io.names import DECISION_MADE, deployment_resource_id
 
 EVENTS_NAMED = 1_000
@@ -23,27 +22,24 @@ def decision_made(
         consumer: the name `flow/deployment`.
         occurred: the time of the event, in ISO format.
     """
-    # What an older version recorded may hold values that cannot be sent.
-    return fit_object(
-        {
-            "id": str(decision.id),
-            "occurred": occurred,
-            "event": DECISION_MADE,
-            "resource": {
-                "prefect.resource.id": f"assetflow.decision.{decision.id}",
-                "prefect.resource.name": consumer,
-            },
-            "related": _related(decision, automation, flow_run),
-            "payload": {
-                "version": 1,
-                "consumer": consumer,
-                "partition_key": decision.target_key,
-                "events": [str(event.id) for event in decision.events[:EVENTS_NAMED]],
-                "number_of_events": len(decision.events),
-                **_because(decision),
-            },
-        }
-    )
+    return {
+        "id": str(decision.id),
+        "occurred": occurred,
+        "event": DECISION_MADE,
+        "resource": {
+            "prefect.resource.id": f"assetflow.decision.{decision.id}",
+            "prefect.resource.name": consumer,
+        },
+        "related": _related(decision, automation, flow_run),
+        "payload": {
+            "version": 1,
+            "consumer": consumer,
+            "partition_key": decision.target_key,
+            "events": [str(event.id) for event in decision.events[:EVENTS_NAMED]],
+            "number_of_events": len(decision.events),
+            **_because(decision),
+        },
+    }
 
 
 def _because(decision: Decision) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from assetflow.core.time.cron import Cron
-from assetflow.core.time.cron_expression import with_forward_ranges
 from assetflow.core.time.cron_words import cron_in_words
 from assetflow.errors import InvalidTimetable
 
@@ -113,19 +112,6 @@ def test_day_of_month_and_day_of_week_are_alternatives() -> None:
     assert days("0 0 * * sun") == days("0 0 * * 7") == days("0 0 * * 0") == ["01", "08", "15"]
     assert days("0 0 */10 * fri") == ["01", "06", "11", "13"]
     assert days("0 0 * * fri-sun") == days("0 0 * * 5-7") == ["01", "06", "07", "08", "13", "14", "15"]
-
-
-@pytest.mark.parametrize(
-    ("stored", "read"),
-    [
-        ("0 22-2 * NOV-feb fri-mon", "0 0,1,2,22,23 * 1,2,11,12 0,1,5,6"),
-        ("0 9-17 * * Sat-Sun", "0 9-17 * * Sat-Sun"),
-        ("@daily", "@daily"),
-        ("nonsense", "nonsense"),
-    ],
-)
-def test_a_stored_backward_range_keeps_its_meaning(stored: str, read: str) -> None:
-    assert with_forward_ranges(stored) == read
 
 
 def test_macros_and_spelling() -> None:

@@ -73,7 +73,7 @@ def test_what_is_wrong_is_refused_in_a_sentence(changed: dict[str, Any], told: s
         ({"recording": NUMBER, "events": [[]]}, "events[0] is [], not a JSON object"),
         ({"events": []}, "the id of the recording is missing"),
         ({"recording": 5, "events": []}, "the id of the recording is 5, not a UUID"),
-        ({"version": 3}, "this is version 3 of an update, and this assetflow reads versions up to 1"),
+        ({"version": 3}, "this is version 3 of an update, and this assetflow reads version 1"),
         ({"version": {"a": 1}}, 'this is version {"a": 1} of an update'),
     ],
 )

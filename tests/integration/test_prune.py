@@ -75,11 +75,6 @@ def events_of(decision: Decision) -> dict[str, Any]:
     return {"key": "events-third", "type": "assetflow-triggering-events", "metadata_": about, "data": "[]"}
 
 
-def events_of_earlier_versions(decision: Decision) -> dict[str, Any]:
-    """The same as earlier versions wrote it."""
-    return {"key": f"assetflow-{decision.id}", "type": "assetflow-triggering-events", "data": "[]"}
-
-
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     # Some pages with few artifacts each.
@@ -115,10 +110,10 @@ async def test_old_artifacts_go_with_what_the_ledger_had_of_them(site: Site) -> 
     for _ in range(4):
         artifact, (decision,) = site.task(C)
         note, _ = site.run(decision, ends=True)
-        gone |= {artifact, note, site.put(events_of(decision)), site.put(events_of_earlier_versions(decision))}
+        gone |= {artifact, note, site.put(events_of(decision))}
     artifact, (decision,) = site.task(C)
     note, run = site.run(decision, ends=False)
-    kept |= {artifact, note, site.put(events_of(decision)), site.put(events_of_earlier_versions(decision))}
+    kept |= {artifact, note, site.put(events_of(decision))}
     # What users wrote stays, whatever it is called; a recording that is older than the ledger goes.
     kept.add(site.put({"key": "why-mine", "type": "markdown", "description": "Why this ran", "data": "x"}))
     kept.add(site.put({"key": "why-mine", "type": "markdown", "data": "x", "flow_run_id": str(run)}))

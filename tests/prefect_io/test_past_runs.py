@@ -11,7 +11,7 @@ import pytest
 import respx
 
 from assetflow.core.assets import Asset
-from assetflow.core.codec import RunContext, event_to_json, run_context_to_json
+from assetflow.core.codec import RunContext, events_to_text, run_context_to_json
 from assetflow.core.events import AssetEvent, Origin
 from assetflow.core.freshness.causes import Cause
 from assetflow.core.freshness.records import Asked
@@ -65,7 +65,7 @@ async def test_decisions_are_read_with_what_they_consumed() -> None:
         run(RunContext(None, "time run"), labels={}),
     ]
     asked = respx.post(f"{URL}/flow_runs/filter").respond(200, json=runs)
-    of_artifact = respx.get(f"{URL}/artifacts/{artifact}").respond(200, json={"data": [event_to_json(orders)]})
+    of_artifact = respx.get(f"{URL}/artifacts/{artifact}").respond(200, json={"data": events_to_text([orders])})
     respx.get(f"{URL}/csrf-token").respond(422, json={"detail": "CSRF protection is disabled."})
     with prefect_at(URL):
         async with prefect_api() as api:

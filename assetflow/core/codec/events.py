@@ -38,7 +38,7 @@ def recording_from_json(data: Json, *, where: str = "") -> Recording:
         where: the place that an error names.
 
     Raises:
-        InvalidEvent: the data is not a recording, or a later version of assetflow wrote it.
+        InvalidEvent: the data is not a recording, or another version of assetflow wrote it.
         InvalidAsset, InvalidEvent: an event breaks chapter 1 or 2 of the contract.
     """
     check_version(data, where)
@@ -138,25 +138,23 @@ def recorded_event_from_json(data: Json, *, where: str = "") -> AssetEvent:
     return _event(data, asset, told, key, tuple(aliases), version, data.get("origin"), where)
 
 
-def check_version(data: Json, where: str, *, newest: int = VERSION, what: str = "an update") -> None:
-    """Refuse data that a later version of assetflow wrote.
+def check_version(data: Json, where: str, what: str = "an update") -> None:
+    """Refuse data that another version of assetflow wrote. What others send need not have a version.
 
     Parameters:
-        newest: the newest version of the format that can be read.
         what: what the error calls the data.
 
     Raises:
-        InvalidEvent: the data has a later version, or an invalid one.
+        InvalidEvent: the data has another version.
     """
-    version = data.get("version", 1)
-    if version in range(1, newest + 1):
-        return
-    raise InvalidEvent(
-        f"this is version {fields.abridged(version)} of {what}, and this assetflow reads versions up to {newest}",
-        where=where,
-        rule="2.6",
-        fix="Update assetflow",
-    )
+    version = data.get("version", VERSION)
+    if version != VERSION:
+        raise InvalidEvent(
+            f"this is version {fields.abridged(version)} of {what}, and this assetflow reads version {VERSION}",
+            where=where,
+            rule="2.6",
+            fix="Update assetflow",
+        )
 
 
 def read_partition_key(data: Json, where: str) -> str | None:

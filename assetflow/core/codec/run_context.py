@@ -1,7 +1,6 @@
 """The context of a flow run that assetflow starts: the decision or time behind it, its events and its key.
 
-The context of a run with events has version 2: its events are one JSON text in ASCII, which Prefect keeps as it is,
-whatever the extras hold. All others still have version 1, which older workers can read.
+Its events are one JSON text in ASCII, which Prefect keeps as it is, whatever the extras hold.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import cast
 from uuid import UUID
 
 from assetflow.core.codec import fields
-from assetflow.core.codec.events import check_version, event_to_json, recorded_event_from_json
+from assetflow.core.codec.events import VERSION, check_version, event_to_json, recorded_event_from_json
 from assetflow.core.codec.fields import Json
 from assetflow.core.codec.freshness import asked_from_json, asked_to_json
 from assetflow.core.events import AssetEvent
@@ -22,7 +21,6 @@ from assetflow.core.freshness.records import Asked
 from assetflow.errors import InvalidEvent
 
 CONTEXT_KEY = "assetflow"
-NEWEST_VERSION = 2
 _TIMES = ("tick", "previous_tick", "made", "opening")
 
 
@@ -62,14 +60,14 @@ def events_to_text(events: Sequence[AssetEvent]) -> str:
 
 
 def events_from_text(written: object, *, where: str = "") -> tuple[AssetEvent, ...]:
-    """Return the events that `events_to_text` wrote, or that older versions wrote as a list.
+    """Return the events that `events_to_text` wrote.
 
     Raises:
         InvalidEvent: the data is damaged.
     """
     try:
-        data: object = json.loads(written) if isinstance(written, str) else written
-    except (ValueError, RecursionError) as error:
+        data = cast(object, json.loads(cast(str, written)))
+    except (TypeError, ValueError, RecursionError) as error:
         raise InvalidEvent("the events of the run are not JSON", where=where) from error
     if not isinstance(data, list) or not all(isinstance(each, Mapping) for each in cast("list[object]", data)):
         raise InvalidEvent("the events of the run are not a list of events", where=where)
@@ -78,13 +76,13 @@ def events_from_text(written: object, *, where: str = "") -> tuple[AssetEvent, .
 
 def run_context_to_json(context: RunContext) -> dict[str, object]:
     """Return the run context as `{"assetflow": {...}}`, to be merged into the flow run's context."""
-    data: dict[str, object] = {"version": 2 if context.events else 1, "consumer": context.consumer}
+    data: dict[str, object] = {"version": VERSION, "consumer": context.consumer}
     if context.decision is not None:
         data["decision"] = str(context.decision)
     if context.partition_key is not None:
         data["partition_key"] = context.partition_key
     if context.events is not None:
-        data["events"] = events_to_text(context.events) if context.events else []
+        data["events"] = events_to_text(context.events)
     if context.artifact is not None:
         data["artifact"] = str(context.artifact)
     if context.asked is not None:
@@ -102,7 +100,7 @@ def run_context_from_json(context: Mapping[str, object] | None) -> RunContext | 
     """Return the run context in a flow run's context, or `None` if assetflow did not start the run.
 
     Raises:
-        InvalidEvent: a later version of assetflow wrote it, or it is damaged.
+        InvalidEvent: another version of assetflow wrote it, or it is damaged.
     """
     data = (context or {}).get(CONTEXT_KEY)
     if data is None:
@@ -111,7 +109,7 @@ def run_context_from_json(context: Mapping[str, object] | None) -> RunContext | 
     if not isinstance(data, Mapping):
         raise InvalidEvent("assetflow's part is not a JSON object", where=where, fix="Update assetflow")
     data = cast(Json, data)
-    check_version(data, where, newest=NEWEST_VERSION, what="the run context")
+    check_version(data, where, "the run context")
     events = data.get("events")
     decision, artifact = data.get("decision"), data.get("artifact")
     return RunContext(

@@ -21,7 +21,7 @@ from assetflow.core.codec.freshness import (
 )
 from assetflow.core.codec.nodes import node_from_json, node_to_json, outlets_from_json
 from assetflow.core.codec.timing import deadline_from_json, intake_from_json, opening_from_json, timing_to_json
-from assetflow.core.condition_tree import Gate, Token
+from assetflow.core.condition_tree import Token
 from assetflow.core.conditions import from_postfix
 from assetflow.core.freshness.data_flow import DataFlow, Output
 from assetflow.core.freshness.policy import FreshnessPolicy
@@ -30,14 +30,7 @@ from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule, Wh
 from assetflow.core.time.reading import timetable_from_json
 from assetflow.errors import AssetflowError, InvalidSchedule
 
-# A text that needs something which older readers do not know has the second version, and names it. Others keep the
-# first, byte for byte.
-FIRST_VERSION = 1
-SECOND_VERSION = 2
-FRESHNESS = "freshness"
-TIME = "time"
-WATCHERS = "watchers"
-KNOWN_NEEDS = frozenset({FRESHNESS, TIME, WATCHERS})
+VERSION = 1
 # Measured on Prefect 3.8 with SQLite: 5 MB are deployed and shown in seconds, 20 MB make the server time out.
 LARGEST_TEXT = 5_000_000
 
@@ -88,8 +81,7 @@ def declaration_to_text(declaration: FlowDeclaration) -> str:
         InvalidSchedule: the text is too large for Prefect.
     """
     schedule = declaration.options.schedule
-    needs = _needs(declaration)
-    data: dict[str, object] = {"version": SECOND_VERSION, "needs": needs} if needs else {"version": FIRST_VERSION}
+    data: dict[str, object] = {"version": VERSION}
     if schedule.condition is not None:
         data["nodes"] = [node_to_json(node) for node in schedule.condition.postfix]
     if schedule.partitioning is not None:
@@ -98,7 +90,7 @@ def declaration_to_text(declaration: FlowDeclaration) -> str:
         data["timetable"] = schedule.timetable.as_json()
     if schedule.keeping is not None:
         data["keeping"] = keeping_to_json(schedule.keeping)
-    if FRESHNESS in needs:
+    if _has_outputs(declaration):
         data["outputs"] = outputs_to_json(declaration.options.data.outputs)
     data |= timing_to_json(declaration.options)
     if declaration.options.while_paused != "drop":
@@ -138,29 +130,17 @@ def declaration_from_text(text: str, *, where: str = "") -> FlowDeclaration:
         raise InvalidSchedule(f"a stored schedule is damaged: {error!r}", where=where, fix="Deploy it again") from error
 
 
-def _needs(declaration: FlowDeclaration) -> list[str]:
-    """Return what a reader has to know to read a declaration rightly."""
-    condition = declaration.options.schedule.condition
-    gates = [] if condition is None else [node.kind for node in condition.postfix if isinstance(node, Gate)]
-    has_times = declaration.options.is_timed or not {"all", "any"}.issuperset(gates)
-    has_watchers = any(asset.watchers for asset in declaration.assets)
+def _has_outputs(declaration: FlowDeclaration) -> bool:
+    """Return True if it counts what each asset is made from, or by which version of the code."""
+    options = declaration.options
     has_versions = any(output.code_version is not None for output in declaration.outputs)
-    is_kept = declaration.options.schedule.keeping is not None
-    has_policies = bool(declaration.options.data.policies)
-    needs = ((FRESHNESS, is_kept or has_versions or has_policies), (TIME, has_times), (WATCHERS, has_watchers))
-    return [need for need, is_needed in needs if is_needed]
+    return options.schedule.keeping is not None or has_versions or bool(options.data.policies)
 
 
 def _check_version(data: Json) -> None:
-    version, needs = data.get("version"), cast("list[str]", data.get("needs", []))
-    if version not in (FIRST_VERSION, SECOND_VERSION):
+    if data.get("version") != VERSION:
         raise InvalidSchedule(
-            f"a stored schedule has version {version!r}, this assetflow reads versions 1 and 2",
-            fix="Update assetflow, or deploy again with this version",
-        )
-    if unknown := sorted(set(needs) - KNOWN_NEEDS):
-        raise InvalidSchedule(
-            f"a stored schedule needs {', '.join(unknown)}, which this assetflow does not know",
+            f"a stored schedule has version {data.get('version')!r}, this assetflow reads version {VERSION}",
             fix="Update assetflow, or deploy again with this version",
         )
 

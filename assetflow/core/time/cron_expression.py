@@ -120,28 +120,6 @@ def _check_field(expression: object, text: str, kind: _Field) -> None:
             )
 
 
-def with_forward_ranges(expression: str) -> str:
-    """Return the expression with the numbers listed in each field that has a range such as `22-2`.
-
-    Earlier versions accepted such ranges, and stored schedules may have them.
-    """
-    texts = expression.lower().split()
-    if len(texts) != len(_FIELDS):
-        return expression
-    pairs = zip(texts, _FIELDS, strict=True)
-    forward = [_numbers(text, kind) if _has_backward_range(text, kind) else text for text, kind in pairs]
-    return expression if forward == texts else " ".join(forward)
-
-
-def _numbers(text: str, kind: _Field) -> str:
-    return ",".join(map(str, sorted(_numbers_of(text, kind))))
-
-
-def _has_backward_range(text: str, kind: _Field) -> bool:
-    terms = (_TERM.fullmatch(term) for term in text.split(","))
-    return any(term is not None and kind.runs_backward(term) for term in terms)
-
-
 def _numbers_of(text: str, kind: _Field) -> frozenset[int]:
     position = _FIELDS.index(kind)
     fields = ["*"] * len(_FIELDS)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from assetflow.core.time.cron_expression import with_forward_ranges
 from assetflow.core.time.timetables import (
     CronPartitionTimetable,
     CronTriggerTimetable,
@@ -39,11 +38,11 @@ def timetable_from_json(value: Mapping[str, object]) -> Timetable:
 
 
 def _cron_from_json(*, cron: str, **options: str) -> CronTriggerTimetable:
-    return CronTriggerTimetable(with_forward_ranges(cron), **options)
+    return CronTriggerTimetable(cron, **options)
 
 
 def _cron_partition_from_json(*, cron: str, **options: Any) -> CronPartitionTimetable:
-    return CronPartitionTimetable(with_forward_ranges(cron), **options)
+    return CronPartitionTimetable(cron, **options)
 
 
 def _delta_from_json(*, seconds: float, start: str | None = None) -> DeltaTriggerTimetable:

@@ -14,7 +14,6 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Engine, func, literal_column, select
 
-from assetflow.core.redaction import without_passwords
 from assetflow.core.refused_deployments import CURSOR as REFUSED_DEPLOYMENTS
 from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.errors import LedgerMissing
@@ -192,9 +191,7 @@ class Reader:
     def prefect_api_url(self) -> str | None:
         """Return the address of the Prefect API that the ledger belongs to; `None` until an evaluator has set it."""
         with self._connect() as connection:
-            url = connection.scalar(select(LEDGER.c.prefect_api_url))
-        # Older versions kept the password too, until an evaluator starts again.
-        return None if url is None else without_passwords(url)
+            return connection.scalar(select(LEDGER.c.prefect_api_url))
 
     def status(self) -> LedgerCounts:
         """Return the ledger in numbers."""

@@ -160,9 +160,8 @@ def test_it_travels_with_the_deployment(trigger: Trigger) -> None:
     assert trigger_from_json(json.loads(json.dumps(trigger.as_json()))) == trigger
 
 
-def test_a_reader_that_does_not_know_watchers_refuses_the_declaration() -> None:
-    plain, text = (json.loads(declaration_to_text(declaration(watched(*w)))) for w in ((), (AssetWatcher("w", QUEUE),)))
-    assert (plain["version"], text["version"], text["needs"]) == (1, 2, ["watchers"])
+def test_a_reader_that_does_not_know_a_trigger_refuses_the_declaration() -> None:
+    text = json.loads(declaration_to_text(declaration(watched(AssetWatcher("w", QUEUE)))))
     text["nodes"][0]["watchers"][0]["trigger"]["kind"] = "pigeons"
     with pytest.raises(InvalidSchedule, match="unknown kind 'pigeons'"):
         declaration_from_text(json.dumps(text))
