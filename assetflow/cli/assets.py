@@ -97,11 +97,11 @@ def list_assets(reader: Reader, *, hidden: bool) -> list[AssetLine]:
     left_out = reader.assets.hidden()
     activity = reader.assets.activity()
     edges = reader.lineage.declared()
-    producers, consumers, labels = _producers(edges), _consumers(reader), _labels(edges)
+    producers, consumers = _producers(edges), _consumers(reader)
     return [
         AssetLine(
             asset,
-            asset.names or sorted(labels.get(asset.uri, ())),
+            asset.names,
             activity[asset.uri].last if asset.uri in activity else None,
             activity[asset.uri].events if asset.uri in activity else 0,
             _names(producers, asset),
@@ -111,14 +111,6 @@ def list_assets(reader: Reader, *, hidden: bool) -> list[AssetLine]:
         for asset in reader.assets.all()
         if (asset.uri in left_out) == hidden
     ]
-
-
-def _labels(edges: Iterable[DeclaredEdge]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for edge in edges:
-        if edge.kind == "uri" and edge.label:
-            found.setdefault(edge.value, set()).add(edge.label)
-    return found
 
 
 def _producers(edges: Iterable[DeclaredEdge]) -> ByToken:
