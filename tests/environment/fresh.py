@@ -1,4 +1,4 @@
-"""Fresh environments: the wheel of this repository, or another Prefect, installed as somebody else would."""
+"""Fresh environments: the wheel of this repository, installed as somebody else would."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def run_uv(*arguments: str) -> str:
     return done.stdout
 
 
-def build_wheel(folder: Path, *, of: Path = ROOT) -> Path:
-    """Build the wheel of a checkout, by default of this one, into a folder."""
-    run_uv("build", "--wheel", "--out-dir", str(folder), str(of))
+def build_wheel(folder: Path) -> Path:
+    """Build the wheel of this checkout into a folder."""
+    run_uv("build", "--wheel", "--out-dir", str(folder), str(ROOT))
     return next(folder.glob("*.whl"))
 
 

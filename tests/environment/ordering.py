@@ -10,7 +10,6 @@ import pytest
 LONGEST = (
     "tests/stack/test_freshness_tutorial.py",
     "tests/stack/test_demo.py",
-    "tests/integration/test_prefect_minors.py",
     "tests/stack/test_first_project.py",
     "tests/ledger/test_conformance.py",
     "tests/spark/",
