@@ -14,6 +14,7 @@ from fastapi.routing import APIRoute
 from assetflow.api import hooks, metrics, v1, v2
 from assetflow.api.backend import Backend
 from assetflow.api.keys import right_for
+from assetflow.api.params import ONLY_KNOWN
 from assetflow.api.problems import Problem, add_handlers
 from assetflow.api.responses import Json
 from assetflow.api.security import Access, Guard
@@ -60,7 +61,7 @@ def create_app(backend: Backend, access: Access | None = None) -> FastAPI:
     app.include_router(hooks.router)
     app.include_router(v1.router)
     app.include_router(v2.router)
-    app.include_router(v2.airflow2, prefix="/api/v1")
+    app.include_router(v2.airflow2, prefix="/api/v1", dependencies=ONLY_KNOWN)
     app.include_router(v2.airflow2, prefix="/api/v2")
     _document(app)
     return app

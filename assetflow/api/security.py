@@ -219,7 +219,8 @@ def _refused_write(scope: Scope, headers: Headers, has_key: bool) -> Response | 
         )
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     # No route takes PUT or PATCH: what is wrong there is the method, not the type.
-    if scope["method"] == "POST" and kind != "application/json" and scope["path"].startswith("/api/"):
+    has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+    if scope["method"] == "POST" and has_body and kind != "application/json" and scope["path"].startswith("/api/"):
         return problem(415, "a write has to be JSON", fix="Send the header Content-Type: application/json")
     return None
 

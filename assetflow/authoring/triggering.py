@@ -25,7 +25,7 @@ from assetflow.prefect_io.task_api import TaskApi
 
 
 class TriggeringAssetEvents(Mapping[Asset | AssetAlias, list[AssetEvent]]):
-    """The updates that started a run: a mapping from assets and aliases to events, oldest first.
+    """The updates that started a run: a mapping from assets and aliases to events, in the ledger's order.
 
     >>> from assetflow import Asset, TriggeringAssetEvents
     >>> nothing = TriggeringAssetEvents()
@@ -69,7 +69,7 @@ class TriggeringAssetEvents(Mapping[Asset | AssetAlias, list[AssetEvent]]):
         return cls(context.events or (), artifact=context.artifact if context.events is None else None)
 
     def all(self) -> list[AssetEvent]:
-        """Return all events, oldest first."""
+        """Return all events, in the order in which the ledger recorded them."""
         if self._loaded is None:
             self._loaded = _fetched(self._artifact)
         return list(self._loaded)

@@ -5,13 +5,16 @@ A command is a function that prints, and returns its exit status or `None`. A co
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
 import cyclopts
 
 app = cyclopts.App(
     name="assetflow",
     help="Flows that run when their data is updated.",
     help_epilogue="With --debug, a command that fails unexpectedly shows its traceback.",
-    version_flags=[],
+    version=lambda: version("assetflow"),
+    version_flags=["--version"],
     result_action="return_value",
     # An option without a value is on or off; only those that name their opposite have one.
     default_parameter=cyclopts.Parameter(negative=""),

@@ -48,7 +48,7 @@ def backfill(
     *,
     from_: From = None,
     to: To = None,
-    keys: Annotated[tuple[str, ...], Parameter(negative="", consume_multiple=True)] = (),
+    keys: Annotated[tuple[str, ...], Parameter(negative="", consume_multiple=True, allow_repeating=True)] = (),
     missing_only: bool = False,
     dry_run: bool = False,
     concurrency: AtLeastOne | None = None,

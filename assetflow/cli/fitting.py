@@ -36,26 +36,26 @@ def measure(texts: Collection[str], *, whole: bool) -> Column:
     return Column(full if whole else min(longest_word, _WORD), full)
 
 
-def fitting(columns: Mapping[str, Column], room: int, *, spare: Sequence[str]) -> dict[str, int]:
+def fitting(columns: Mapping[int, Column], room: int, *, spare: Sequence[int]) -> dict[int, int]:
     """Return the columns that fit into the room, each with its width.
 
     Parameters:
-        columns: what each needs, by title.
+        columns: what each needs, by its place.
         room: the width of the terminal.
         spare: the columns that may be left out, the first one first.
     """
     kept = dict(columns)
-    for title in spare:
+    for place in spare:
         if _together(each.least for each in kept.values()) <= room:
             break
-        kept.pop(title, None)
+        kept.pop(place, None)
     free = room - _together(each.least for each in kept.values())
-    widths = {title: each.least for title, each in kept.items()}
+    widths = {place: each.least for place, each in kept.items()}
     # The columns that need little more get it first.
-    waiting = sorted(kept, key=lambda title: kept[title].full - kept[title].least)
-    for turn, title in enumerate(waiting):
-        more = max(0, min(kept[title].full - kept[title].least, free // (len(waiting) - turn)))
-        widths[title] += more
+    waiting = sorted(kept, key=lambda place: kept[place].full - kept[place].least)
+    for turn, place in enumerate(waiting):
+        more = max(0, min(kept[place].full - kept[place].least, free // (len(waiting) - turn)))
+        widths[place] += more
         free -= more
     return widths
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from io import StringIO
@@ -113,9 +113,11 @@ def rows(
         return _filled(into, found)
     places = [place for place in range(len(into.columns)) if any(str(row[place]) for row in found)]
     found = _keep(into, places, found)
-    widths = fitting(_measured(into, found), Console().width, spare=spare)
-    left_out = [title for title in _titles(into) if title not in widths]
-    found = _keep(into, [place for place, title in enumerate(_titles(into)) if title in widths], found)
+    titles = [str(column.header) for column in into.columns]
+    optional = [place for title in spare for place, each in enumerate(titles) if each == title]
+    widths = fitting(dict(enumerate(_measured(into, found))), Console().width, spare=optional)
+    left_out = [title for place, title in enumerate(titles) if place not in widths]
+    found = _keep(into, list(widths), found)
     for column, width in zip(into.columns, widths.values(), strict=True):
         column.width = width
     filled = _filled(into, found)
@@ -157,19 +159,10 @@ def _keep(into: Table, places: Sequence[int], found: Iterable[Row]) -> list[Row]
     return [[row[place] for place in places] for row in found]
 
 
-def _measured(into: Table, found: Iterable[Row]) -> dict[str, Column]:
-    contents = {title: title.splitlines() for title in _titles(into)}
-    for row in found:
-        for title, cell in zip(contents, row, strict=True):
-            contents[title] += str(cell).splitlines()
-    return {
-        title: measure(contents[title] or [""], whole=column.no_wrap)
-        for title, column in zip(contents, into.columns, strict=True)
-    }
-
-
-def _titles(into: Table) -> list[str]:
-    return [str(column.header) for column in into.columns]
+def _measured(into: Table, found: Sequence[Row]) -> Iterator[Column]:
+    for place, column in enumerate(into.columns):
+        lines = [line for cell in (column.header, *(row[place] for row in found)) for line in str(cell).splitlines()]
+        yield measure(lines or [""], whole=column.no_wrap)
 
 
 def empty_message(reader: Reader, message: str) -> str:

@@ -191,7 +191,7 @@ def _list_events(found: Sequence[QueuedEvent], *, wide: bool, json: bool, empty:
         return
     now = datetime.now(UTC)
     consumers = ("consumer",) if len({each.consumer for each in found}) > 1 else ()
-    keys = ("partition", "key") if any(each.target_key is not None for each in found) else ()
+    keys = ("key", "event's key") if any(each.target_key is not None for each in found) else ()
     made = table("#", *consumers, "asset", *keys, "occurred", "by", "id", right=("#",), whole=("id",))
     cells = (_cells(each, consumers, keys, now, wide) for each in found)
     show(rows(made, cells, empty=empty, spare=("by", "id"), wide=wide), wide=wide)

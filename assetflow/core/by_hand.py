@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from uuid import UUID
 
@@ -11,9 +10,7 @@ from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.events import AssetEvent, Origin, check_extra
 from assetflow.core.partitions import check_key
 from assetflow.core.versions import check_data_version
-from assetflow.errors import AssetflowError, TooLarge
-
-EXTRA_BYTES = 64 * 1024
+from assetflow.errors import AssetflowError
 
 
 def event_by_hand(
@@ -44,7 +41,6 @@ def event_by_hand(
         TooLarge: the extra is larger than 64 KiB as JSON. `where` is `extra`.
     """
     details = check_extra(extra, where="extra")
-    _check_size(details)
     return AssetEvent(
         id=id,
         asset=asset,
@@ -67,16 +63,6 @@ def key_by_hand(key: object) -> str:
         return check_key(key)
     except AssetflowError as error:
         raise error.at("partition_key") from error
-
-
-def _check_size(extra: Mapping[str, object]) -> None:
-    size = len(json.dumps(extra, ensure_ascii=False, separators=(",", ":")).encode())
-    if size > EXTRA_BYTES:
-        raise TooLarge(
-            f"the extra has {size} bytes, the limit is {EXTRA_BYTES}",
-            where="extra",
-            fix="Store the data elsewhere, and give a link to it",
-        )
 
 
 def _names(aliases: Iterable[AssetAlias | str]) -> tuple[str, ...]:

@@ -12,10 +12,11 @@ from uuid import UUID, uuid5
 
 from assetflow.core.assets import Asset
 from assetflow.core.json_data import check_json, fit_number, fit_text
-from assetflow.errors import InvalidEvent
+from assetflow.errors import InvalidEvent, TooLarge
 
 _NAMESPACE = UUID("6f0c1a52-6a0e-5a55-9a5e-1f5f3d2b7c11")
 
+EXTRA_BYTES = 64 * 1024
 OriginKind = Literal["task", "api", "cli", "prefect", "watcher"]
 
 
@@ -276,6 +277,7 @@ def check_extra(extra: object, *, where: str = "", path: str = "extra") -> dict[
 
     Raises:
         InvalidEvent: the extra is not a JSON object, or breaks contract 2.7.
+        TooLarge: it has more than 64 KiB as JSON.
     """
     if extra is None:
         return {}
@@ -286,7 +288,16 @@ def check_extra(extra: object, *, where: str = "", path: str = "extra") -> dict[
             rule="2.2",
             fix='Write {"rows": 1}',
         )
-    return cast("dict[str, object]", check_json(cast(object, extra), path, where=where))
+    checked = cast("dict[str, object]", check_json(cast(object, extra), path, where=where))
+    size = len(json.dumps(checked, ensure_ascii=False, separators=(",", ":")).encode())
+    if size > EXTRA_BYTES:
+        raise TooLarge(
+            f"the {path} has {size} bytes, the limit is {EXTRA_BYTES}",
+            where=where,
+            rule="2.7",
+            fix="Store the data elsewhere, and give a link to it",
+        )
+    return checked
 
 
 def fit_metrics(metrics: object) -> dict[str, int | float]:

@@ -10,7 +10,11 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from datetime import date
+from numbers import Integral, Rational, Real
+from pathlib import PurePath
 from typing import cast
+from uuid import UUID
 
 from assetflow.errors import InvalidEvent
 
@@ -29,6 +33,7 @@ def check_json(data: object, path: str, *, where: str = "") -> object:
 
     Integers lie within ±(2^63 - 1), numbers are finite, text is valid Unicode without NUL, and lists and objects are
     nested at most 50 levels deep. Keys that are numbers, true, false or None become the text that JSON writes for them.
+    Numbers of NumPy become numbers, dates and times text in ISO 8601, paths and UUIDs text.
 
     Parameters:
         path: what the error calls the data, such as "extra". It names a value in it as "extra.files[3].size".
@@ -95,6 +100,14 @@ class _Check:
                 return self._number(value, path)
             case Mapping():
                 return self._object(cast("Mapping[object, object]", value), path, level)
+            case Integral():
+                return self._integer(int(value), path)
+            case Real() if not isinstance(value, Rational):
+                return self._number(float(value), path)
+            case date():
+                return value.isoformat()
+            case PurePath() | UUID():
+                return self._text(str(value), path)
             case list() | tuple():
                 self._check_level(path, level)
                 items = cast("list[object]", value)
@@ -110,6 +123,8 @@ class _Check:
         found: dict[str, object] = {}
         for key, value in data.items():
             name = self._key(key, path)
+            if name in found:
+                raise self._refused(f"{path} has two keys that both become {json.dumps(name)}", "Leave one of them out")
             found[name] = self.value(value, _below(path, name), level + 1)
         return found
 

@@ -16,7 +16,7 @@ from assetflow.core.condition_tree import Token
 from assetflow.core.events import canonical_json, check_extra, event_id
 from assetflow.core.partitions import check_key
 from assetflow.core.versions import check_data_version
-from assetflow.errors import InvalidEvent, OutletError, RecordingFailed
+from assetflow.errors import InvalidEvent, OutletError, RecordingFailed, TooLarge
 
 # One partition key, several, or several with their data versions.
 Keys = str | Iterable[str] | Mapping[str, str]
@@ -267,6 +267,6 @@ def _version(version: object, target: Asset | AssetRef) -> str | None:
 def _checked(extra: object, target: Asset | AssetRef) -> dict[str, object]:
     try:
         return check_extra(extra)
-    except InvalidEvent as error:
+    except (InvalidEvent, TooLarge) as error:
         message = f"the update of {target.label} cannot be recorded: {error.message}"
         raise RecordingFailed(message, fix=error.fix, rule=error.rule) from error

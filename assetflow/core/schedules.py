@@ -182,6 +182,11 @@ class ConsumerOptions:
         """
         return self.schedule.starts_runs or bool(self.data.policies)
 
+    @property
+    def takes_updates(self) -> bool:
+        """True if its runs consume updates, or compare them."""
+        return self.schedule.condition is not None or self.schedule.keeping is not None
+
     @cached_property
     def input_tokens(self) -> frozenset[Token]:
         """The tokens of what the flow reads: of its own outputs only those that the schedule names (chapter 8)."""

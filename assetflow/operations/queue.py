@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from assetflow.core.rules.removal import check_removal
+from assetflow.core.words import some
+from assetflow.errors import UnknownEvent
 from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import Selection
 from assetflow.operations.reasons import check_reason
@@ -32,19 +35,17 @@ def remove_queued(
 
     Raises:
         InvalidCall: a consumer, a key or the reason is missing; `where` is `consumer`, `key` or `why`.
+        UnknownEvent: nothing that is queued matches.
     """
     check_reason(why, rule="3.7")
     consumer = None if which.consumer is None else which.consumer.consumer
     narrowed = which.uri is not None or which.event_id is not None
-    check_removal(
-        consumer,
-        target_key,
-        narrowed=narrowed,
-        pending_keys=lambda: (
-            [] if consumer is None else at.ledger.reader.queues.pending_keys(consumer.id, limit=_SHOWN)
-        ),
-    )
-    return at.ledger.writer.queues.remove(
+
+    def pending() -> Sequence[str]:
+        return [] if consumer is None else at.ledger.reader.queues.pending_keys(consumer.id, limit=_SHOWN)
+
+    check_removal(consumer, target_key, narrowed=narrowed, pending_keys=pending)
+    removed = at.ledger.writer.queues.remove(
         which.number,
         uri=which.uri,
         event_id=which.event_id,
@@ -55,3 +56,8 @@ def remove_queued(
         now=at.now(),
         late=at.is_late,
     )
+    if not removed:
+        keys = pending() if target_key is not None else ()
+        known = f"Keys with queued events: {some(list(keys))}" if keys else "`assetflow queue ls` lists what is queued"
+        raise UnknownEvent("nothing is removed: no queued event matches", rule="3.7", fix=known)
+    return removed

@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import Any, cast
 from uuid import UUID
 
+from prefect.client.schemas.objects import ConcurrencyLimitStrategy
 from prefect.client.schemas.responses import DeploymentResponse
 
 from assetflow.core.codec import FlowDeclaration, declaration_from_text, declaration_to_text
@@ -28,8 +29,15 @@ _READ = (
 )
 
 
+_CANCELS: dict[str, Any] = {"collision_strategy": "CANCEL_NEW"}
+
+
 def _response(row: Json) -> DeploymentResponse:
-    return DeploymentResponse.model_validate({name: row[name] for name in _READ if name in row})
+    taken = {name: row[name] for name in _READ if name in row}
+    options = cast("Mapping[str, object]", row.get("concurrency_options") or {})
+    if options.get("collision_strategy") == _CANCELS["collision_strategy"]:
+        taken["concurrency_options"] = _CANCELS
+    return DeploymentResponse.model_validate(taken)
 
 
 def declaration_of(deployment: DeploymentResponse, *, where: str = "") -> FlowDeclaration | None:
@@ -39,7 +47,7 @@ def declaration_of(deployment: DeploymentResponse, *, where: str = "") -> FlowDe
 
     Raises:
         InvalidSchedule: the stored schema has lost or damaged the schedule, or the schedule cannot work: the flow has a
-            required parameter, or a roll-up waits for keys that cannot come.
+            required parameter, a roll-up waits for keys that cannot come, or Prefect would cancel new runs (4.7).
     """
     text = declared_text(deployment, where=where)
     if text is None:
@@ -50,6 +58,8 @@ def declaration_of(deployment: DeploymentResponse, *, where: str = "") -> FlowDe
     if declaration.options.schedule.starts_runs:
         refuse_endless_waiting(declaration.options.schedule)
         _refuse_required_parameters(deployment, where)
+    if declaration.options.takes_updates:
+        _refuse_cancelling(deployment, where)
     return declaration
 
 
@@ -82,6 +92,18 @@ def _refuse_required_parameters(deployment: DeploymentResponse, where: str) -> N
             f"the flow cannot be started by its schedule: its parameter {names} has no value",
             where=where,
             fix="Give it a default in the flow, or a value under `parameters` of the deployment",
+        )
+
+
+def _refuse_cancelling(deployment: DeploymentResponse, where: str) -> None:
+    options = deployment.concurrency_options
+    if options is not None and options.collision_strategy == ConcurrencyLimitStrategy.CANCEL_NEW:
+        raise InvalidSchedule(
+            "Prefect would cancel runs whose updates are consumed: the collision strategy of its concurrency limit is "
+            "CANCEL_NEW",
+            where=where,
+            rule="4.7",
+            fix="Write @flow(..., coalesce=True), and give the deployment the strategy ENQUEUE, or no limit",
         )
 
 

@@ -129,6 +129,8 @@ class Harness:
     ...         h.emit(orders)
     ...         (run,) = h.settle().runs(report)
     ...         assert run.state == "Completed"
+
+    Where a test takes `h`, that is a fixture of its `conftest.py`, with `with harness() as made: yield made`.
     """
 
     def __init__(self, evaluator: BackgroundEvaluator, reader: Reader, timeout: float = SECONDS_TO_SETTLE) -> None:
@@ -514,14 +516,16 @@ class Harness:
         self._calls.make(_learn_deployments, "for the deployments to be removed")
 
     def _consumer(self, consumer: AnyFlow | str) -> ConsumerRecord:
-        found = [
-            each
-            for each in self._reader.consumers.all()
-            if each.consumer.name == consumer or self._deployed.get(each.consumer.deployment_id) is consumer
-        ]
+        name = consumer if isinstance(consumer, str) else consumer.name
+        all_known = self._reader.consumers.all()
+        found = [each for each in all_known if each.consumer.name == name]
+        if not isinstance(consumer, str):
+            # The flow may have been made again since, with the same name.
+            of_flow = [each for each in all_known if each.consumer.name.partition("/")[0] == name]
+            this = [each for each in of_flow if self._deployed.get(each.consumer.deployment_id) is consumer]
+            found = this or of_flow
         if len(found) == 1:
             return found[0]
-        name = consumer if isinstance(consumer, str) else consumer.name
         if found:
             raise UnknownConsumer(f"{name} has several deployments", fix="Name one of them: `flow/deployment`")
         raise UnknownConsumer(

@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse
 from assetflow.api.backend import Backend, TheBackend
 from assetflow.api.paging import LARGEST
 from assetflow.api.params import Deployment, Flow
-from assetflow.errors import AssetflowError, InvalidCall, PrefectUnreachable
+from assetflow.errors import AssetflowError, InvalidCall, PrefectUnreachable, UnknownEvent
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.operations import queue
 from assetflow.operations.consumers import consumer_at, switch
@@ -179,7 +179,7 @@ def remove_queued(
     which = Selection(record, event_id=event)
     try:
         count = queue.remove_queued(backend, which, target_key=key or None, by="the Assets view", why=why)
-    except InvalidCall as error:
+    except (InvalidCall, UnknownEvent) as error:
         refused = form.refused(why=in_words(error))
         return _page(request, pages, backend, record, key=key, remove=event, status=422, remove_form=refused)
     return RedirectResponse(contents.place(record, key=key, removed=count), 303)

@@ -48,6 +48,14 @@ def runs(client: ApiClient) -> DagRunApi:
     return DagRunApi(client)
 
 
+def test_a_hidden_asset_is_not_an_active_one(ledger: Ledger, assets: AssetApi) -> None:
+    update(ledger, ORDERS, 1)
+    ledger.writer.assets.hide(ORDERS.uri, by="me", now=NOON)
+
+    assert assets.get_assets().total_entries == 0
+    assert [each.uri for each in assets.get_assets(only_active=False).assets] == [ORDERS.uri]
+
+
 def refusal(match: str | None = None) -> pytest.RaisesExc[ApiException]:
     from airflow_client.client.exceptions import ApiException
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
 from assetflow.core.assets import AssetAlias
@@ -26,6 +28,35 @@ def test_every_operation_is_documented_with_its_problems(api: Api) -> None:
         assert {"400", "401", "403"} <= problems
     assert "example" in str(document["components"]["schemas"]["EventIn"])
     assert "HTTPValidationError" not in str(document)
+
+
+def test_an_unknown_parameter_is_refused_on_every_own_path_and_ignored_on_airflows(api: Api) -> None:
+    document = api.get("/api/openapi.json").json()
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            if not path.startswith("/api/v"):
+                continue
+            address = path.replace("{", "").replace("}", "")
+            answer = api.request(method.upper(), f"{address}?no_such=1", json={} if method == "post" else None)
+            refused = answer.status_code == 422 and answer.json()["where"] == "query.no_such"
+            assert refused == path.startswith("/api/v1/"), (method, path)
+            known = [each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"]
+            assert not refused or all(name in answer.json()["fix"] for name in known)
+
+
+def test_what_airflows_client_can_send_is_carried_out(api: Api) -> None:
+    from airflow_client.client import AssetApi, DagRunApi
+
+    document = api.get("/api/openapi.json").json()
+    known = {"_request_timeout", "_request_auth", "_content_type", "_headers", "_host_index", "self"}
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            name = operation["operationId"].removeprefix("airflow_")
+            call = getattr(AssetApi, name, None) or getattr(DagRunApi, name, None)
+            if call is None or not operation["operationId"].startswith("airflow_"):
+                continue
+            sent = {each for each in inspect.signature(call).parameters if each not in known and "body" not in each}
+            assert sent == {each["name"] for each in operation.get("parameters", ())}, name
 
 
 @pytest.mark.long

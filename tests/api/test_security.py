@@ -66,6 +66,12 @@ def test_a_write_is_json_and_from_our_own_pages(api: Api, ledger: Ledger, header
     assert ledger.reader.events.count() == (status == 200)
 
 
+def test_a_write_without_a_body_needs_no_type(api: Api, ledger: Ledger) -> None:
+    update(ledger, ORDERS, 1)
+    assert api.post("/api/v2/assets/1/materialize").status_code == 404
+    assert api.post("/api/v2/assets/1/materialize", headers={"origin": "http://evil.example"}).status_code == 403
+
+
 def test_a_page_from_elsewhere_deletes_nothing(api: Api, ledger: Ledger) -> None:
     update(ledger, ORDERS, 1)
     answer = api.delete("/api/v2/assets/1/queuedEvents", headers={"origin": "http://evil.example"})

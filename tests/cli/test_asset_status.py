@@ -26,6 +26,18 @@ def made(ledger: Ledger) -> Ledger:
     return ledger
 
 
+@pytest.mark.parametrize("columns", [80, 160])
+def test_two_columns_of_one_title_are_drawn(
+    ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    deploy_maker(ledger, Eager(), [B], [A], "report/shop")
+    ledger.writer.events.record([update(A)], datetime.now(UTC))
+    screen = screen_of(columns, monkeypatch)
+    call("explain", "--asset", B.uri)
+    (titles,) = [each for each in Text.from_ansi(screen.getvalue()).plain.splitlines() if "recorded" in each]
+    assert titles.count("recorded") == 2
+
+
 @pytest.mark.usefixtures("made")
 def test_every_asset_that_an_eager_flow_needs_is_listed(call: Call) -> None:
     assert [each["state"] for each in call("assets", "status", "--json").json] == ["source", "stale", "missing"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 
 import pytest
 
@@ -41,6 +42,10 @@ EVIL = Asset("s3://lake/evil", name="\x1b[2J\x07[bold red]x[/] :smile:\n\u202eev
 def test_what_is_invisible_is_made_visible(given: str, expected: str) -> None:
     assert shown(given) == expected
     assert plain(text(given)) == f"{expected}\n"
+
+
+def test_the_version_is_printed(call: Call) -> None:
+    assert call("--version").out.strip() == version("assetflow")
 
 
 @pytest.mark.parametrize("terminal", [False, True])

@@ -171,7 +171,7 @@ def test_keys_may_be_named_and_consume_nothing(
     update(ledger, HOURLY, 1, "2026-01-01T00:00:00")
     evaluated()
 
-    assert call("backfill", "report", "--keys", "2026-01-01", "2026-02-01").code == 0
+    assert call("backfill", "report", "--keys", "2026-01-01", "--keys", "2026-02-01").code == 0
 
     run = ledger.reader.decisions.by_key(1)["2026-02-01"].flow_run_id
     assert "because a backfill asked for it" in call("explain", "--run", str(run)).out

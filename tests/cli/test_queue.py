@@ -49,6 +49,19 @@ def test_a_pending_partition_is_removed_only_by_its_key(ledger: Ledger, call: Ca
     assert queued(call, "daily") == [str(event_id(2))]
 
 
+def test_rule_3_7_a_removal_that_matches_nothing_is_refused(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "daily/shop", ROLLED_UP)
+    update(ledger, HOURLY, 1, "2026-01-01T00:00:00")
+
+    hour = call("queue", "rm", "daily", "--key", "2026-01-01T00:00:00", "--why", "x")
+
+    assert hour.code == 2
+    assert "nothing is removed: no queued event matches" in hour.err
+    assert "Keys with queued events: 2026-01-01" in hour.err
+    titles, row = call("queue", "ls", "daily").out.splitlines()
+    assert row[titles.index(" key") :].split()[:2] == ["2026-01-01", "2026-01-01T00:00:00"]
+
+
 def test_an_undeliverable_decision_is_replayed_once(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "report/shop", ORDERS)
     (decision,) = update(ledger, ORDERS, 1)
@@ -101,7 +114,7 @@ def test_an_event_of_a_pending_partition_stays_unless_consumer_and_key_are_named
     deploy(ledger, "daily/shop", ROLLED_UP)
     update(ledger, HOURLY, 1, "2026-01-01T00:00:00")
 
-    assert call("queue", "rm", "--event", str(event_id(1)), "--why", "x", "--json").json["removed"] == 0
+    assert call("queue", "rm", "--event", str(event_id(1)), "--why", "x", "--json").code == 2
     assert queued(call, "daily") == [str(event_id(1))]
     one = ("queue", "rm", "daily", "--key", "2026-01-01", "--event", str(event_id(1)), "--why", "x", "--json")
     assert call(*one).json["removed"] == 1

@@ -42,6 +42,7 @@ def test_rule_1_6_all_names_travel_with_an_update() -> None:
         ({"uri": ["s3://shop/orders"]}, 'uri is ["s3://shop/orders"], not a text'),
         ({"uri": "s3://shop/a\0b"}, "holds the control character U+0000"),
         ({"names": ["a\0b"]}, "The name 'a\\x00b' is not valid text"),
+        ({"extra": {"x": "y" * 70_000}}, "the extra has 70008 bytes, the limit is 65536"),
         ({"names": "n"}, 'names is "n", not a list of texts'),
         ({"name": "a\0b"}, "The name 'a\\x00b' is not valid text"),
         ({"group": "\udce9"}, "the group '\\udce9' of s3://shop/orders is not valid text"),

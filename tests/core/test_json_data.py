@@ -3,13 +3,42 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from enum import IntEnum, StrEnum
+from fractions import Fraction
+from pathlib import PurePosixPath
 from typing import Any
+from uuid import UUID
 
+import numpy
 import pytest
 
 from assetflow.core.json_data import check_json, fit_json, fit_number, fit_text
 from assetflow.errors import InvalidEvent
+
+
+def test_what_has_one_meaning_in_json_is_taken() -> None:
+    given = {
+        "rows": numpy.int64(3),
+        "rate": numpy.float32(0.5),
+        "day": date(2026, 1, 2),
+        "at": datetime(2026, 1, 2, 3, tzinfo=UTC),
+        "file": PurePosixPath("/lake/a"),
+        "id": UUID(int=1),
+    }
+
+    taken = check_json(given, "extra")
+
+    assert json.loads(json.dumps(taken)) == taken
+    assert taken == {
+        "rows": 3,
+        "rate": 0.5,
+        "day": "2026-01-02",
+        "at": "2026-01-02T03:00:00+00:00",
+        "file": "/lake/a",
+        "id": "00000000-0000-0000-0000-000000000001",
+    }
 
 
 class Colour(StrEnum):
@@ -46,6 +75,12 @@ def nested(levels: int) -> Any:
         ({"x": {"a\0": 1}}, r'extra.x has the key "a\u0000", which is not valid text'),
         ({"x": {(1, 2): 1}}, "extra.x is not JSON: it has a key that is a tuple"),
         ({float("nan"): 1}, "the key of extra is not JSON: it is NaN"),
+        ({"x": {1: "a", "1": "b"}}, 'extra.x has two keys that both become "1"'),
+        ({"x": Decimal("1.5")}, "extra.x is not JSON: it is of the type Decimal"),
+        ({"x": Fraction(1, 3)}, "extra.x is not JSON: it is of the type Fraction"),
+        ({"x": numpy.float32("nan")}, "extra.x is not JSON: it is NaN"),
+        ({"x": numpy.uint64(2**63)}, "extra.x is an integer beyond 64 bits"),
+        ({"x": PurePosixPath("a\0b")}, "extra.x holds the character NUL"),
         ({"x": {1, 2}}, "extra.x is not JSON: it is of the type set"),
         ({"x": nested(50)}, "is nested more than 50 levels deep"),
     ],

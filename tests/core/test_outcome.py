@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.events import EXTRA_BYTES
 from assetflow.core.outcome import TaskOutcome
 from assetflow.errors import AssetflowError, InvalidEvent, OutletError, RecordingFailed
 from tests.core.world import A, B, C
@@ -32,6 +33,11 @@ def test_rule_2_1_same_uri_counts_once_also_through_references() -> None:
     (update,) = outcome.updates()
 
     assert update.asset.uri == A.uri
+
+
+def test_rule_2_7_an_extra_of_a_task_has_the_limit_of_all_others() -> None:
+    with pytest.raises(RecordingFailed, match="the extra has 65547 bytes, the limit is 65536"):
+        TaskOutcome([A]).say(A, {"rows": "x" * EXTRA_BYTES})
 
 
 def test_rule_1_6_an_update_has_all_names_that_the_task_gives_to_the_uri() -> None:

@@ -286,6 +286,7 @@ def test_the_harness_for_watchers(h: Harness, piece: Piece) -> None:
     assert piece("docs/watchers.md", 6).Mails("orders").folder == "orders"
     assert piece("docs/watchers.md", 7).TestNats.test_refused_messages_do_not_come_again
     piece("docs/watchers.md", 8).test_a_message_starts_the_report(h, page.report)
+    assert piece("docs/watchers.md", 9).h.name == "h"
 
 
 # docs/dagster.md

@@ -89,6 +89,19 @@ def test_a_required_parameter_needs_a_value_from_the_deployment() -> None:
     assert declaration_of(deployment(parameter_openapi_schema=needs, parameters={"day": "today"})) == DECLARATION
 
 
+CANCELS = {"concurrency_options": {"collision_strategy": "CANCEL_NEW"}}
+
+
+def test_rule_4_7_a_limit_that_cancels_runs_with_updates_is_a_problem() -> None:
+    with pytest.raises(InvalidSchedule, match="CANCEL_NEW") as caught:
+        declaration_of(deployment(**CANCELS))
+    assert caught.value.rule == "4.7"
+    assert "coalesce=True" in caught.value.fix
+    assert declaration_of(deployment(concurrency_options={"collision_strategy": "ENQUEUE"})) == DECLARATION
+    by_time = declaration_to_text(FlowDeclaration(ConsumerOptions(to_schedule("@daily"))))
+    assert declaration_of(deployment(parameter_openapi_schema=schema(by_time), **CANCELS)) is not None
+
+
 def test_a_problem_does_not_hide_the_deployment() -> None:
     deployed = to_deployed(deployment(parameter_openapi_schema=schema(None), paused=True), "report")
     assert deployed.name == "report/d1"
@@ -145,6 +158,16 @@ def deployments_of(api: FakeApi) -> Deployments:
 async def test_the_first_look_tells_of_all_in_the_order_of_their_changes() -> None:
     api = many(PAGE + 50)
     assert await names(deployments_of(api)) == ([f"report/d{each}" for each in range(1, PAGE + 51)], [])
+
+
+async def test_rule_4_7_a_limit_that_is_set_later_is_heard_of() -> None:
+    api = many(1)
+    deployments = deployments_of(api)
+    problems = [each.problem for each in (await deployments.changes()).changed]
+    for updated, given in ((10, CANCELS), (20, {"concurrency_options": {"collision_strategy": "ENQUEUE"}})):
+        api.put(row(1, updated=updated, **given))
+        problems += [each.problem for each in (await deployments.changes()).changed]
+    assert [each and each.rule for each in problems] == [None, "4.7", None]
 
 
 async def test_a_deployment_of_a_newer_server_hides_no_others() -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
+from prefect import Flow
 
 from assetflow import Asset, flow, task, triggering_asset_events
 from assetflow.errors import PrefectUnreachable, TimedOut, UnknownConsumer
@@ -126,6 +127,20 @@ def test_a_consumer_that_fails_is_a_result(h: Harness) -> None:
     h.emit(ORDERS)
     (run,) = h.settle().runs(fails)
     assert run.state == "Failed"
+
+
+def test_a_flow_that_was_made_again_is_the_same_by_its_name(h: Harness) -> None:
+    def make() -> Flow[[], None]:
+        return flow(name="made-again", schedule=ORDERS)(lambda: None)
+
+    first = make()
+    h.deploy(first)
+    assert h.runs(make()) == []
+    second = make()
+    h.deploy(second, name="other")
+    assert h.runs(first) == h.runs(second) == []
+    with pytest.raises(UnknownConsumer, match="made-again has several deployments"):
+        h.runs(make())
 
 
 def test_what_is_no_consumer(h: Harness) -> None:

@@ -2,6 +2,7 @@
 
 from fastapi import APIRouter
 
+from assetflow.api.params import ONLY_KNOWN
 from assetflow.api.v1 import (
     assets,
     backfills,
@@ -21,7 +22,7 @@ from assetflow.api.v1 import (
     watchers,
 )
 
-router = APIRouter(prefix="/api/v1")
+router = APIRouter(prefix="/api/v1", dependencies=ONLY_KNOWN)
 _PARTS = (
     health,
     recording,

@@ -40,14 +40,14 @@ def get_assets(
     uri_pattern: Pattern = None,
     uri_prefix_pattern: Prefix = None,
     dag_ids: Annotated[list[Text], Query(description="Scheduled on, made or read by one of these Dags.")] = [],  # noqa: B006
-    only_active: Annotated[bool, Query(description="Accepted and ignored: every asset is active.")] = True,  # noqa: ARG001
+    only_active: Annotated[bool, Query(description="Without the assets that an operator has hidden.")] = True,
     order_by: OrderBy = [],  # noqa: B006
 ) -> Json:
     """Get assets."""
     assets = reader.assets
     uris = assets.uris_of_tokens(assets.tokens_of_flows([dag_id(each) for each in dag_ids])) if dag_ids else None
     query = AssetFilter(
-        hidden=False,
+        hidden=False if only_active else None,
         name=alternatives(name_pattern),
         uri=alternatives(uri_pattern),
         name_prefix=alternatives(name_prefix_pattern),

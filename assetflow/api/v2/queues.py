@@ -61,9 +61,7 @@ class QueueRequest:
             UnknownEvent: nothing is queued.
         """
         self.found(backend.ledger.reader)
-        why = "deleted through the API"
-        if not remove_queued(backend, self.which, before=self.before, by="api", why=why):
-            raise self.nothing()
+        remove_queued(backend, self.which, before=self.before, by="api", why="deleted through the API")
         return Response(status_code=204)
 
     def nothing(self) -> UnknownEvent:

@@ -34,8 +34,8 @@ logger = logging.getLogger("assetflow.evaluator")
 
 SECONDS_BETWEEN_LOOKS = 5.0
 UNREACHABLE_IN_A_ROW = 3
-# The rules by which a flow is refused because of others. Contract 8.1, 8.10, 8.11.
-BESIDE_OTHERS = frozenset({"8.1", "8.10", "8.11"})
+# The rules by which a flow is refused because of others, or of what is set in Prefect. Contract 4.7, 8.1, 8.10, 8.11.
+BESIDE_OTHERS = frozenset({"4.7", "8.1", "8.10", "8.11"})
 # Two changes may become visible in another order than that of their timestamps.
 OVERLAP = timedelta(minutes=1)
 
