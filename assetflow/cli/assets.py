@@ -32,13 +32,9 @@ ByToken = dict[Token, list[str]]
 
 @dataclass(frozen=True)
 class AssetLine:
-    """An asset with the flows that update it and the flows that run on it.
-
-    `names` are the asset's own, or those that deployed flows declare for it.
-    """
+    """An asset with the flows that update it and the flows that run on it."""
 
     asset: AssetRecord
-    names: Sequence[str]
     last_update: datetime | None
     events: int
     producers: Sequence[str]
@@ -50,7 +46,7 @@ class AssetLine:
         return {
             "id": asset.id,
             "uri": asset.uri,
-            "names": list(self.names),
+            "names": list(asset.names),
             "group": asset.group or None,
             "extra": redact(asset.extra),
             "aliases": list(asset.aliases),
@@ -96,12 +92,10 @@ def list_assets(reader: Reader, *, hidden: bool) -> list[AssetLine]:
     """Return the assets that are hidden, or all others, ordered by URI."""
     left_out = reader.assets.hidden()
     activity = reader.assets.activity()
-    edges = reader.lineage.declared()
-    producers, consumers = _producers(edges), _consumers(reader)
+    producers, consumers = _producers(reader.lineage.declared()), _consumers(reader)
     return [
         AssetLine(
             asset,
-            asset.names,
             activity[asset.uri].last if asset.uri in activity else None,
             activity[asset.uri].events if asset.uri in activity else 0,
             _names(producers, asset),
@@ -138,7 +132,7 @@ def _names(by_token: ByToken, asset: AssetRecord) -> list[str]:
 
 def _cells(each: AssetLine, now: datetime) -> list[Text]:
     uri = each.asset.uri
-    name = ", ".join(name for name in each.names if name != uri) or uri
+    name = ", ".join(name for name in each.asset.names if name != uri) or uri
     return [
         text(name),
         # On a terminal, a URI without a name stands once.
