@@ -26,12 +26,9 @@ def made(ledger: Ledger) -> Ledger:
     return ledger
 
 
+@pytest.mark.usefixtures("made")
 @pytest.mark.parametrize("columns", [80, 160])
-def test_two_columns_of_one_title_are_drawn(
-    ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch, columns: int
-) -> None:
-    deploy_maker(ledger, Eager(), [B], [A], "report/shop")
-    ledger.writer.events.record([update(A)], datetime.now(UTC))
+def test_two_columns_of_one_title_are_drawn(call: Call, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
     screen = screen_of(columns, monkeypatch)
     call("explain", "--asset", B.uri)
     (titles,) = [each for each in Text.from_ansi(screen.getvalue()).plain.splitlines() if "recorded" in each]
