@@ -10,6 +10,7 @@ from tests.docs.pieces import ROOT, imported, pieces
 
 SCHEDULES = {
     "never by itself",
+    "s3://shop/files",
     "s3://shop/orders",
     "s3://shop/orders AND s3://shop/customers",
     "alias latest-orders",
