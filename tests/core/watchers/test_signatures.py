@@ -1,0 +1,72 @@
+"""Signatures of webhooks agree with the library of Standard Webhooks (contract 10.8)."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from standardwebhooks.webhooks import Webhook, WebhookVerificationError
+
+from assetflow.core.watchers.signatures import check_signature, message_id
+from assetflow.errors import WrongSignature
+
+NOW = datetime.now(UTC).replace(microsecond=0)
+KEYS = st.binary(min_size=24, max_size=64)
+NUMBERS = st.text("abc_-019", min_size=1, max_size=20)
+BODIES = st.dictionaries(st.text(max_size=5), st.integers()).map(json.dumps)
+
+
+def secret_of(key: bytes) -> str:
+    return "whsec_" + base64.b64encode(key).decode()
+
+
+def signed(secret: str, number: str, moment: datetime, body: str) -> dict[str, str]:
+    signature = Webhook(secret).sign(number, moment, body)
+    return {
+        "webhook-id": number,
+        "webhook-timestamp": str(int(moment.timestamp())),
+        "webhook-signature": f"v1,{base64.b64encode(b'other').decode()} {signature}",
+    }
+
+
+@given(KEYS, NUMBERS, BODIES)
+def test_rule_10_8_what_the_library_signs_is_taken(key: bytes, number: str, body: str) -> None:
+    headers = signed(secret_of(key), number, NOW, body)
+    assert message_id("standard", headers, NOW) == number
+    check_signature("standard", headers, body.encode(), secret_of(key))
+
+
+@given(KEYS, NUMBERS, BODIES, st.sampled_from(["key", "id", "body"]))
+def test_rule_10_8_what_the_library_refuses_is_refused(key: bytes, number: str, body: str, wrong: str) -> None:
+    headers, secret = signed(secret_of(key), number, NOW, body), secret_of(key)
+    if wrong == "key":
+        secret = secret_of(key[::-1] + b"x")
+    elif wrong == "id":
+        headers["webhook-id"] += "x"
+    else:
+        body += " "
+    with pytest.raises(WebhookVerificationError):
+        Webhook(secret).verify(body, headers)
+    with pytest.raises(WrongSignature):
+        check_signature("standard", headers, body.encode(), secret)
+
+
+@pytest.mark.parametrize(("minutes", "taken"), [(-6, False), (-4, True), (4, True), (6, False)])
+def test_rule_10_8_a_time_far_away_is_refused_as_by_the_library(minutes: int, taken: bool) -> None:
+    secret = secret_of(b"0" * 32)
+    headers = signed(secret, "msg_1", datetime.now(UTC) + timedelta(minutes=minutes), "{}")
+    outcomes: list[bool] = []
+    for check in (
+        lambda: Webhook(secret).verify("{}", headers),
+        lambda: message_id("standard", headers, datetime.now(UTC)),
+    ):
+        try:
+            check()
+            outcomes.append(True)
+        except (WebhookVerificationError, WrongSignature):
+            outcomes.append(False)
+    assert outcomes == [taken, taken]
