@@ -158,6 +158,27 @@ def pass_requests_through(middleware: type) -> None:
     server.create_app = create
 
 
+def leave_websockets_out_of_the_limit() -> None:
+    """Let the Prefect server on SQLite that this process starts limit requests only, and not websockets.
+
+    Prefect lets 100 connections in at a time. A flow run keeps two websockets open until it ends, and needs requests to
+    end: from fifty runs at a time on, no request would get in for ever.
+    """
+    with needed_for("Many flow runs at a time on a Prefect server on SQLite"):
+        from prefect.server.api import server
+
+        limited = server.RequestLimitMiddleware
+
+    class RequestLimit(limited):
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            if scope["type"] == "websocket":
+                await self.app(scope, receive, send)
+            else:
+                await super().__call__(scope, receive, send)
+
+    server.RequestLimitMiddleware = RequestLimit
+
+
 class RunHooks(Protocol):
     """The object that a worker asks to call the hooks of a flow run that was cancelled or has crashed."""
 

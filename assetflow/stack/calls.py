@@ -16,6 +16,8 @@ ENDED = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
 PAGE = 200
 POLL_SECONDS = 0.3
 SECONDS_TO_ANSWER = 30.0
+# Each flow run keeps two websockets open, and a plain Prefect server on SQLite lets 100 connections in at a time.
+RUNS_AT_ONCE = 40
 # A Prefect server on SQLite is sometimes busy, and then answers 503; a waiting writer may hold it up for SQLite's own
 # time limit of 60 s.
 PATIENCE_SECONDS = 180.0
@@ -65,14 +67,16 @@ class PrefectCalls:
         self._api.close()
 
     def make_pool(self, name: str) -> None:
-        """Create a work pool for warm workers, unless it exists. Its worker fills in the job template.
+        """Create a work pool for warm workers, unless it exists, with a limit that a server on SQLite can bear.
+
+        Its worker fills in the job template.
 
         Raises:
             PrefectUnauthorized: also if the name is one of Prefect's own.
         """
         # A name that Prefect refuses may not be part of a path.
         if not self._api.post("/work_pools/filter", {"work_pools": {"name": {"any_": [name]}}}):
-            self._api.post("/work_pools/", {"name": name, "type": POOL_TYPE})
+            self._api.post("/work_pools/", {"name": name, "type": POOL_TYPE, "concurrency_limit": RUNS_AT_ONCE})
 
     def start(self, deployment: str, **parameters: object) -> UUID:
         """Start a run of a deployment, named `flow/deployment`, as the Run button does."""

@@ -5,7 +5,8 @@ loop, and frees a cursor that a failed statement left behind. SQLite makes it wa
 another thread uses: that thread waits for the write lock, up to Prefect's `busy_timeout` of 60 seconds, and the owner
 of the write lock waits for the event loop. In a thread of its own, the garbage collector waits alone.
 
-It also refuses many of the requests that come at the same time: see `OneWriter`.
+It also refuses many of the requests that come at the same time: see `OneWriter`. And it lets nobody in while a hundred
+websockets are open, which fifty flow runs hold: see `leave_websockets_out_of_the_limit`.
 """
 
 from __future__ import annotations
@@ -44,23 +45,24 @@ def _collect(seconds: float) -> None:
             gc.collect(2 if rounds % ROUNDS_UNTIL_ALL == 0 else 1)
 
 
-def take_turns_on_sqlite() -> None:
-    """Let requests that write take turns if Prefect's settings name a database on SQLite."""
+def serve_many_on_sqlite() -> None:
+    """Let requests that write take turns, and any number of flow runs listen, if Prefect's database is on SQLite."""
     # Whoever needs only the name of this module is spared the import of Prefect.
     from prefect.settings import get_current_settings
 
-    from assetflow.prefect_io.internals import pass_requests_through
+    from assetflow.prefect_io.internals import leave_websockets_out_of_the_limit, pass_requests_through
     from assetflow.stack.one_writer import OneWriter
 
     url = get_current_settings().server.database.connection_url
     if url is not None and url.get_secret_value().startswith("sqlite"):
+        leave_websockets_out_of_the_limit()
         pass_requests_through(OneWriter)
 
 
 def main() -> None:
     """Run `prefect server start` with the options of the command line."""
     collect_garbage_in_a_thread()
-    take_turns_on_sqlite()
+    serve_many_on_sqlite()
     sys.argv[1:] = ["server", "start", *sys.argv[1:]]
     runpy.run_module("prefect", run_name="__main__", alter_sys=True)
 

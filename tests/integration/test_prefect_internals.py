@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shlex
 import subprocess
@@ -16,8 +17,13 @@ from prefect import flow, task
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.results import ResultStore
+from prefect.server.api import server
 from prefect.server.schemas.schedules import CronSchedule, IntervalSchedule, RRuleSchedule
-from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
+from prefect.settings import (
+    PREFECT_API_DATABASE_CONNECTION_URL,
+    PREFECT_CLIENT_MAX_RETRIES,
+    temporary_settings,
+)
 from prefect.states import Cancelled, Cancelling, Completed, Crashed, Failed, Paused, Pending, return_value_to_state
 from prefect.transactions import atransaction, transaction
 from prefect.types import DateTime
@@ -30,6 +36,7 @@ from assetflow.prefect_io.internals import (
     ends_skipped,
     flow_run_contexts,
     in_user_transaction,
+    leave_websockets_out_of_the_limit,
     on_commit_of_task,
     schedule_dates,
     start_by_command,
@@ -224,6 +231,26 @@ def test_requests_to_a_server_of_this_process_pass_through_once(tmp_path: Path) 
     env = os.environ | {"PREFECT_HOME": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", PASSES], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["passed /api/hello", "👋"] * 2
+
+
+async def test_a_websocket_does_not_count_towards_the_limit_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "RequestLimitMiddleware", server.RequestLimitMiddleware)
+    leave_websockets_out_of_the_limit()
+    entered: list[str] = []
+
+    async def app(scope: dict[str, str], receive: object, send: object) -> None:  # noqa: ARG001
+        entered.append(scope["type"])
+        await asyncio.Event().wait()
+
+    limited = server.RequestLimitMiddleware(app, limit=1)
+    going_on = [asyncio.create_task(limited({"type": kind}, None, None)) for kind in ("websocket", "http", "http")]
+    await asyncio.wait(going_on, timeout=0.05)
+    assert entered == ["websocket", "http"]
+    for each in going_on:
+        each.cancel()
+    with temporary_settings({PREFECT_API_DATABASE_CONNECTION_URL: "sqlite+aiosqlite:///:memory:"}):
+        found = server.create_app(ephemeral=True, ignore_cache=True)
+    assert server.RequestLimitMiddleware in [each.cls for each in found.user_middleware]
 
 
 SAYS = """

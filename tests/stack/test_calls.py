@@ -54,12 +54,16 @@ def test_a_pool_that_is_there_is_kept(respx_mock: respx.MockRouter) -> None:
 
 
 @respx.mock(base_url=API)
-def test_a_pool_that_is_not_there_is_created(respx_mock: respx.MockRouter) -> None:
+def test_a_pool_that_is_not_there_is_created_with_a_limit(respx_mock: respx.MockRouter) -> None:
     respx_mock.post("/work_pools/filter").respond(json=[])
     created = respx_mock.post("/work_pools/").respond(201, json={"name": "mine"})
     with PrefectCalls(API) as calls:
         calls.make_pool("mine")
-    assert json.loads(created.calls.last.request.content) == {"name": "mine", "type": "assetflow"}
+    assert json.loads(created.calls.last.request.content) == {
+        "name": "mine",
+        "type": "assetflow",
+        "concurrency_limit": 40,
+    }
 
 
 @respx.mock(base_url=API)
