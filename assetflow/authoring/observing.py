@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import wraps
 from typing import Any, Unpack, cast
@@ -20,6 +21,7 @@ from assetflow.authoring.remote import RemoteApi
 from assetflow.core.assets import Asset
 from assetflow.core.conditions import ConditionLike
 from assetflow.core.observations import Versions, observation, read_versions
+from assetflow.core.schedule_values import to_schedule
 from assetflow.core.time.timetables import Timetable
 from assetflow.errors import ApiNotAllowed, ApiUnreachable, InvalidFlow, InvalidSchedule
 from assetflow.prefect_io.options import PrefectFlowOptions
@@ -53,7 +55,8 @@ def observe(
 
     Parameters:
         source: the asset. No deployed flow may make it.
-        every: when to look: a `timedelta`, a cron text in UTC, or a timetable.
+        every: when to look: a `timedelta`, a cron text in UTC, or a timetable. One look makes up for all that were
+            missed (contract 6.1).
         partitions: True if the function returns a mapping from partition keys to versions. Otherwise it returns one
             version, a text of 1 to 250 characters.
         options: everything that Prefect's `flow` takes.
@@ -75,8 +78,12 @@ def observe(
             fix="Write timedelta(minutes=5)",
         )
 
+    timetable = to_schedule(every).timetable
+    assert timetable is not None, "it is a time schedule"
+
     def decorate(function: Callable[..., Any]) -> AssetFlow[..., Any]:
-        return flow(schedule=every, **options)(_body(function, asset, partitions))
+        # A look at the past finds nothing.
+        return flow(schedule=replace(timetable, catchup="latest"), **options)(_body(function, asset, partitions))
 
     return decorate
 

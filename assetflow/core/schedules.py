@@ -129,7 +129,8 @@ class Schedule:
             hours = "" if self.opening is None else f", {self.opening.describe()}"
             parts.append(f"{self.condition.describe()}{hours}")
         if self.timetable is not None:
-            parts.append(self.timetable.describe())
+            latest = ", of missed times only the latest" if self.timetable.catchup == "latest" else ""
+            parts.append(f"{self.timetable.describe()}{latest}")
         if self.keeping is not None:
             parts.append(self.keeping.describe())
         return ", or ".join(parts) if parts else "never by itself"

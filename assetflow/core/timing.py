@@ -159,14 +159,14 @@ class Deadline:
 
 
 def check_times(name: str, timetable: Timetable | None) -> None:
-    """Refuse a timetable without times, and one whose times have a partition key.
+    """Refuse a timetable without times, and one that says of the runs by time what no run of updates has.
 
     Parameters:
         name: the option that it was given for.
 
     Raises:
-        InvalidSchedule: people start the runs of this timetable, so it never opens or closes anything; or the runs
-            would lose the key that the timetable gives.
+        InvalidSchedule: people start the runs of this timetable, so it never opens or closes anything; the runs would
+            lose the key that the timetable gives; or it says which of the missed times have a run.
     """
     if isinstance(timetable, CronPartitionTimetable):
         raise InvalidSchedule(
@@ -179,6 +179,10 @@ def check_times(name: str, timetable: Timetable | None) -> None:
             f"{name} is PartitionedAtRuntime(), which has no times",
             rule="9.7",
             fix='Write a cron such as "0 6 * * *", or another timetable',
+        )
+    if timetable is not None and timetable.catchup != "all":
+        raise InvalidSchedule(
+            f"{name} has a catchup, which is for timetables that start runs", rule="6.1", fix="Leave catchup out"
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 from uuid import UUID
 
@@ -22,6 +22,8 @@ from assetflow.prefect_io.names import (
 from assetflow.prefect_io.rest import Json, PrefectApi
 
 DELETED_AT_ONCE = 50
+# The part of a filter by name: a run that waits for its retry has the same type.
+_NOT_TAKEN = {"state": {"type": {"any_": ["SCHEDULED"]}, "name": {"any_": ["Scheduled", "Late"]}}}
 
 
 class TimeRuns:
@@ -46,10 +48,26 @@ class TimeRuns:
         Raises:
             PrefectUnreachable, PrefectRefused: some may be left; a retry is safe.
         """
-        deleted = 0
+        return await self._delete(_of_times(deployment_id, after_=now) | _NOT_TAKEN)
+
+    async def skip_missed(self, deployment_id: UUID, now: datetime) -> int:
+        """Delete the runs that no worker has taken and whose next time has passed, and return their number.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused: some may be left; a retry is safe.
+        """
+        passed = {"flow_runs": _of_times(deployment_id, before_=now), "sort": "EXPECTED_START_TIME_DESC", "limit": 1}
+        latest = cast("list[Json]", await self._api.post("/flow_runs/filter", passed))
+        if not latest:
+            return 0
+        before = datetime.fromisoformat(str(latest[0]["expected_start_time"])) - timedelta(microseconds=1)
+        return await self._delete(_of_times(deployment_id, before_=before) | _NOT_TAKEN)
+
+    async def _delete(self, runs: Json) -> int:
+        deleted, wanted = 0, {"flow_runs": runs, "limit": DELETED_AT_ONCE}
         while True:
             # Prefect finds and deletes them in one transaction, so that it does not delete a run that a worker took.
-            answer = cast(Json, await self._api.post("/flow_runs/bulk_delete", _upcoming(deployment_id, now)))
+            answer = cast(Json, await self._api.post("/flow_runs/bulk_delete", wanted))
             found = len(answer["deleted"])
             deleted += found
             if found < DELETED_AT_ONCE:
@@ -90,16 +108,11 @@ def time_run_request(consumer: Consumer, tick: Tick) -> dict[str, Any]:
     return request
 
 
-def _upcoming(deployment_id: UUID, now: datetime) -> dict[str, Any]:
+def _of_times(deployment_id: UUID, **between: datetime) -> dict[str, Any]:
     return {
-        "flow_runs": {
-            "deployment_id": {"any_": [str(deployment_id)]},
-            "tags": {"all_": [TIME_TAG]},
-            # Filter by name: a run that waits for its retry has the same type.
-            "state": {"type": {"any_": ["SCHEDULED"]}, "name": {"any_": ["Scheduled"]}},
-            "expected_start_time": {"after_": now.astimezone(UTC).isoformat()},
-        },
-        "limit": DELETED_AT_ONCE,
+        "deployment_id": {"any_": [str(deployment_id)]},
+        "tags": {"all_": [TIME_TAG]},
+        "expected_start_time": {name: moment.astimezone(UTC).isoformat() for name, moment in between.items()},
     }
 
 

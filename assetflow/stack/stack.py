@@ -89,12 +89,13 @@ class Stack:
         self._make_pools(project.pools)
         self._tell("Deploying the flows of prefect.yaml")
         self._start_process(self.evaluator)
-        self.workers = [self._worker(pool, number) for number, pool in enumerate(project.pools, 1)]
-        for worker in self.workers:
-            self._start_process(worker)
         self._deploy(project)
         self._tell("Waiting until the evaluator knows the deployments")
         self._wait_until_known()
+        # Only now: of the times that were missed since the last stop, the evaluator has skipped what it may.
+        self.workers = [self._worker(pool, number) for number, pool in enumerate(project.pools, 1)]
+        for worker in self.workers:
+            self._start_process(worker)
         self._start_process(self.watchers)
 
     def _start_server(self) -> None:

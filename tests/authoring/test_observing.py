@@ -18,8 +18,8 @@ RAW = Asset("s3://lake/raw")
 @pytest.mark.parametrize(
     ("every", "timetable"),
     [
-        (timedelta(minutes=5), DeltaTriggerTimetable(timedelta(minutes=5))),
-        ("0 6 * * *", CronTriggerTimetable("0 6 * * *", timezone="UTC")),
+        (timedelta(minutes=5), DeltaTriggerTimetable(timedelta(minutes=5), catchup="latest")),
+        ("0 6 * * *", CronTriggerTimetable("0 6 * * *", timezone="UTC", catchup=False)),
     ],
 )
 def test_an_observer_is_a_flow_with_a_time_schedule(every: Any, timetable: object) -> None:

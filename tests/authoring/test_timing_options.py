@@ -270,6 +270,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (opening(until=DAILY_KEYS), "until is CronPartitionTimetable()"),
     (refused(schedule=MORNINGS, deadline=DAILY_KEYS), "deadline is CronPartitionTimetable()"),
     (refused(schedule=(A & B).since(DAILY_KEYS)), "since is CronPartitionTimetable()"),
+    (opening(timetable=CronTriggerTimetable("@daily", catchup="latest")), "timetable has a catchup"),
     (opening(timetable="orders"), "orders"),
     (opening(until="tomorrow"), "tomorrow"),
     (opening(assets="orders"), "orders"),

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from assetflow.core.schedules import Schedule
 from assetflow.core.time.reading import timetable_from_json
 from assetflow.core.time.timetables import (
     CronPartitionTimetable,
@@ -131,6 +132,10 @@ def test_a_runtime_partition_has_no_times() -> None:
         (DeltaTriggerTimetable(timedelta(days=1), utc("2026-01-01")), "every day from 2026-01-01 00:00:00 UTC on"),
         (DeltaTriggerTimetable(timedelta(seconds=90.5)), "every 90.5 seconds"),
         (RRuleTimetable("FREQ=DAILY"), "FREQ=DAILY"),
+        (RRuleTimetable("FREQ=DAILY", catchup="latest"), "FREQ=DAILY"),
+        (DeltaTriggerTimetable(timedelta(hours=2), catchup="latest"), "every 2 hours"),
+        (CronPartitionTimetable("@hourly", catchup=False), "with the time as partition key"),
+        (CronTriggerTimetable("@daily", catchup=True), "at 00:00 every day"),
         (PartitionedAtRuntime(), "partition key"),
     ],
 )
@@ -139,6 +144,13 @@ def test_words_and_json(timetable: Timetable, words: str) -> None:
     again = timetable_from_json(json.loads(json.dumps(timetable.as_json())))
     assert again == timetable
     assert hash(again) == hash(timetable)
+
+
+def test_a_catchup_is_all_or_latest_and_is_told() -> None:
+    with pytest.raises(InvalidTimetable, match="catchup is 'none'"):
+        CronTriggerTimetable("@daily", catchup="none")  # pyright: ignore[reportArgumentType]
+    latest = Schedule(timetable=CronTriggerTimetable("@daily", catchup=False))
+    assert latest.describe() == "at 00:00 every day (UTC), of missed times only the latest"
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,7 @@ class MemoryRuns:
         self.made: dict[UUID, tuple[UUID, Tick]] = {}
         self.order: list[Tick] = []
         self.calls = 0
+        self.taken: set[datetime] = set()
         self.fails: list[Exception] = []
         self.broken: dict[UUID, Exception] = {}
 
@@ -88,6 +89,14 @@ class MemoryRuns:
 
     async def withdraw(self, deployment_id: UUID, now: datetime) -> int:
         gone = [key for key, (deployment, tick) in self.made.items() if deployment == deployment_id and tick.time > now]
+        for key in gone:
+            del self.made[key]
+        return len(gone)
+
+    async def skip_missed(self, deployment_id: UUID, now: datetime) -> int:
+        mine = {key: tick.time for key, (deployment, tick) in self.made.items() if deployment == deployment_id}
+        latest = max((time for time in mine.values() if time <= now), default=now)
+        gone = [key for key, time in mine.items() if time < latest and time not in self.taken]
         for key in gone:
             del self.made[key]
         return len(gone)
@@ -179,6 +188,44 @@ async def test_runs_that_were_due_while_no_evaluator_ran_are_created_oldest_firs
     assert times == sorted(times)
     assert works.runs.of(first) == sorted(f"{hour % 24:02}:00" for hour in range(13, 26))
     assert works.runs.of(second) == sorted(f"{hour % 24:02}:15" for hour in range(13, 26))
+
+
+async def test_only_the_latest_missed_time_runs_if_the_timetable_says_so(works: Works) -> None:
+    consumer = works.ledger.deploy(replace(HOURLY, catchup="latest"))
+    await works.look()
+    works.runs.taken.add(START + timedelta(hours=1))
+    works.restart()
+    works.runs.order.clear()
+    # Those of 14:00 and 15:00 were created in advance, and no worker took them.
+    await works.look(hours=10)
+    assert works.runs.of(consumer) == ["00:00", "01:00", "13:00", "22:00", "23:00"]
+    assert [f"{tick.time:%H:%M}" for tick in works.runs.order] == ["22:00", "23:00", "00:00", "01:00"][:4]
+
+
+async def test_a_late_run_is_skipped_when_its_next_time_comes(works: Works) -> None:
+    consumer = works.ledger.deploy(replace(HOURLY, catchup="latest"))
+    for expected in (["13:00"], ["13:00"], ["14:00"], ["15:00"]):
+        await works.look()
+        assert works.runs.of(consumer)[:1] == expected
+        works.clock.pass_(hours=1)
+
+
+async def test_after_a_hold_only_the_latest_missed_time_runs_if_the_timetable_says_so(works: Works) -> None:
+    consumer = works.ledger.deploy(replace(HOURLY, catchup=False))
+    await works.look()
+    works.ledger.change(consumer, held=True)
+    await works.look()
+    works.ledger.change(consumer, held=False)
+    await works.look(hours=5)
+    assert works.runs.of(consumer)[:2] == ["17:00", "18:00"]
+
+
+async def test_a_late_run_stays_while_no_later_time_has_one(works: Works) -> None:
+    consumer = works.ledger.deploy(replace(HOURLY, catchup="latest"))
+    await works.look()
+    works.ledger.reschedule(consumer, CronTriggerTimetable("15 * * * *", catchup="latest"))
+    await works.look(minutes=50)
+    assert works.runs.of(consumer)[:2] == ["13:00", "14:15"]
 
 
 async def test_a_long_backlog_is_created_in_portions(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -231,6 +232,20 @@ def test_an_evaluator_that_was_down_for_hours_makes_up_for_each_time(installed: 
     assert {later - earlier for earlier, later in pairwise(times)} == {timedelta(hours=1)}
     late = [run for run in runs if run["id"] not in known]
     assert [run["created"] for run in late] == sorted(run["created"] for run in late)
+
+
+def test_late_runs_are_skipped_but_the_latest(installed: Installation) -> None:
+    deployment = installed.deploy("hourly", HOURLY)
+    installed.start()
+    installed.until(lambda: len(installed.runs(deployment)) == 24)
+    installed.kill()
+    _turn_back(installed, hours=5)
+    installed.start()
+    installed.until(lambda: len(installed.runs(deployment)) == 29)
+    late = installed.runs(deployment)[:5]
+    installed.deploy("hourly", replace(HOURLY, catchup="latest"))
+    installed.until(lambda: len(installed.runs(deployment)) == 25)
+    assert installed.runs(deployment)[0]["id"] == late[-1]["id"]
 
 
 def _turn_back(installed: Installation, *, hours: int) -> None:

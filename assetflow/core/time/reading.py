@@ -37,21 +37,14 @@ def timetable_from_json(value: Mapping[str, object]) -> Timetable:
         raise InvalidTimetable(f"The timetable {dict(value)!r} cannot be read: {cause}") from cause
 
 
-def _cron_from_json(*, cron: str, **options: str) -> CronTriggerTimetable:
-    return CronTriggerTimetable(cron, **options)
-
-
-def _cron_partition_from_json(*, cron: str, **options: Any) -> CronPartitionTimetable:
-    return CronPartitionTimetable(cron, **options)
-
-
-def _delta_from_json(*, seconds: float, start: str | None = None) -> DeltaTriggerTimetable:
-    return DeltaTriggerTimetable(timedelta(seconds=seconds), None if start is None else datetime.fromisoformat(start))
+def _delta_from_json(*, seconds: float, start: str | None = None, **options: Any) -> DeltaTriggerTimetable:
+    first = None if start is None else datetime.fromisoformat(start)
+    return DeltaTriggerTimetable(timedelta(seconds=seconds), first, **options)
 
 
 _KINDS: dict[str, Callable[..., Timetable]] = {
-    "cron": _cron_from_json,
-    "cron_partition": _cron_partition_from_json,
+    "cron": CronTriggerTimetable,
+    "cron_partition": CronPartitionTimetable,
     "delta": _delta_from_json,
     "rrule": RRuleTimetable,
     "partitioned_at_runtime": PartitionedAtRuntime,

@@ -112,11 +112,15 @@ class TimerWork:
 def plan(timer: Timer, now: datetime, lead: Lead, limit: int = 100) -> TimerWork:
     """Return the times to schedule runs for now: every missed one, oldest first, then those ahead.
 
+    With `catchup="latest"`, only the latest of the missed ones.
+
     Parameters:
         limit: the largest number of times to return; if there are more, `again` is `now`.
     """
     if timer.rests:
         return TimerWork((), None)
+    if timer.timetable.catchup == "latest" and (last := timer.timetable.previous_before(now + _INSTANT)) is not None:
+        timer = timer.moved(max(timer.after, last.time - _INSTANT))
     ticks: list[Tick] = []
     again = now + _FIRST_STRETCH
     ahead = 0

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import cast
+from typing import Literal, cast
 from zoneinfo import ZoneInfo
 
 from assetflow.core.partitions.keys import check_key
@@ -23,6 +23,9 @@ DEFAULT_KEY_FORMAT = "%Y-%m-%dT%H:%M:%S"
 # Intervals without a start count from here, as in Prefect: a timetable must not depend on when it was written.
 _DEFAULT_ANCHOR = datetime(2020, 1, 1, tzinfo=UTC)
 
+# Which of the times that were missed have a run (6.1).
+MissedTimes = Literal["all", "latest"]
+
 
 @dataclass(frozen=True)
 class Tick:
@@ -32,6 +35,7 @@ class Tick:
     partition_key: str | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
 class Timetable(ABC):
     """The base class of timetables: when a flow runs by the clock. All times are in UTC.
 
@@ -42,7 +46,21 @@ class Timetable(ABC):
     datetime.datetime(2026, 1, 2, 5, 0, tzinfo=datetime.timezone.utc)
 
     Contract 6.0, 6.1.
+
+    Parameters:
+        catchup: which of the times that were missed have a run: "all", or the "latest" one. False is "latest".
+
+    Raises:
+        InvalidTimetable: `catchup` is something else.
     """
+
+    catchup: MissedTimes | bool = "all"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.catchup, bool):
+            object.__setattr__(self, "catchup", "all" if self.catchup else "latest")
+        elif self.catchup not in ("all", "latest"):
+            raise InvalidTimetable(f"catchup is {self.catchup!r}", rule="6.1", fix='Write "all", "latest" or False')
 
     @abstractmethod
     def next_after(self, moment: datetime) -> Tick | None:
@@ -59,6 +77,11 @@ class Timetable(ABC):
     @abstractmethod
     def as_json(self) -> dict[str, object]:
         """Return plain JSON values with a `kind`, which `timetable_from_json` reads back."""
+
+    @property
+    def catchup_json(self) -> dict[str, object]:
+        """The part of `as_json` about missed times; empty if all of them have a run."""
+        return {} if self.catchup == "all" else {"catchup": self.catchup}
 
     def ticks_between(self, after: datetime, until: datetime) -> Iterator[Tick]:
         """Return the times after `after`, up to and including `until`, one by one."""
@@ -92,6 +115,7 @@ class CronTriggerTimetable(Timetable):
     _clock: Cron = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "_clock", Cron(self.cron, self.timezone))
 
     def next_after(self, moment: datetime) -> Tick | None:
@@ -104,7 +128,7 @@ class CronTriggerTimetable(Timetable):
         return cron_in_words(self._clock)
 
     def as_json(self) -> dict[str, object]:
-        return {"kind": "cron", "cron": self.cron, "timezone": self.timezone}
+        return {"kind": "cron", "cron": self.cron, "timezone": self.timezone, **self.catchup_json}
 
 
 @dataclass(frozen=True)
@@ -137,6 +161,7 @@ class CronPartitionTimetable(Timetable):
     _clock: Cron = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "_clock", Cron(self.cron, self.timezone))
         offset = cast(object, self.run_offset)
         if not isinstance(offset, int) or isinstance(offset, bool):
@@ -177,6 +202,7 @@ class CronPartitionTimetable(Timetable):
             "timezone": self.timezone,
             "run_offset": self.run_offset,
             "key_format": self.key_format,
+            **self.catchup_json,
         }
 
     def _tick(self, time: datetime) -> Tick:
@@ -207,6 +233,7 @@ class DeltaTriggerTimetable(Timetable):
     start: datetime | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         delta = cast(object, self.delta)
         if not isinstance(delta, timedelta) or delta < timedelta(seconds=1):
             raise InvalidTimetable(f"The interval is {delta!r}", fix="Give a timedelta of at least one second.")
@@ -233,7 +260,7 @@ class DeltaTriggerTimetable(Timetable):
 
     def as_json(self) -> dict[str, object]:
         start = None if self.start is None else self.start.isoformat()
-        return {"kind": "delta", "seconds": self.delta.total_seconds(), "start": start}
+        return {"kind": "delta", "seconds": self.delta.total_seconds(), "start": start, **self.catchup_json}
 
 
 @dataclass(frozen=True)
@@ -261,6 +288,7 @@ class RRuleTimetable(Timetable):
     _clock: Recurrence = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "_clock", Recurrence(self.rrule, self.timezone))
 
     def next_after(self, moment: datetime) -> Tick | None:
@@ -278,7 +306,7 @@ class RRuleTimetable(Timetable):
         return f"at the times of the recurrence rule {self.rrule!r} ({self.timezone})"
 
     def as_json(self) -> dict[str, object]:
-        return {"kind": "rrule", "rrule": self.rrule, "timezone": self.timezone}
+        return {"kind": "rrule", "rrule": self.rrule, "timezone": self.timezone, **self.catchup_json}
 
 
 @dataclass(frozen=True)
@@ -292,6 +320,8 @@ class PartitionedAtRuntime(Timetable):
 
     Contract 5.7.
     """
+
+    catchup: MissedTimes = field(default="all", init=False)
 
     def next_after(self, moment: datetime) -> Tick | None:  # noqa: ARG002
         return None

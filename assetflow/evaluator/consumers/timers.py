@@ -45,6 +45,7 @@ class _Work:
         timed: the consumer; `None` until the ledger's consumers are read.
         again: when to plan again; `None` while the timer rests.
         not_before: when to try again after a failure.
+        skips: True if there may be runs of missed times that a later one makes up for.
     """
 
     record: TimerRecord
@@ -52,6 +53,7 @@ class _Work:
     waiting: deque[Tick] = field(default_factory=deque[Tick])
     again: datetime | None = _AT_ONCE
     not_before: datetime = _AT_ONCE
+    skips: bool = False
 
     def mark_created(self, tick: Tick) -> None:
         self.waiting.popleft()
@@ -122,6 +124,7 @@ class Timers:
             for work in self._work.values():
                 self._plan(work)
             await self._create()
+            await self._skip()
 
     def _is_behind(self, moment: datetime) -> bool:
         return any(work.waiting and work.not_before <= moment for work in self._work.values())
@@ -169,6 +172,7 @@ class Timers:
         found = plan(work.record.timer, now, self._lead)
         work.waiting.extend(found.ticks)
         work.again = found.again
+        work.skips = found.again is not None and work.record.timer.timetable.catchup == "latest"
 
     async def _create(self) -> None:
         """Create some runs, oldest times first. The ledger stores those that were created, whatever fails."""
@@ -198,6 +202,14 @@ class Timers:
                     heapq.heappush(ready, (work.waiting[0].time, number))
         finally:
             await self._keep(list(touched.values()))
+
+    async def _skip(self) -> None:
+        """Delete the runs of missed times that a later one makes up for, also those that were created in advance."""
+        for work in [each for each in self._work.values() if each.skips and not each.waiting]:
+            number = await self._runs.skip_missed(work.record.deployment_id, self._now())
+            work.skips = False
+            if number:
+                logger.info("%s: missed times skipped: %d", work.record.name, number)
 
     async def _create_next(self, work: _Work) -> None:
         assert work.timed is not None, "only consumers that were read are planned"

@@ -137,6 +137,10 @@ class TimeRunMaker(Protocol):
         """Delete the upcoming runs of a deployment, and return their number."""
         ...
 
+    async def skip_missed(self, deployment_id: UUID, now: datetime) -> int:
+        """Delete the late runs of a deployment that are not the latest, and return their number."""
+        ...
+
 
 PastDecisions = Callable[[datetime], Sequence[AsyncIterator[Decided]]]
 
