@@ -27,7 +27,7 @@ from assetflow.core.codec.events import (
 from assetflow.core.codec.fields import Json
 from assetflow.core.events import AssetEvent, Origin, Recording, SourceFlowRun, SourceTaskRun, check_extra
 from assetflow.core.json_data import fit_text
-from assetflow.errors import InvalidEvent
+from assetflow.errors import AssetflowError, InvalidEvent
 from assetflow.prefect_io.markdown import code_span
 from assetflow.prefect_io.names import (
     ALIAS_ROLE,
@@ -78,6 +78,22 @@ def recording_from_artifact(artifact: Json) -> Recording:
         raise InvalidEvent("the data of the artifact is not a recording", where=where, rule="2.2")
     recording = recording_from_json(cast(Json, parsed), where=where)
     return replace(recording, durable=created(artifact)) if "created" in artifact else recording
+
+
+def ids_in_artifact(artifact: Json) -> tuple[UUID, frozenset[UUID]] | None:
+    """Return the id of the recording in an artifact, and the ids of which the ledger has one if it has the recording.
+
+    `None` for a recording that need not make an update (contract 8.2). What is not a recording has the artifact's id,
+    under which the ledger refuses it.
+    """
+    try:
+        recording = recording_from_artifact(artifact)
+    except AssetflowError:
+        number = UUID(str(artifact["id"]))
+        return number, frozenset({number})
+    # A recording that cannot be recorded is refused under its own id.
+    numbers = frozenset({recording.id, *(event.id for event in recording.events)})
+    return (recording.id, numbers) if recording.events else None
 
 
 def created(artifact: Json) -> datetime:

@@ -101,12 +101,12 @@ class PrefectCalls:
         found = (each for each in self._pages("/flow_runs/filter", {}) if not _is_later(each))
         return sorted(map(_flow_run, found), key=lambda run: run.created)
 
-    def recordings(self) -> set[UUID]:
-        """Return the ids of all recordings of updates that are kept as artifacts. Observations need not be updates."""
-        from assetflow.prefect_io.recordings import recording_from_artifact
+    def recordings(self) -> list[frozenset[UUID]]:
+        """Return, for each recording of updates that is kept as an artifact, the ids of which the ledger has one."""
+        from assetflow.prefect_io.recordings import ids_in_artifact
 
         found = self._pages("/artifacts/filter", {"artifacts": {"type": {"any_": ["assetflow-update"]}}})
-        return {recording.id for artifact in found if (recording := recording_from_artifact(artifact)).events}
+        return [ids[1] for artifact in found if (ids := ids_in_artifact(artifact)) is not None]
 
     def wait_for_run(self, run: UUID, seconds: float) -> None:
         """Wait until a flow run has completed.

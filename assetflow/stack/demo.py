@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import cast
 
@@ -146,7 +147,7 @@ class Demo:
         while True:
             runs = calls.flow_runs()
             with self._reader() as reader:
-                missing = _missing(runs, calls, reader)
+                missing = left_to_do(runs, calls, reader)
                 if not missing and len(calls.flow_runs()) == len(runs):
                     return Story.read(reader, runs, deployed)
             if time.monotonic() > end:
@@ -185,11 +186,13 @@ class Demo:
         return Reader.open(self.environment.home / "ledger.db")
 
 
-def _missing(runs: Sequence[FlowRun], calls: PrefectCalls, reader: Reader) -> str:
+def left_to_do(runs: Sequence[FlowRun], calls: PrefectCalls, reader: Reader) -> str:
     """Return a sentence about what is not done yet, or an empty text."""
     if going := sum(not run.has_ended for run in runs):
         return f"{going} of {len(runs)} runs had not ended"
-    if unrecorded := len(calls.recordings() - {recording.id for recording in reader.events.recordings()}):
+    stored = calls.recordings()
+    known = reader.events.known(chain.from_iterable(stored))
+    if unrecorded := sum(known.isdisjoint(ids) for ids in stored):
         return f"the recordings of {unrecorded} tasks were not in the ledger; check that the evaluator is running"
     if undelivered := len(reader.decisions.waiting()):
         return f"{undelivered} decisions had no run"

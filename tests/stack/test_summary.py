@@ -10,9 +10,12 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+import respx
 
+from assetflow.core.codec import recording_to_json
 from assetflow.ledger import Ledger, Reader
-from assetflow.stack.calls import FlowRun
+from assetflow.stack.calls import FlowRun, PrefectCalls
+from assetflow.stack.demo import left_to_do
 from assetflow.stack.folding import deployed_now
 from assetflow.stack.summary import Story
 from tests.ledger.making import NOW, A, B, deploy, update
@@ -88,3 +91,15 @@ def test_a_run_that_failed(story: Story) -> None:
     decision = story.decisions[0][0]
     runs = [run_of(run.decision, "FAILED") if run.decision == decision.id else run for run in story.runs]
     assert told(replace(story, runs=runs), decision.consumer_name)["ok"] is False
+
+
+@respx.mock(base_url="http://127.0.0.1:9/api")
+def test_a_damaged_artifact_is_waited_for_until_it_is_refused(tmp_path: Path, respx_mock: respx.MockRouter) -> None:
+    damaged, good = uuid4(), update(A)
+    artifacts = [{"id": str(damaged), "data": "{"}, {"id": str(uuid4()), "data": recording_to_json(good)}]
+    respx_mock.post("/artifacts/filter").respond(json=artifacts)
+    with Ledger.open(tmp_path / "ledger.db") as ledger, PrefectCalls("http://127.0.0.1:9/api") as calls:
+        assert left_to_do([], calls, ledger.reader).startswith("the recordings of 2 tasks were not in the ledger")
+        ledger.writer.events.record([good], NOW)
+        ledger.writer.events.refuse({}, "not JSON", "2.2", "prefect", damaged, NOW)
+        assert left_to_do([], calls, ledger.reader) == ""

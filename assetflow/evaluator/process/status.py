@@ -24,7 +24,7 @@ from assetflow.prefect_io.answers import unreadable
 from assetflow.prefect_io.artifact_log import ArtifactLog
 from assetflow.prefect_io.event_log import EventLog
 from assetflow.prefect_io.not_started import not_started
-from assetflow.prefect_io.recordings import created, part_of_recording, recording_from_artifact
+from assetflow.prefect_io.recordings import created, ids_in_artifact, part_of_recording
 from assetflow.prefect_io.rest import Json, PrefectApi, prefect_api
 
 # How late an update or a run may be before it is a problem.
@@ -212,17 +212,9 @@ async def _events(api: PrefectApi, since: datetime, now: datetime) -> list[_Stor
 
 
 def _of_artifact(artifact: Json) -> list[_Stored]:
-    """Return the recording in an artifact; nothing for one that need not make an update (contract 8.2)."""
-    number = UUID(str(artifact["id"]))
-    try:
-        recording = recording_from_artifact(artifact)
-    except AssetflowError:
-        return [_Stored(number, created(artifact), frozenset({number}))]
-    if not recording.events:
-        return []
-    # A recording that cannot be recorded is refused under its own id.
-    numbers = {recording.id, *(event.id for event in recording.events)}
-    return [_Stored(recording.id, created(artifact), frozenset(numbers))]
+    """Return the recording in an artifact; nothing for one that need not make an update."""
+    found = ids_in_artifact(artifact)
+    return [] if found is None else [_Stored(found[0], created(artifact), found[1])]
 
 
 def _is_part(event: Json) -> bool:
