@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID, uuid4
 
 from assetflow.core.assets import Asset
 from assetflow.core.run_changes import DELETED, RunChange, RunEnd, RunGoingOn
-from assetflow.evaluator.health import Health
+from assetflow.errors import PrefectUnreachable
+from assetflow.evaluator import health as health_module
+from assetflow.evaluator.health import Health, keep_going
 from assetflow.evaluator.runs import watch as runs_module
 from assetflow.evaluator.runs.watch import RunWatch
 from tests.environment.tasks import cancel
@@ -50,6 +53,28 @@ async def test_prefect_is_asked_for_the_ends_of_some_runs_at_a_time(monkeypatch:
     )
     await until_async(lambda: len(ledger.states) == 2)
     assert ledger.states == {runs[4]: "Crashed", runs[2]: "Deleted"}
+    await cancel(loop)
+
+
+async def test_asking_for_runs_works_again_when_prefect_has_answered_and_not_before(monkeypatch: Any) -> None:
+    monkeypatch.setattr(runs_module, "ASKED_BETWEEN_LOOKS", 1)
+    ledger, prefect, health = FakeLedger(), FakeOpenRuns(), Health()
+    ledger.compares_runs_of = {uuid4()}
+    asked: list[bool] = []
+
+    async def no_answer() -> AsyncIterator[RunGoingOn]:
+        asked.append("asking for runs" in health.troubles)
+        raise PrefectUnreachable("ReadTimeout")
+        yield
+
+    monkeypatch.setattr(health_module, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(prefect, "all", no_answer)
+    watch = RunWatch(ledger, FakeRuns(), prefect, health, lambda: None, nothing, ask_every=0.001)
+    loop = asyncio.create_task(keep_going("asking for runs", watch.run, health))
+    await until_async(lambda: len(asked) == 4)
+    assert asked == [False, True, True, True]
+    monkeypatch.undo()
+    await until_async(lambda: not health.troubles)
     await cancel(loop)
 
 

@@ -364,6 +364,16 @@ async def test_no_time_is_lost_while_prefect_is_down(works: Works) -> None:
     assert works.runs.of(consumer) == ["13:00", "14:00", "15:00"]
 
 
+async def test_times_work_again_when_prefect_has_answered_and_not_before(works: Works) -> None:
+    works.ledger.deploy(HOURLY)
+    works.runs.fails = [PrefectUnreachable("down")] * 2
+    works.health.down("times", PrefectUnreachable("down"))
+    for seconds, troubles in ((0, 1), (0.5, 1), (2, 1), (2, 0)):
+        works.clock.pass_(seconds=seconds)
+        await works.timers.look()
+        assert len(works.health.troubles) == troubles
+
+
 async def test_a_prefect_that_is_down_is_not_asked_for_each_consumer(works: Works) -> None:
     for _ in range(10):
         works.ledger.deploy(HOURLY)

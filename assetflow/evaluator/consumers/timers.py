@@ -45,6 +45,7 @@ class _Work:
         timed: the consumer; `None` until the ledger's consumers are read.
         again: when to plan again; `None` while the timer rests.
         not_before: when to try again after a failure.
+        unreachable: True if Prefect did not answer the last request.
         skips: True if there may be runs of missed times that a later one makes up for.
     """
 
@@ -53,6 +54,7 @@ class _Work:
     waiting: deque[Tick] = field(default_factory=deque[Tick])
     again: datetime | None = _AT_ONCE
     not_before: datetime = _AT_ONCE
+    unreachable: bool = False
     skips: bool = False
 
     def mark_created(self, tick: Tick) -> None:
@@ -99,7 +101,6 @@ class Timers:
         """
         while True:
             await self.look()
-            self._health.up("times")
             await asyncio.sleep(0 if self._is_behind(self._now()) else LOOK_EVERY)
 
     async def settled(self) -> None:
@@ -125,6 +126,8 @@ class Timers:
                 self._plan(work)
             await self._create()
             await self._skip()
+        if not any(work.unreachable for work in self._work.values()):
+            self._health.up("times")
 
     def _is_behind(self, moment: datetime) -> bool:
         return any(work.waiting and work.not_before <= moment for work in self._work.values())
@@ -191,7 +194,7 @@ class Timers:
                 try:
                     await self._create_next(work)
                 except PrefectUnreachable:
-                    work.not_before = now + AFTER_UNREACHABLE
+                    work.not_before, work.unreachable = now + AFTER_UNREACHABLE, True
                     unreachable += 1
                     if unreachable == UNREACHABLE_IN_A_ROW:
                         raise
@@ -215,6 +218,7 @@ class Timers:
         assert work.timed is not None, "only consumers that were read are planned"
         consumer, tick = work.timed.consumer, work.waiting[0]
         trouble = f"times of {consumer.name}"
+        work.unreachable = False
         try:
             run = await self._runs.create(consumer, tick, work.timed.automation)
         except (PrefectRefused, Unsendable) as error:

@@ -52,12 +52,13 @@ class RunWatch:
             PrefectUnreachable, PrefectRefused, LedgerError: call it again.
         """
         while True:
+            # First: only when Prefect has answered both questions, or neither was asked, does it work again.
+            await self.look()
             for _ in range(ASKED_BETWEEN_LOOKS):
                 for run, end in (await self._runs.ended(await self._next_runs())).items():
                     await self.end(run, end)
                 self._health.up("asking for runs")
                 await asyncio.sleep(self._ask_every)
-            await self.look()
 
     async def look(self) -> None:
         """Record which runs go on, as far as what they make is compared: Prefect may not have told of all.
