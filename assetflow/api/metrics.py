@@ -14,6 +14,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
 from assetflow.api.backend import TheBackend
+from assetflow.core.freshness.asset_freshness import AssetFreshness
 from assetflow.evaluator.process.status import InstallationStatus, installation_status
 from assetflow.evaluator.runs.launch import METRICS
 from assetflow.ledger.records import LedgerCounts, WatcherRecord
@@ -30,7 +31,7 @@ def metrics(backend: TheBackend) -> Response:
     queues |= {names[number]: size for number, size in reader.queues.sizes().items() if number in names}
     condition = asyncio.run(installation_status(reader, backend.now(), backend.prefect))
     registry = CollectorRegistry()
-    registry.register(_Numbers(reader.status(), condition, queues, reader.watchers.all()))
+    registry.register(_Numbers(reader.status(), condition, queues, reader.watchers.all(), reader.policies.all()))
     return Response(generate_latest(registry) + generate_latest(METRICS), media_type=CONTENT_TYPE_LATEST)
 
 
@@ -41,12 +42,14 @@ class _Numbers(Collector):
     Attributes:
         queues: the queued events of each consumer.
         watchers: the watchers that deployments declare.
+        policies: the assets with a freshness policy.
     """
 
     status: LedgerCounts
     condition: InstallationStatus
     queues: Mapping[str, int]
     watchers: Sequence[WatcherRecord]
+    policies: Sequence[AssetFreshness]
 
     def collect(self) -> Iterator[Metric]:
         status, condition = self.status, self.condition
@@ -63,6 +66,8 @@ class _Numbers(Collector):
         yield queued
         yield _gauge("assetflow_evaluator_up", "1 if an evaluator is running.", condition.evaluators.alive)
         yield from self._watchers()
+        yield from self._freshness()
+        yield _gauge("assetflow_consumers_failed", "Consumers whose last run failed.", condition.failed)
         yield _gauge("assetflow_prefect_up", "1 if Prefect answers.", condition.lag is not None)
         if condition.lag is not None:
             yield _gauge(
@@ -70,6 +75,7 @@ class _Numbers(Collector):
             )
             oldest = self._age(condition.lag.oldest)
             yield _gauge("assetflow_prefect_lag_seconds", "Age of the oldest of them.", oldest)
+            yield _gauge("assetflow_runs_late", "Runs of decisions that wait for a worker.", len(condition.not_started))
 
     def _watchers(self) -> Iterator[Metric]:
         yield _gauge("assetflow_watchers_up", "1 if a process runs the watchers.", self.condition.watching.alive)
@@ -85,6 +91,19 @@ class _Numbers(Collector):
             if each.lag is not None:
                 waiting.add_metric([each.name], each.lag)
         yield from (failing, waiting, updates, refused)
+
+    def _freshness(self) -> Iterator[Metric]:
+        state = GaugeMetricFamily(
+            "assetflow_asset_freshness",
+            "1 for the state of the asset's freshness policy: pass, warn, fail or unknown.",
+            labels=["asset", "state"],
+        )
+        lag = GaugeMetricFamily("assetflow_asset_lag_seconds", "Age of the asset's data.", labels=["asset"])
+        for each in self.policies:
+            state.add_metric([each.uri, each.record.state], 1)
+            if (age := each.lag(self.condition.now)) is not None:
+                lag.add_metric([each.uri], age.total_seconds())
+        yield from (state, lag)
 
     def _oldest(self) -> float:
         return self._age(self.condition.oldest_waiting)

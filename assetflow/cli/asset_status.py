@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from rich.text import Text
 
 from assetflow.cli.output import NOTHING_KEPT, empty_message, print_json, rows, show, table, text
-from assetflow.cli.status_output import freshness_cell, state_cell, status_parts
+from assetflow.cli.status_output import UNKNOWN, freshness_cell, state_cell, status_parts
 from assetflow.cli.watch import watchable
 from assetflow.core.explanation.status import Status
 from assetflow.errors import InvalidCall
@@ -28,7 +28,7 @@ def status(
 ) -> int:
     """Show whether assets are up to date, and what has changed since they were made.
 
-    The exit status is 1 if one of them fails its freshness policy.
+    The exit status is 1 if one of them fails its freshness policy, else 3 if the state of one is not known now.
 
     Parameters
     ----------
@@ -54,6 +54,7 @@ def status(
         names = reader.assets.names([each.uri for each in found])
         empty = empty_message(reader, _nothing(found))
     fails = any(each.freshness == "fail" for each in found)
+    unknown = any(each.reason for each in found)
     found = [each for each in found if each.outdated or not stale]
     if json:
         print_json([each.as_json() for each in found] if asset is None else found[0].as_json() if found else None)
@@ -63,7 +64,7 @@ def status(
         show(rows(made, cells, empty=empty, spare=("uri", "made by"), wide=wide), wide=wide)
     else:
         show(*(part for each in found for part in status_parts(each)))
-    return int(fails)
+    return 1 if fails else UNKNOWN if unknown else 0
 
 
 def _nothing(found: Sequence[Status]) -> str:

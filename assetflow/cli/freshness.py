@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from rich.text import Text
 
 from assetflow.cli.output import empty_message, print_json, rows, show, table, text, time_cell
-from assetflow.cli.status_output import FRESHNESS_STYLES
+from assetflow.cli.status_output import FRESHNESS_STYLES, UNKNOWN
 from assetflow.cli.watch import watchable
 from assetflow.core.freshness.asset_freshness import AssetFreshness
 from assetflow.core.spans import rounded_in_words
@@ -19,7 +19,10 @@ _SPARE = ("uri", "data time", "since", "made by")
 
 @watchable
 def freshness(*, wide: bool = False, json: bool = False) -> int:
-    """Show how fresh the assets with a freshness policy are. Exits with 1 if one of them fails.
+    """Show how fresh the assets with a freshness policy are.
+
+    The exit status is 1 if one of them fails, else 3 if the state of one is not known now, because no evaluator is
+    running or Prefect does not answer.
 
     Parameters
     ----------
@@ -38,7 +41,9 @@ def freshness(*, wide: bool = False, json: bool = False) -> int:
     else:
         cells = (_cells(each, names[each.uri], now) for each in found)
         show(rows(table(*_COLUMNS, whole=("uri",)), cells, empty=empty, spare=_SPARE, wide=wide), wide=wide)
-    return int(any(each.record.state == "fail" for each in found))
+    if any(each.record.state == "fail" for each in found):
+        return 1
+    return UNKNOWN if any(each.reason for each in found) else 0
 
 
 def _cells(each: AssetFreshness, name: str, now: datetime) -> list[Text]:
@@ -47,7 +52,7 @@ def _cells(each: AssetFreshness, name: str, now: datetime) -> list[Text]:
     return [
         text(name),
         text(each.uri),
-        Text(record.state, FRESHNESS_STYLES.get(record.state, "")),
+        text(each.state_in_words, FRESHNESS_STYLES.get(record.state, "magenta" if each.reason else "")),
         time_cell(record.state_since, now),
         Text("" if lag is None else rounded_in_words(lag)),
         text(record.policy.describe()),

@@ -52,7 +52,9 @@ def _lines(condition: InstallationStatus) -> list[tuple[str, Text]]:
         ("without a run", _waiting(condition)),
         ("not begun", _number(len(condition.not_started), "runs wait for a worker")),
         ("undeliverable", _number(condition.undeliverable, "see `assetflow decisions ls --undeliverable`")),
-        ("refused", _number(condition.refused, "see `assetflow events ls --refused`")),
+        ("last run failed", _number(condition.failed, "see `assetflow runs ls`")),
+        ("refused updates", _number(condition.refused, "see `assetflow events ls --refused`")),
+        ("refused deployments", _number(condition.refused_deployments, "see `assetflow consumers refused`")),
     ]
 
 
@@ -149,4 +151,6 @@ def _as_json(condition: InstallationStatus, place: str) -> dict[str, object]:
         },
         "undeliverable": condition.undeliverable,
         "refused": condition.refused,
+        "refused_deployments": condition.refused_deployments,
+        "last_run_failed": condition.failed,
     }

@@ -16,6 +16,8 @@ from assetflow.core.spans import rounded_in_words
 
 _MARKS = {"fresh": ("●", "green"), "stale": ("●", "yellow"), "missing": ("○", "red")}
 _OTHER = ("–", "dim")
+# The exit status if the state of a policy is not known now.
+UNKNOWN = 3
 FRESHNESS_STYLES = {"fail": "red", "warn": "yellow", "pass": "green"}
 
 
@@ -64,6 +66,8 @@ def freshness_cell(status: Status) -> Text:
     if status.freshness is None:
         return Text()
     found = Text(status.freshness, FRESHNESS_STYLES.get(status.freshness, ""))
+    if status.reason:
+        found.append(f": {status.reason}", "magenta")
     if status.data_time == "current":
         found.append(", current", "dim")
     elif status.lag is not None:

@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from assetflow import Eager
 from assetflow.cli import runs
 from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
@@ -22,9 +23,12 @@ from assetflow.core.timing import Deadline
 from assetflow.evaluator.liveness import STOPPED
 from assetflow.ledger import Ledger
 from assetflow.ledger.lease.lease import Holder
+from assetflow.ledger.read.judging import HELD_UP
 from tests.cli.conftest import Call
 from tests.cli.screen import screen_of
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
+from tests.ledger import making
+from tests.ledger.making import deploy_maker
 
 
 def test_assets_are_listed_with_who_updates_them_and_who_runs_on_them(ledger: Ledger, call: Call) -> None:
@@ -205,6 +209,41 @@ def test_missed_deadlines_are_listed_newest_first(ledger: Ledger, call: Call) ->
     shown = call("deadlines", "ls", "--limit", "1").out
     assert "audit/shop" in shown
     assert CUSTOMERS.uri in shown
+
+
+@pytest.mark.parametrize(
+    ("ago", "alive", "held_up", "reason"),
+    [
+        (120, False, [], "no evaluator is running"),
+        (120, True, [{"name": "clock"}], "Prefect does not answer"),
+        (120, True, [], "the evaluator is still reading Prefect's logs"),
+        (20, True, [{"name": "clock"}], None),
+    ],
+)
+def test_8_13_a_state_that_is_not_known_now_has_a_code_of_its_own(
+    ledger: Ledger, call: Call, ago: int, alive: bool, held_up: list[object], reason: str | None
+) -> None:
+    now = datetime.now(UTC)
+    short = Asset(ORDERS.uri, freshness=FreshnessPolicy(timedelta(minutes=1)))
+    deploy_maker(ledger, Eager(CUSTOMERS), [short], [CUSTOMERS], "core/lake", at=now - timedelta(hours=1))
+    for asset in (CUSTOMERS, short):
+        ledger.writer.events.record([making.update(asset)], now - timedelta(seconds=ago))
+    ledger.writer.clock.run(now - timedelta(seconds=ago), now)
+    assert (call("freshness").code, call("freshness", "--json").json[0]["state"]) == (0, "pass")
+    read = now - timedelta(seconds=ago)
+    ledger.writer.set_cursor("events", read.isoformat())
+    ledger.writer.set_cursor(HELD_UP, held_up)
+    if alive:
+        ledger.writer.lease.acquire(Holder.this_process(uuid4()))
+    for command in (("freshness",), ("assets", "status")):
+        answer = call(*command, "--json")
+        found = next(each for each in answer.json if each["uri"] == ORDERS.uri)
+        assert (answer.code, found["reason"]) == ((0, None) if reason is None else (3, reason))
+        assert found.get("freshness", found["state"]) == ("pass" if reason is None else "unknown")
+    if reason is not None:
+        said = " ".join(call("freshness", "--wide").out.split())
+        assert f"unknown since {read:%Y-%m-%d %H:%M:%S} UTC: {reason}" in said
+        assert reason in call("assets", "status", "--wide").out
 
 
 def test_8_13_freshness_is_shown_and_fails_if_an_asset_does(ledger: Ledger, call: Call) -> None:

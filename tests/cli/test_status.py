@@ -13,12 +13,15 @@ import respx
 
 from assetflow import Asset, AssetWatcher
 from assetflow.core.events import Recording
-from assetflow.errors import LedgerError
+from assetflow.core.refused_deployments import CURSOR as REFUSED
+from assetflow.core.refused_deployments import RefusedDeployment
+from assetflow.errors import InvalidSchedule, LedgerError
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.liveness import NOT_WATCHING, SILENT, STOPPED
-from assetflow.evaluator.process.held_up import CURSOR, HeldUpWriter
+from assetflow.evaluator.process.held_up import HeldUpWriter
 from assetflow.ledger import Holder, Ledger
 from assetflow.ledger.lease.lease import Role
+from assetflow.ledger.read.judging import HELD_UP
 from assetflow.prefect_io.recordings import recording_to_artifact
 from assetflow.watchers import FileTrigger
 from tests.cli.conftest import API_URL, Call
@@ -59,6 +62,25 @@ def test_all_is_well(ledger: Ledger, call: Call) -> None:
     assert said["standbys"] == []
     assert said["prefect"] == {"url": API_URL, "reachable": True, "error": None}
     assert said["lag"] == {"updates": 0, "oldest": None}
+
+
+@respx.mock
+def test_refused_deployments_and_failed_runs_are_counted(ledger: Ledger, call: Call) -> None:
+    evaluate(ledger)
+    prefect_holds()
+    deploy(ledger, "report/nightly", ORDERS)
+    update(ledger, ORDERS, 1)
+    (decision,) = ledger.reader.decisions.find()
+    run = uuid4()
+    ledger.writer.decisions.launched(decision.id, run, NOON)
+    ledger.writer.decisions.ended("Failed", NOON, flow_run_id=run, outcome="failed")
+    refused = RefusedDeployment.of(uuid4(), "bad/nightly", InvalidSchedule("it makes nothing", rule="8.1"), "")
+    ledger.writer.set_cursor(REFUSED, [refused.to_row()])
+    said = call("status", "--json").json
+    assert (said["last_run_failed"], said["refused_deployments"], said["refused"]) == (1, 1, 0)
+    out = " ".join(call("status").out.split())
+    assert "last run failed 1, see `assetflow runs ls`" in out
+    assert "refused deployments 1, see `assetflow consumers refused`" in out
 
 
 @respx.mock
@@ -154,13 +176,13 @@ def test_what_holds_the_evaluator_up_is_said_after_a_minute(ledger: Ledger, call
     health, told = Health(), FakeLedger()
     health.down("ledger", LedgerError("the database refuses: parser stack overflow"))
     asyncio.run(run_briefly(HeldUpWriter(told, health)))
-    ledger.writer.set_cursor(CURSOR, told.held_up[-1])
+    ledger.writer.set_cursor(HELD_UP, told.held_up[-1])
     soon = call("status", "--json")
     assert soon.code == 0, soon
     assert [each["name"] for each in soon.json["held_up"]] == ["ledger"]
 
     (trouble,) = told.held_up[-1]
-    ledger.writer.set_cursor(CURSOR, [{**trouble, "since": (datetime.now(UTC) - timedelta(minutes=2)).isoformat()}])
+    ledger.writer.set_cursor(HELD_UP, [{**trouble, "since": (datetime.now(UTC) - timedelta(minutes=2)).isoformat()}])
     late = call("status")
     assert late.code == 1
     assert "the evaluator is held up: ledger: the database refuses: parser stack overflow" in late.out

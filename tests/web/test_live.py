@@ -15,6 +15,7 @@ from assetflow.api.backend import Backend
 from assetflow.evaluator.liveness import NOT_WATCHING, SILENT, STOPPED
 from assetflow.ledger import Ledger
 from assetflow.ledger.lease.lease import Holder, Role
+from assetflow.ledger.read.judging import HELD_UP
 from assetflow.watchers import FileTrigger
 from assetflow.web import live as live_module
 from assetflow.web.live import LedgerChange, Live
@@ -227,6 +228,13 @@ def test_a_page_names_a_watcher_that_fails(site: Site, ledger: Ledger) -> None:
     for name in ("landing", "other"):
         ledger.writer.watchers.switch(name, paused=True, now=datetime.now(UTC))
     assert "watcher" not in site.get("/troubles").text.replace("evaluator", "")
+
+
+def test_troubles_of_another_process_are_those_that_it_writes_to_the_ledger(ledger: Ledger) -> None:
+    kept = {"name": "reading Prefect's logs", "since": NOON.isoformat(), "reason": "Prefect does not answer"}
+    ledger.writer.set_cursor(HELD_UP, [kept])
+    ledger.writer.lease.acquire(Holder.this_process(uuid4()))
+    assert [each.title for each in troubles_of(Backend(ledger))] == ["Prefect cannot be reached"]
 
 
 def test_troubles_are_those_of_the_ledger(ledger: Ledger) -> None:

@@ -32,11 +32,12 @@ class StatusOut(BaseModel):
     counts: dict[State, int] | None = Field(description="Of an asset with keys: how many keys are in which state.")
     producer: str | None
     freshness: Literal["pass", "warn", "fail", "unknown"] | None = Field(
-        description="The state of its freshness policy; null without a policy, and of one partition, as the next three."
+        description="The state of its freshness policy; null without a policy, and of one partition, as the next four."
     )
     data_time: datetime | Literal["current"] | None = Field(description="Up to when it holds all data.")
     lag: float | None = Field(description="How old its data is, now or at the last deadline, in seconds.")
     feasible: bool | None = Field(description="Whether the flows that make it are quick enough to hold its policy.")
+    reason: str | None = Field(description="Why the state of its policy is not known now; null if it is.")
 
 
 class ReadVersionOut(BaseModel):

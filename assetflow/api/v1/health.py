@@ -10,7 +10,6 @@ from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.health import HealthOut, LedgerOut, ReadyOut
 from assetflow.core.words import iso
 from assetflow.evaluator.liveness import downtime
-from assetflow.evaluator.process.held_up import held_up
 from assetflow.ledger.lease.lease import Lease
 
 router = APIRouter(tags=["health"], route_class=EtagRoute)
@@ -32,12 +31,8 @@ def check_health() -> Json:
 def check_readiness(backend: TheBackend) -> Json:
     """Check that updates lead to runs: the ledger can be read, and an evaluator is alive and reaches Prefect."""
     evaluators = backend.ledger.reader.evaluators()
-    found, lease = backend.troubles(), evaluators.lease
-    down = downtime(evaluators)
-    if down is None:
-        # The evaluator may be another process, which writes its troubles to the ledger.
-        found = {each.name: each.reason for each in held_up(backend.ledger.reader)} | found
-    troubles = [f"{name}: {reason}" for name, reason in found.items()]
+    lease, down = evaluators.lease, downtime(evaluators)
+    troubles = [f"{name}: {reason}" for name, reason in backend.current_troubles().items()]
     if down is not None:
         troubles.append(str(down))
     document = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from assetflow.core.explanation.status import ReadVersion, Status, StatusExplainer
-from assetflow.core.freshness.asset_freshness import data_time_text
+from assetflow.core.freshness.asset_freshness import Unjudged, data_time_text
 from assetflow.core.freshness.data_time import DataTimes
 from assetflow.core.freshness.demands import policy_inputs
 from assetflow.core.freshness.moments import DataTime
@@ -69,15 +69,21 @@ class AssetExplanation:
 
 
 def explain_asset(
-    book: Book, name_of: Callable[[str], str], uri: str, key: str | None, now: datetime
+    book: Book,
+    name_of: Callable[[str], str],
+    uri: str,
+    key: str | None,
+    now: datetime,
+    unjudged: Unjudged | None = None,
 ) -> AssetExplanation:
     """Explain an asset, or one of its partitions.
 
     Parameters:
         name_of: returns the readable name of a URI.
         now: the time from which "12 min ago" counts, UTC.
+        unjudged: why states of policies are not judged up to now; `None` if they are.
     """
-    explainer = StatusExplainer(book, name_of, now)
+    explainer = StatusExplainer(book, name_of, now, unjudged)
     path = data_path(book, name_of, uri) if key is None else []
     return AssetExplanation(explainer.of(uri, key), explainer.reads(uri, key), path)
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, Literal
 
-from assetflow.core.freshness.asset_freshness import AssetFreshness
+from assetflow.core.freshness.asset_freshness import AssetFreshness, Unjudged
 from assetflow.core.freshness.causes import Cause, CauseKind
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.moments import CURRENT
@@ -95,6 +95,7 @@ class Status:
             made (contract 8.12).
         lag: how old its data is, now or at the last deadline; `None` also if that is not known.
         feasible: whether the flows that make it are quick enough to hold its policy (contract 8.15).
+        reason: why the state of its policy is not known now; `None` if it is.
     """
 
     uri: str
@@ -108,6 +109,7 @@ class Status:
     data_time: datetime | Literal["current"] | None = None
     lag: timedelta | None = None
     feasible: bool | None = None
+    reason: str | None = None
 
     @property
     def words(self) -> str:
@@ -130,6 +132,7 @@ class Status:
             "data_time": iso(self.data_time) if isinstance(self.data_time, datetime) else self.data_time,
             "lag": None if self.lag is None else self.lag.total_seconds(),
             "feasible": self.feasible,
+            "reason": self.reason,
         }
 
     @classmethod
@@ -149,6 +152,7 @@ class Status:
             data_time if data_time in (None, "current") else datetime.fromisoformat(data_time),
             None if lag is None else timedelta(seconds=lag),
             data["feasible"],
+            data["reason"],
         )
 
 
@@ -189,12 +193,16 @@ class StatusExplainer:
     Parameters:
         name_of: returns the readable name of a URI.
         now: the time from which "12 min ago" counts, UTC.
+        unjudged: why states of policies are not judged up to now; `None` if they are.
     """
 
-    def __init__(self, book: Book, name_of: Callable[[str], str], now: datetime) -> None:
+    def __init__(
+        self, book: Book, name_of: Callable[[str], str], now: datetime, unjudged: Unjudged | None = None
+    ) -> None:
         self._book = book
         self._name = name_of
         self._now = now
+        self._unjudged = unjudged
         self._statuses = Statuses(book, MOST_CAUSES)
 
     def of(self, uri: str, key: str | None = None) -> Status:
@@ -203,10 +211,14 @@ class StatusExplainer:
         record = self._book.policies.find(uri) if key is None and self._book.graph.policy(uri) is not None else None
         if record is None:
             return found
-        told = AssetFreshness(uri, record)
-        data_time = told.data_moment if record.data_time is not CURRENT else "current"
+        told = AssetFreshness.of(uri, record, None, self._unjudged)
         return replace(
-            found, freshness=record.state, data_time=data_time, lag=told.lag(self._now), feasible=told.is_feasible
+            found,
+            freshness=told.record.state,
+            data_time=told.data_moment if record.data_time is not CURRENT else "current",
+            lag=told.lag(self._now),
+            feasible=told.is_feasible,
+            reason=told.reason or None,
         )
 
     def _compared(self, uri: str, key: str | None) -> Status:

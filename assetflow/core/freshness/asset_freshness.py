@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid5
 
@@ -11,7 +11,7 @@ from assetflow.core.freshness.moments import DataTime
 from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.freshness.state.policies import Chain, PolicyChange, PolicyRecord
 from assetflow.core.spans import rounded_in_words, span_in_words
-from assetflow.core.words import iso
+from assetflow.core.words import iso, since
 
 _NAMESPACE = UUID("9e1d1d4f-3a5b-5f0a-8c36-2f6f2a9b7d10")
 
@@ -70,16 +70,53 @@ class StateChange:
 
 
 @dataclass(frozen=True)
+class Unjudged:
+    """Why states are not judged up to now (8.13).
+
+    Attributes:
+        since: up to when they are judged, UTC.
+        now: when that was read, UTC.
+    """
+
+    since: datetime
+    reason: str
+    now: datetime
+
+    def judge(self, record: PolicyRecord) -> PolicyRecord:
+        """Return the record, with the state "unknown" if another version may have come since and may be too old."""
+        data_time = record.data_time
+        if data_time is not None:
+            data_time = min(data_time, self.since) if isinstance(data_time, datetime) else self.since
+        if record.policy.judge(data_time, record.since, self.now) == record.state:
+            return record
+        return replace(record, state="unknown", state_since=self.since)
+
+
+@dataclass(frozen=True)
 class AssetFreshness:
     """How fresh an asset with a policy is.
 
     Attributes:
         maker: the name of the flow that makes it, `flow/deployment`; `None` for a source.
+        reason: why its state is not known now; empty if it is known, or if the asset was never made.
     """
 
     uri: str
     record: PolicyRecord
     maker: str | None = None
+    reason: str = ""
+
+    @classmethod
+    def of(cls, uri: str, record: PolicyRecord, maker: str | None, unjudged: Unjudged | None) -> AssetFreshness:
+        """Return how fresh an asset is, as far as that is judged."""
+        shown = record if unjudged is None else unjudged.judge(record)
+        return cls(uri, shown, maker, "" if unjudged is None or shown is record else unjudged.reason)
+
+    @property
+    def state_in_words(self) -> str:
+        """The state, and since when and why it is not known: "unknown since 2026-11-20 18:51:07 UTC: …"."""
+        record = self.record
+        return f"{record.state}{since(record.state_since)}: {self.reason}" if self.reason else record.state
 
     @property
     def is_late(self) -> bool:
@@ -126,6 +163,7 @@ class AssetFreshness:
             "uri": self.uri,
             "state": record.state,
             "since": iso(record.state_since),
+            "reason": self.reason or None,
             "data_time": data_time_text(record.data_time),
             "lag": None if lag is None else lag.total_seconds(),
             "maximum_lag": record.policy.maximum_lag.total_seconds(),

@@ -105,6 +105,7 @@ class CronTriggerTimetable(Timetable):
     Parameters:
         cron: five fields, or one of `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
         timezone: the IANA name of the time zone.
+        catchup: as in `Timetable`.
 
     Raises:
         InvalidTimetable: the expression cannot be read or has no times, or the time zone is unknown.
@@ -148,6 +149,7 @@ class CronPartitionTimetable(Timetable):
         timezone: the IANA name of the time zone of the cron and of the keys.
         run_offset: how many ticks after the run's own time the key's time is; -1 is the tick before, such as yesterday.
         key_format: how the key's time is written, as in `strftime`.
+        catchup: as in `Timetable`.
 
     Raises:
         InvalidTimetable: as in `CronTriggerTimetable`; or `run_offset` is not a whole number, or `key_format` gives
@@ -224,6 +226,7 @@ class DeltaTriggerTimetable(Timetable):
         delta: the interval, at least one second.
         start: the first time, with a time zone. If it is `None`, there is no first time, and one time is
             2020-01-01T00:00:00 UTC.
+        catchup: as in `Timetable`.
 
     Raises:
         InvalidTimetable: the interval is below one second, or `start` has no time zone.
@@ -278,6 +281,7 @@ class RRuleTimetable(Timetable):
     Parameters:
         rrule: the rule as in RFC 5545. Without DTSTART it counts from 1 January 2020.
         timezone: the IANA name of the time zone.
+        catchup: as in `Timetable`.
 
     Raises:
         InvalidTimetable: the rule cannot be read, or the time zone is unknown.

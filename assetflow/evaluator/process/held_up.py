@@ -10,9 +10,9 @@ from typing import Any, cast
 from assetflow.core.words import iso
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.ports import EvaluatorLedger
+from assetflow.ledger.read.judging import HELD_UP
 from assetflow.ledger.read.reader import Reader
 
-CURSOR = "held up"
 LOOK_EVERY = 2.0
 
 
@@ -54,5 +54,5 @@ class HeldUpWriter:
 
 def held_up(reader: Reader) -> list[HeldUp]:
     """Return what the evaluator could not do when it last wrote to the ledger."""
-    kept = cast("list[dict[str, str]]", reader.cursor(CURSOR) or [])
+    kept = cast("list[dict[str, str]]", reader.cursor(HELD_UP) or [])
     return [HeldUp(each["name"], datetime.fromisoformat(each["since"]), each["reason"]) for each in kept]

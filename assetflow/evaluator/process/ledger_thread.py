@@ -37,11 +37,11 @@ from assetflow.evaluator.ports import (
     TimePassed,
     Written,
 )
-from assetflow.evaluator.process.held_up import CURSOR as HELD_UP
 from assetflow.evaluator.process.leadership import Leadership
 from assetflow.ledger import Holder, Ledger
 from assetflow.ledger.lease.lease import Role
 from assetflow.ledger.read.explanations import decision_explanation
+from assetflow.ledger.read.judging import HELD_UP
 from assetflow.ledger.records import ConsumerRecord, DecisionRecord, MissedDeadlineRecord, TimerRecord
 from assetflow.ledger.sql.commits import CommitListener
 from assetflow.prefect_io.automation_text import automation_name

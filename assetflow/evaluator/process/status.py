@@ -19,7 +19,7 @@ from assetflow.evaluator.liveness import downtime, failing_words, is_silent, not
 from assetflow.evaluator.process.held_up import HeldUp, held_up
 from assetflow.ledger.lease.standby import Evaluators
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.records import NO_WATCHERS, WatchingStatus
+from assetflow.ledger.records import NO_WATCHERS, ConsumerFilter, WatchingStatus
 from assetflow.prefect_io.answers import unreadable
 from assetflow.prefect_io.artifact_log import ArtifactLog
 from assetflow.prefect_io.event_log import EventLog
@@ -74,6 +74,8 @@ class InstallationStatus:
         waits_for: the error of the last attempt to start its run; empty if there was none.
         undeliverable: the number of decisions that will have no run.
         refused: the number of refused updates.
+        refused_deployments: the number of deployments whose schedules cannot be used.
+        failed: the number of consumers whose last run failed.
         held_up: what the evaluator cannot do, as it has written to the ledger.
         not_started: the runs of decisions that wait for a worker, the oldest first.
         watching: how the watchers are.
@@ -90,6 +92,8 @@ class InstallationStatus:
     waits_for: str
     undeliverable: int
     refused: int
+    refused_deployments: int = 0
+    failed: int = 0
     held_up: Sequence[HeldUp] = ()
     not_started: Sequence[NotStarted] = ()
     watching: WatchingStatus = NO_WATCHERS
@@ -154,6 +158,8 @@ async def installation_status(reader: Reader, now: datetime, prefect: OpenPrefec
         waits_for=oldest[0][0].error if oldest else "",
         undeliverable=known.undeliverable,
         refused=known.refused,
+        refused_deployments=len(reader.refused_deployments()),
+        failed=reader.consumers.listed(ConsumerFilter(failed=True), limit=1)[1],
         held_up=held_up(reader) if evaluators.alive else (),
         not_started=late_runs,
         watching=reader.watchers.status(),

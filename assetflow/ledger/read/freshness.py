@@ -15,11 +15,13 @@ from assetflow.core.codec.origins import origin_from_json
 from assetflow.core.explanation.assets import AssetExplanation, DataStep, data_path, explain_asset
 from assetflow.core.explanation.plan import PlannedConsumer, explain_plan
 from assetflow.core.explanation.status import Status, StatusExplainer, stale_keys_of, states_of
+from assetflow.core.freshness.asset_freshness import Unjudged
 from assetflow.core.freshness.reads import missing_items
 from assetflow.core.freshness.touching import all_keys
 from assetflow.core.rules.state import State
 from assetflow.core.words import iso
 from assetflow.ledger.fold.freshness_rows import VERSION_COLUMNS, update_from_row
+from assetflow.ledger.read.judging import read_unjudged
 from assetflow.ledger.read.queues import LAST
 from assetflow.ledger.read.states import States
 from assetflow.ledger.sql.freshness_tables import DATA_FLOW, ITEM_VERSION, KEPT_RUN
@@ -150,13 +152,17 @@ class FreshnessReader:
             now: the time from which "12 min ago" counts, UTC.
         """
         with self._states.open() as state:
-            return StatusExplainer(state.freshness, _names_of(state), now).of(uri, key)
+            return StatusExplainer(state.freshness, _names_of(state), now, self._unjudged()).of(uri, key)
 
     def statuses(self, uris: Collection[str] | None, now: datetime) -> list[Status]:
         """Return the status of these assets, in order; of all that Eager and Lazy flows need, by URI, for `None`."""
         with self._states.open(assets=uris) as state:
-            explainer = StatusExplainer(state.freshness, _names_of(state), now)
+            explainer = StatusExplainer(state.freshness, _names_of(state), now, self._unjudged())
             return [explainer.of(uri) for uri in (sorted(state.freshness.graph.compared()) if uris is None else uris)]
+
+    def _unjudged(self) -> Unjudged | None:
+        with self._states.connect() as connection:
+            return read_unjudged(connection)
 
     def states(self, uris: Collection[str]) -> dict[str, str]:
         """Return `fresh`, `outdated`, `stale` or `missing` for each of these assets that is compared."""
@@ -171,7 +177,7 @@ class FreshnessReader:
     def explained(self, uri: str, key: str | None, now: datetime) -> AssetExplanation:
         """Return the status of an item, what was read for it beside what is there now, and its data path."""
         with self._states.open() as state:
-            return explain_asset(state.freshness, _names_of(state), uri, key, now)
+            return explain_asset(state.freshness, _names_of(state), uri, key, now, self._unjudged())
 
     def plan(self, now: datetime, consumer: int | None = None, key: str | None = None) -> list[PlannedConsumer]:
         """Return what would be done with the Eager and Lazy consumers, by name, and what holds them back.

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from assetflow.core.freshness.asset_freshness import AssetFreshness, StateChange
+from assetflow.core.freshness.asset_freshness import AssetFreshness, StateChange, Unjudged
 from assetflow.ledger.fold.policy_rows import (
     CHANGE_COLUMNS,
     POLICY_KEY,
@@ -15,6 +15,7 @@ from assetflow.ledger.fold.policy_rows import (
     change_from_row,
     policy_from_row,
 )
+from assetflow.ledger.read.judging import read_unjudged
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.freshness_tables import POLICY, POLICY_CHANGE
 from assetflow.ledger.sql.tables import CONSUMER, DECISION
@@ -45,13 +46,14 @@ class PolicyReader:
     def all(self) -> list[AssetFreshness]:
         """Return all assets with a policy, by URI."""
         with self._connect() as connection:
-            return [_freshness(row) for row in connection.execute(_POLICIES)]
+            unjudged = read_unjudged(connection)
+            return [_freshness(row, unjudged) for row in connection.execute(_POLICIES)]
 
     def of_asset(self, uri: str) -> AssetFreshness | None:
         """Return how fresh an asset is; `None` if it has no policy."""
         with self._connect() as connection:
             row = connection.execute(_POLICIES.where(POLICY.c.uri == uri)).one_or_none()
-        return None if row is None else _freshness(row)
+            return None if row is None else _freshness(row, read_unjudged(connection))
 
     def changes(self, *, uri: str | None = None, before: int | None = None, limit: int = 100) -> list[StateChange]:
         """Return changes of states, newest first. To page on, give the number of the last one as `before`."""
@@ -69,9 +71,9 @@ def changes_of(connection: Connection, query: Any) -> list[StateChange]:
     return [_change(row) for row in connection.execute(query)]
 
 
-def _freshness(row: Sequence[Any]) -> AssetFreshness:
+def _freshness(row: Sequence[Any], unjudged: Unjudged | None) -> AssetFreshness:
     uri, record = policy_from_row(row)
-    return AssetFreshness(uri, record, record.chain[-1][0] if record.chain else None)
+    return AssetFreshness.of(uri, record, record.chain[-1][0] if record.chain else None, unjudged)
 
 
 def _change(row: Sequence[Any]) -> StateChange:

@@ -1,0 +1,44 @@
+"""A state that cannot be judged up to now is not known, if a version that nobody knows of could have changed it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from assetflow.core.freshness.asset_freshness import AssetFreshness, Unjudged
+from assetflow.core.freshness.moments import CURRENT, DataTime
+from assetflow.core.freshness.policy import FreshnessPolicy, State
+from assetflow.core.freshness.state.policies import PolicyRecord
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+ALWAYS = FreshnessPolicy(HOUR, warn_after=HOUR / 2)
+AT_NINE = FreshnessPolicy(HOUR, deadline="0 9 * * *")
+
+
+@pytest.mark.parametrize(
+    ("policy", "state", "data_time", "unjudged_for", "shown"),
+    [
+        (ALWAYS, "pass", CURRENT, HOUR / 3, "pass"),
+        (ALWAYS, "pass", CURRENT, HOUR * 2 / 3, "unknown"),
+        (ALWAYS, "pass", CURRENT, 2 * HOUR, "unknown"),
+        (ALWAYS, "warn", NOON - HOUR * 2 / 3, HOUR / 3, "warn"),
+        (ALWAYS, "warn", NOON - 2 * HOUR, HOUR, "unknown"),
+        (ALWAYS, "fail", NOON - 2 * HOUR, HOUR, "fail"),
+        (ALWAYS, "unknown", None, HOUR, "unknown"),
+        (AT_NINE, "pass", CURRENT, 2 * HOUR, "pass"),
+        (AT_NINE, "pass", CURRENT, 5 * HOUR, "unknown"),
+    ],
+)
+def test_8_13_the_state_is_unknown_if_it_may_have_changed(
+    policy: FreshnessPolicy, state: State, data_time: DataTime | None, unjudged_for: timedelta, shown: State
+) -> None:
+    record = PolicyRecord(policy, NOON - 24 * HOUR, state, NOON - 6 * HOUR, data_time)
+    since = NOON - unjudged_for
+    found = AssetFreshness.of("s3://lake/a", record, None, Unjudged(since, "Prefect does not answer", NOON))
+    assert found.record.state == shown
+    if shown != state:
+        words = f"unknown since {since:%Y-%m-%d %H:%M:%S} UTC: Prefect does not answer"
+        assert (found.state_in_words, found.as_json(NOON)["reason"]) == (words, "Prefect does not answer")
+        assert found.record.state_since == since
