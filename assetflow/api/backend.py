@@ -10,6 +10,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from assetflow.evaluator.process.held_up import held_up
+from assetflow.ledger.lease.standby import Evaluators
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.installation import Installation
 
@@ -32,10 +33,9 @@ class Backend(Installation):
     troubles: Callable[[], dict[str, str]] = _no_troubles
     simulations: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SIMULATIONS))
 
-    def current_troubles(self) -> dict[str, str]:
+    def current_troubles(self, evaluators: Evaluators) -> dict[str, str]:
         """Return what the evaluator cannot do now, with the reasons; one of another process writes it to the ledger."""
-        reader = self.ledger.reader
-        kept = held_up(reader) if reader.evaluators().alive else ()
+        kept = held_up(self.ledger.reader) if evaluators.alive else ()
         return {each.name: each.reason for each in kept} | self.troubles()
 
 

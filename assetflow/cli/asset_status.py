@@ -54,7 +54,7 @@ def status(
         names = reader.assets.names([each.uri for each in found])
         empty = empty_message(reader, _nothing(found))
     fails = any(each.freshness == "fail" for each in found)
-    unknown = any(each.reason for each in found)
+    unknown = any(each.why for each in found)
     found = [each for each in found if each.outdated or not stale]
     if json:
         print_json([each.as_json() for each in found] if asset is None else found[0].as_json() if found else None)

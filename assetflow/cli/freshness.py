@@ -43,7 +43,7 @@ def freshness(*, wide: bool = False, json: bool = False) -> int:
         show(rows(table(*_COLUMNS, whole=("uri",)), cells, empty=empty, spare=_SPARE, wide=wide), wide=wide)
     if any(each.record.state == "fail" for each in found):
         return 1
-    return UNKNOWN if any(each.reason for each in found) else 0
+    return UNKNOWN if any(each.why for each in found) else 0
 
 
 def _cells(each: AssetFreshness, name: str, now: datetime) -> list[Text]:
@@ -52,7 +52,7 @@ def _cells(each: AssetFreshness, name: str, now: datetime) -> list[Text]:
     return [
         text(name),
         text(each.uri),
-        text(each.state_in_words, FRESHNESS_STYLES.get(record.state, "magenta" if each.reason else "")),
+        text(each.state_in_words, FRESHNESS_STYLES.get(record.state, "magenta" if each.why else "")),
         time_cell(record.state_since, now),
         Text("" if lag is None else rounded_in_words(lag)),
         text(record.policy.describe()),

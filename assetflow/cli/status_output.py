@@ -66,8 +66,8 @@ def freshness_cell(status: Status) -> Text:
     if status.freshness is None:
         return Text()
     found = Text(status.freshness, FRESHNESS_STYLES.get(status.freshness, ""))
-    if status.reason:
-        found.append(f": {status.reason}", "magenta")
+    if status.why:
+        found.append(f": {status.why}", "magenta")
     if status.data_time == "current":
         found.append(", current", "dim")
     elif status.lag is not None:

@@ -31,7 +31,7 @@ class ShownTrouble:
 
 def is_prefect_away(backend: Backend) -> bool:
     """Return True if the evaluator cannot reach Prefect now."""
-    return any(name.startswith(_OF_PREFECT) for name in backend.current_troubles())
+    return any(name.startswith(_OF_PREFECT) for name in backend.current_troubles(backend.ledger.reader.evaluators()))
 
 
 def troubles_of(backend: Backend) -> list[ShownTrouble]:
@@ -44,7 +44,7 @@ def troubles_of(backend: Backend) -> list[ShownTrouble]:
         waiting = ("/consumers?show=waiting", "Consumers with updates")
         found.append(ShownTrouble(down.reason, _sentence(down.effect), "no evaluator", last_sign, waiting))
     found += _of_watchers(backend.ledger.reader.watchers.status())
-    current = backend.current_troubles()
+    current = backend.current_troubles(evaluators)
     of_prefect = list(dict.fromkeys(reason for name, reason in current.items() if name.startswith(_OF_PREFECT)))
     if of_prefect:
         told = "; ".join(of_prefect)

@@ -238,7 +238,7 @@ def test_8_13_a_state_that_is_not_known_now_has_a_code_of_its_own(
     for command in (("freshness",), ("assets", "status")):
         answer = call(*command, "--json")
         found = next(each for each in answer.json if each["uri"] == ORDERS.uri)
-        assert (answer.code, found["reason"]) == ((0, None) if reason is None else (3, reason))
+        assert (answer.code, found["why"]) == ((0, None) if reason is None else (3, reason))
         assert found.get("freshness", found["state"]) == ("pass" if reason is None else "unknown")
     if reason is not None:
         said = " ".join(call("freshness", "--wide").out.split())

@@ -16,7 +16,7 @@ class Freshness(BaseModel):
     uri: str
     state: Literal["pass", "warn", "fail", "unknown"]
     since: datetime | None = Field(description="Since when the asset has been in this state.")
-    reason: str | None = Field(description="Why its state is not known now; null if it is.")
+    why: str | None = Field(description="Why its state is not known now; null if it is.")
     data_time: datetime | Literal["current"] | None = Field(description="Up to when the asset has all data (8.12).")
     lag: float | None = Field(description="Seconds between the data time and now, or the last deadline.")
     maximum_lag: float = Field(description="The seconds that the policy allows.")

@@ -37,7 +37,7 @@ class StatusOut(BaseModel):
     data_time: datetime | Literal["current"] | None = Field(description="Up to when it holds all data.")
     lag: float | None = Field(description="How old its data is, now or at the last deadline, in seconds.")
     feasible: bool | None = Field(description="Whether the flows that make it are quick enough to hold its policy.")
-    reason: str | None = Field(description="Why the state of its policy is not known now; null if it is.")
+    why: str | None = Field(description="Why the state of its policy is not known now; null if it is.")
 
 
 class ReadVersionOut(BaseModel):

@@ -32,7 +32,7 @@ def check_readiness(backend: TheBackend) -> Json:
     """Check that updates lead to runs: the ledger can be read, and an evaluator is alive and reaches Prefect."""
     evaluators = backend.ledger.reader.evaluators()
     lease, down = evaluators.lease, downtime(evaluators)
-    troubles = [f"{name}: {reason}" for name, reason in backend.current_troubles().items()]
+    troubles = [f"{name}: {reason}" for name, reason in backend.current_troubles(evaluators).items()]
     if down is not None:
         troubles.append(str(down))
     document = {

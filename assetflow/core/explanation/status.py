@@ -95,7 +95,7 @@ class Status:
             made (contract 8.12).
         lag: how old its data is, now or at the last deadline; `None` also if that is not known.
         feasible: whether the flows that make it are quick enough to hold its policy (contract 8.15).
-        reason: why the state of its policy is not known now; `None` if it is.
+        why: why the state of its policy is not known now; `None` if it is.
     """
 
     uri: str
@@ -109,7 +109,7 @@ class Status:
     data_time: datetime | Literal["current"] | None = None
     lag: timedelta | None = None
     feasible: bool | None = None
-    reason: str | None = None
+    why: str | None = None
 
     @property
     def words(self) -> str:
@@ -132,7 +132,7 @@ class Status:
             "data_time": iso(self.data_time) if isinstance(self.data_time, datetime) else self.data_time,
             "lag": None if self.lag is None else self.lag.total_seconds(),
             "feasible": self.feasible,
-            "reason": self.reason,
+            "why": self.why,
         }
 
     @classmethod
@@ -152,7 +152,7 @@ class Status:
             data_time if data_time in (None, "current") else datetime.fromisoformat(data_time),
             None if lag is None else timedelta(seconds=lag),
             data["feasible"],
-            data["reason"],
+            data["why"],
         )
 
 
@@ -218,7 +218,7 @@ class StatusExplainer:
             data_time=told.data_moment if record.data_time is not CURRENT else "current",
             lag=told.lag(self._now),
             feasible=told.is_feasible,
-            reason=told.reason or None,
+            why=told.why or None,
         )
 
     def _compared(self, uri: str, key: str | None) -> Status:

@@ -79,7 +79,7 @@ class Unjudged:
     """
 
     since: datetime
-    reason: str
+    why: str
     now: datetime
 
     def judge(self, record: PolicyRecord) -> PolicyRecord:
@@ -98,25 +98,25 @@ class AssetFreshness:
 
     Attributes:
         maker: the name of the flow that makes it, `flow/deployment`; `None` for a source.
-        reason: why its state is not known now; empty if it is known, or if the asset was never made.
+        why: why its state is not known now; empty if it is known, or if the asset was never made.
     """
 
     uri: str
     record: PolicyRecord
     maker: str | None = None
-    reason: str = ""
+    why: str = ""
 
     @classmethod
     def of(cls, uri: str, record: PolicyRecord, maker: str | None, unjudged: Unjudged | None) -> AssetFreshness:
         """Return how fresh an asset is, as far as that is judged."""
         shown = record if unjudged is None else unjudged.judge(record)
-        return cls(uri, shown, maker, "" if unjudged is None or shown is record else unjudged.reason)
+        return cls(uri, shown, maker, "" if unjudged is None or shown is record else unjudged.why)
 
     @property
     def state_in_words(self) -> str:
         """The state, and since when and why it is not known: "unknown since 2026-11-20 18:51:07 UTC: …"."""
         record = self.record
-        return f"{record.state}{since(record.state_since)}: {self.reason}" if self.reason else record.state
+        return f"{record.state}{since(record.state_since)}: {self.why}" if self.why else record.state
 
     @property
     def is_late(self) -> bool:
@@ -163,7 +163,7 @@ class AssetFreshness:
             "uri": self.uri,
             "state": record.state,
             "since": iso(record.state_since),
-            "reason": self.reason or None,
+            "why": self.why or None,
             "data_time": data_time_text(record.data_time),
             "lag": None if lag is None else lag.total_seconds(),
             "maximum_lag": record.policy.maximum_lag.total_seconds(),

@@ -46,8 +46,9 @@ class PolicyReader:
     def all(self) -> list[AssetFreshness]:
         """Return all assets with a policy, by URI."""
         with self._connect() as connection:
-            unjudged = read_unjudged(connection)
-            return [_freshness(row, unjudged) for row in connection.execute(_POLICIES)]
+            rows = connection.execute(_POLICIES).all()
+            unjudged = read_unjudged(connection) if rows else None
+            return [_freshness(row, unjudged) for row in rows]
 
     def of_asset(self, uri: str) -> AssetFreshness | None:
         """Return how fresh an asset is; `None` if it has no policy."""
