@@ -12,7 +12,7 @@ from assetflow.core.condition_tree import Token
 from assetflow.core.freshness.causes import Cause
 from assetflow.core.freshness.data_flow import Output
 from assetflow.core.freshness.keeping import Keeping
-from assetflow.core.freshness.records import Asked
+from assetflow.core.freshness.records import Asked, Reads
 from assetflow.core.partitions import PartitionMapper, mapper_from_json
 from assetflow.errors import InvalidSchedule
 
@@ -84,6 +84,16 @@ def causes_from_json(data: Iterable[Json]) -> tuple[Cause, ...]:
     return tuple(Cause(each["kind"], each.get("asset", ""), each.get("partition_key")) for each in data)
 
 
+def reads_to_json(reads: Reads) -> dict[str, object]:
+    """Return the inputs of a flow, each with its mapper, or null if it is read whole."""
+    return {uri: None if mapper is None else mapper.as_json() for uri, mapper in sorted(reads.items())}
+
+
+def reads_from_json(data: Json) -> dict[str, PartitionMapper | None]:
+    """Return what `reads_to_json` wrote."""
+    return {uri: None if mapper is None else mapper_from_json(mapper) for uri, mapper in data.items()}
+
+
 def asked_to_json(asked: Asked) -> dict[str, object]:
     """Return what a flow was asked for."""
     because = causes_to_json(asked.because)
@@ -91,14 +101,14 @@ def asked_to_json(asked: Asked) -> dict[str, object]:
         "kind": asked.kind,
         "because": because,
         "code_versions": dict(asked.code_versions),
-        "reads": sorted(asked.reads),
+        "reads": reads_to_json(asked.reads),
     }
 
 
 def asked_from_json(data: Json) -> Asked:
     """Return what `asked_to_json` wrote."""
     because = causes_from_json(data["because"])
-    return Asked(data["kind"], because, dict(data["code_versions"]), frozenset(data["reads"]))
+    return Asked(data["kind"], because, dict(data["code_versions"]), reads_from_json(data["reads"]))
 
 
 def _asset(data: object) -> Asset | AssetRef:

@@ -14,6 +14,7 @@ from assetflow.core.freshness.records import Run, RunState, Target
 from assetflow.core.freshness.state.backfills import GOES_ON, Backfill, BackfillItem
 from assetflow.core.freshness.state.book import Book
 from assetflow.core.freshness.touching import all_keys
+from assetflow.core.freshness.walks import reached
 from assetflow.errors import InvalidCall
 
 MOST_EDGES = 1_000_000
@@ -187,35 +188,33 @@ def resume_backfill(book: Book, backfill: Backfill, now: datetime) -> None:
 
 def _numbers_below(book: Book, maker: FlowNode) -> Collection[int]:
     """Return the flows below that a backfill runs: not those with event schedules, nor what only they feed."""
-    found = {maker.id: None}
-    waiting = [maker]
-    while waiting:
-        node = waiting.pop()
-        for uri in node.outputs:
-            for reader in book.graph.readers(uri):
-                if reader.id not in found and reader.consumer.schedule.condition is None:
-                    found[reader.id] = None
-                    waiting.append(reader)
-    return found
+
+    def readers(node: FlowNode) -> Iterator[FlowNode]:
+        found = (reader for uri in node.outputs for reader in book.graph.readers(uri))
+        return (reader for reader in found if reader.consumer.schedule.condition is None)
+
+    return [node.id for node in reached([maker], readers)]
 
 
 def _targets_below(book: Book, node: FlowNode, found: Above) -> Above:
     """Map each target of a flow to the backfill targets that it reads."""
     above: dict[Target, dict[Target, None]] = {}
-    for target in found:
-        maker = book.graph.find(target.consumer)
-        for uri in node.inputs if maker is not None and maker.id != node.id else ():
-            if maker is not None and uri in maker.outputs:
-                for key in _keys_below(book, node, uri, target.key):
-                    above.setdefault(Target(node.id, key), {})[target] = None
+    made = [(target, uri, mapped_keys(node, uri, target.key)) for target, uri in _made_for(book, node, found)]
+    # What belongs to every target belongs to those, too, that the backfill itself makes known.
+    for target, uri, keys in sorted(made, key=lambda each: each[2] is None):
+        known = dict.fromkeys([*all_keys(book, node), *(each.key for each in above)]) if keys is None else keys
+        for key in known:
+            if reads_key(book, node, key, uri, target.key):
+                above.setdefault(Target(node.id, key), {})[target] = None
     return {target: tuple(before) for target, before in above.items()}
 
 
-def _keys_below(book: Book, node: FlowNode, uri: str, key: str | None) -> Collection[str | None]:
-    keys = mapped_keys(node, uri, key)
-    if keys is None:
-        return [each for each in all_keys(book, node) if reads_key(book, node, each, uri, key)]
-    return [each for each in keys if reads_key(book, node, each, uri, key)]
+def _made_for(book: Book, node: FlowNode, found: Above) -> Iterator[tuple[Target, str]]:
+    """Yield the targets of other flows in a backfill, each with the inputs of a flow that it makes."""
+    for target in found:
+        maker = book.graph.find(target.consumer)
+        if maker is not None and maker.id != node.id:
+            yield from ((target, uri) for uri in node.inputs if uri in maker.outputs)
 
 
 def _name(book: Book, target: Target) -> str:

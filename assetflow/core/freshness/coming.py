@@ -9,6 +9,7 @@ from assetflow.core.freshness.reads import mapped_keys, reads_key
 from assetflow.core.freshness.records import Moment, Target
 from assetflow.core.freshness.state.book import Book
 from assetflow.core.freshness.verdicts import Verdict
+from assetflow.core.freshness.walks import reached, work_out
 
 Keys = Collection[str | None]
 
@@ -44,9 +45,10 @@ class Coming:
                 yield from (target for target in coming if not self._has_ended(target, since))
 
     def _reads(self, node: FlowNode, key: str | None, uri: str, made: str | None) -> bool:
-        """Return True if a target reads this key through its mapper, not because every target reads it."""
+        """Return True if a target reads this key through its mapper, or an input without keys."""
         if node.is_partitioned:
-            return key in (mapped_keys(node, uri, made) or ())
+            belongs = mapped_keys(node, uri, made)
+            return made is None if belongs is None else key in belongs
         return reads_key(self._book, node, None, uri, made)
 
     def _has_ended(self, target: Target, since: Moment) -> bool:
@@ -54,32 +56,20 @@ class Coming:
         return ended is not None and ended >= since
 
     def _keys_of(self, node: FlowNode) -> Keys:
-        """Return the target keys of a consumer that are coming; with a stack of its own, because graphs may be deep."""
+        """Return the target keys of a consumer that are coming."""
         if node.id not in self._keys:
             self._read_ahead(node)
-        waiting = [node]
-        entered = {node.id}
-        while waiting:
-            current = waiting[-1]
-            above = [each for each in self._above(current) if each.id not in entered and each.id not in self._keys]
-            if above:
-                entered |= {each.id for each in above}
-                waiting += above
-                continue
-            self._keys[current.id] = dict.fromkeys((*self._active(current), *self._about_to_start(current)))
-            waiting.pop()
-        return self._keys[node.id]
+        return work_out(node, _number, self._above, self._coming_of, self._keys)
+
+    def _coming_of(self, node: FlowNode) -> Keys:
+        return dict.fromkeys((*self._active(node), *self._about_to_start(node)))
 
     def _read_ahead(self, node: FlowNode) -> None:
         """Read at once which runs of the expected consumers and of all above them go on, and what waits there."""
-        waiting = [node, *self._expected]
-        found, self._expected = {each.id: each for each in waiting}, []
-        while waiting:
-            new = {each.id: each for each in self._above(waiting.pop()) if each.id not in found}
-            found |= new
-            waiting += [each for number, each in new.items() if number not in self._keys]
-        self._book.runs.load(found)
-        self._book.targets.load_waiting(number for number, each in found.items() if each.keeping is not None)
+        found = reached([node, *self._expected], lambda each: () if each.id in self._keys else self._above(each))
+        self._expected = []
+        self._book.runs.load(each.id for each in found)
+        self._book.targets.load_waiting(each.id for each in found if each.keeping is not None)
 
     def _above(self, node: FlowNode) -> Iterator[FlowNode]:
         """Yield the makers whose coming makes a consumer come."""
@@ -117,3 +107,7 @@ class Coming:
         else:
             belongs = (None,) if reads_key(self._book, node, None, uri, made) else ()
         yield from (key for key in belongs if not self._book.backfills.has(Target(node.id, key)))
+
+
+def _number(node: FlowNode) -> int:
+    return node.id

@@ -7,10 +7,12 @@ from datetime import datetime
 from uuid import UUID
 
 from assetflow.core.freshness.moments import CURRENT, DataTime, least
-from assetflow.core.freshness.reads import items_read
+from assetflow.core.freshness.reads import items_then
 from assetflow.core.freshness.records import Item, ItemUpdate
 from assetflow.core.freshness.state.book import Book
 from assetflow.core.freshness.state.past import PastUpdates
+from assetflow.core.freshness.walks import work_out
+from assetflow.core.partitions import LastMapper
 
 
 class DataTimes:
@@ -82,20 +84,7 @@ class DataTimes:
         return data_time if inputs is None else self._least_read(newest, inputs)
 
     def _of_update(self, update: ItemUpdate) -> DataTime:
-        """Return the data time of an update; with a stack of its own, because graphs may be deep."""
-        waiting = [update]
-        entered = {update.event}
-        while waiting:
-            current = waiting[-1]
-            rows = {each.event: each for each in self._rows_read(current)}
-            needed = [each for number, each in rows.items() if number not in self._known and number not in entered]
-            if needed:
-                entered |= rows.keys()
-                waiting += needed
-                continue
-            self._known[current.event] = self._least_read(current, None)
-            waiting.pop()
-        return self._known[update.event]
+        return work_out(update, _event, self._rows_read, lambda each: self._least_read(each, None), self._known)
 
     def _rows_read(self, update: ItemUpdate) -> Iterator[ItemUpdate]:
         """Yield the updates whose data times that of an update follows from."""
@@ -116,10 +105,14 @@ class DataTimes:
         node = (None if update.consumer is None else graph.find(update.consumer)) or graph.maker(update.item.uri)
         if node is None or update.pins is None:
             return
-        key = update.item.key if node.is_partitioned else None
+        mappers = node.mappers if update.mappers is None else update.mappers
         for uri, pin in update.pins.items():
             if inputs is None or uri in inputs:
-                yield from ((item, pin) for item in items_read(self._book, node, key, uri))
+                mapper = mappers.get(uri)
+                yield from ((item, pin) for item in items_then(self._book, node, mapper, update.item.key, uri, pin))
+                if isinstance(mapper, LastMapper):
+                    new = (Item(uri, key) for key in self._updates.greatest_keys(uri, mapper.n))
+                    yield from ((item, pin) for item in new if self._updates.as_of(item, pin) is None)
 
     def _as_read(self, item: Item, pin: int) -> DataTime:
         """Return the data time of an item as it was read at a place in the ledger."""
@@ -130,8 +123,12 @@ class DataTimes:
             return CURRENT if first is None else first.recorded
         last, ended = updates.row(read)
         if self._book.graph.maker(item.uri) is not None:
-            return self._known.get(last.event) or last.started or last.recorded
+            return self._known.get(last.event, CURRENT)
         seen = updates.seen(last)
         if seen is not None:
             return seen
         return CURRENT if ended is None else ended.recorded
+
+
+def _event(update: ItemUpdate) -> UUID:
+    return update.event

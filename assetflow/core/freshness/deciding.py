@@ -94,34 +94,43 @@ def _next_of_backfills(book: Book, now: datetime) -> Iterator[Decision]:
 
 def _pulls(book: Book, agenda: Agenda, now: datetime, until: datetime) -> Mapping[int, Pull]:
     """Return the consumers that policies pull, as far as something happened to what the policies depend on."""
-    below = list(_policies_below(book, agenda))
-    for uri in below:
+    readers = (node.id for uri in agenda.assets for node in book.graph.readers(uri))
+    below = [uri for uri in agenda.assets if book.graph.declares_any([uri])]
+    below += _policies_below(book, [*agenda.flows, *readers])
+    for uri in dict.fromkeys(below):
         for instant in agenda.instants or (now,):
             book.policies.touch(uri, instant)
-    uris = dict.fromkeys([*below, *book.policies.take_due(until)])
-    if not uris:
-        return {}
+    looked = dict.fromkeys([*below, *book.policies.take_due(until)])
     demands = Demands(book, DataTimes(book), now)
     due: list[Demand] = []
-    for uri in uris:
-        record, demand = book.policies.find(uri), demands.demand(uri)
-        if record is None:
-            continue
-        is_due = demand is not None and (demand.at_once or demand.due <= until)
-        later = None if demand is None or is_due else demand.due
-        book.policies.save(uri, replace(record, due=later, chain=demands.way(uri)))
-        if demand is not None and is_due:
-            due.append(demand)
-    return demands.pulls(due)
+    pulls: Mapping[int, Pull] = {}
+    new = list(looked)
+    while new:
+        due += (demand for uri in new if (demand := _due_demand(book, demands, uri, until)) is not None)
+        pulls = demands.pulls(due)
+        # Policies that have been due for longer may pull the same flows.
+        new = [uri for uri in _policies_below(book, pulls) if uri not in looked]
+        looked |= dict.fromkeys(new)
+    return pulls
 
 
-def _policies_below(book: Book, agenda: Agenda) -> Iterator[str]:
-    if not book.graph.has_policies:
-        return
-    readers = (node.id for uri in agenda.assets for node in book.graph.readers(uri))
-    below = (book.graph.find(number) for number in book.graph.below([*agenda.flows, *readers]))
-    made = (uri for node in below if node is not None for uri in node.outputs)
-    yield from dict.fromkeys(uri for uri in (*agenda.assets, *made) if book.graph.declares_any([uri]))
+def _due_demand(book: Book, demands: Demands, uri: str, until: datetime) -> Demand | None:
+    """Return the demand of a policy if it is due, and remember when to look at the policy again."""
+    record, demand = book.policies.find(uri), demands.demand(uri)
+    if record is None:
+        return None
+    is_due = demand is not None and (demand.at_once or demand.due <= until)
+    # A deadline that was missed is followed by another one.
+    later = record.policy.next_deadline(until) if is_due else None if demand is None else demand.due
+    book.policies.save(uri, replace(record, due=later, chain=demands.way(uri)))
+    return demand if is_due else None
+
+
+def _policies_below(book: Book, flows: Iterable[int]) -> Iterator[str]:
+    """Yield the assets with policies that flows make, or those below them."""
+    if book.graph.has_policies:
+        below = (book.graph.find(number) for number in book.graph.below(flows))
+        yield from (uri for node in below if node is not None for uri in node.outputs if book.graph.declares_any([uri]))
 
 
 def _candidates(book: Book, agenda: Agenda, pulls: Mapping[int, Pull]) -> dict[Target, None]:

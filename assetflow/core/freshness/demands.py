@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from assetflow.core.freshness.data_time import DataTimes
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.inputs import is_same
-from assetflow.core.freshness.moments import DataTime, is_before
+from assetflow.core.freshness.moments import CURRENT, DataTime, is_before
 from assetflow.core.freshness.records import Target
 from assetflow.core.freshness.state.book import Book
 from assetflow.core.freshness.state.policies import Chain, PolicyRecord
@@ -126,16 +126,18 @@ class Demands:
         return None if deadline is None else Demand(uri, maker, max(deadline - lead, deadline - lag), deadline - lag)
 
     def _served(self, uri: str, maker: FlowNode, record: PolicyRecord) -> DataTime | None:
-        """Return the data time of an asset, where a run that failed for good counts as if its start were that."""
+        """Return the data time of an asset, where a run that failed for good counts as if its start were that.
+
+        Then a good run of a Lazy flow without inputs does so, too, or it would be asked for without pause.
+        """
         data_time = self._data_times.of_asset(uri, policy_inputs(self._book, record))
-        failed = [
-            flow.failed
-            for number in self._book.graph.above(maker.id)
-            if (flow := self._book.flow_record(number)) is not None and flow.failed is not None
-        ]
-        if not failed or (data_time is not None and not isinstance(data_time, datetime)):
+        found = [(number, self._book.flow_record(number)) for number in self._book.graph.above(maker.id)]
+        flows = [(self._book.graph.find(number), flow) for number, flow in found if flow is not None]
+        failed = [flow.failed for _, flow in flows if flow.failed is not None]
+        if not failed or data_time is CURRENT:
             return data_time
-        return max(failed) if data_time is None else max(data_time, *failed)
+        roots = [flow.good for node, flow in flows if node is not None and node.is_lazy and not node.inputs]
+        return max(moment for moment in (data_time, *failed, *roots) if moment is not None)
 
     def _pulled(self, demand: Demand) -> Iterable[int]:
         book = self._book

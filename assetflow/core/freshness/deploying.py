@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from assetflow.core.consumers import Consumer
 from assetflow.core.freshness.backfilling import take_off
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.inputs import inputs_now
-from assetflow.core.freshness.judging import is_out_of_date
+from assetflow.core.freshness.judging import has_counting_cause, is_known, is_out_of_date
 from assetflow.core.freshness.read_ahead import read_ahead
 from assetflow.core.freshness.records import FlowRecord, Target
 from assetflow.core.freshness.state.book import Book
@@ -29,7 +29,7 @@ def follow(
     if not book.admit(consumer):
         return
     old = book.graph.find(consumer.id)
-    owed_before = _owed_before(book, old, before, consumer)
+    owed = _owed_before(book, old, before, consumer)
     compared = book.compared
     node = book.put(consumer)
     _index_flows(book, book.compared - compared, old, node)
@@ -46,7 +46,7 @@ def follow(
     _declare_policies(book, [old, node], since or now)
     # A rebuilt ledger owes and waives nothing anew (8.17).
     if node.is_eager and since is None:
-        _waive(book, node, owed_before)
+        _waive(book, node, owed)
     touch_flow(book, node, now)
     _touch_neighbours(book, [old, node])
 
@@ -84,29 +84,39 @@ def _leave(book: Book, node: FlowNode, now: datetime) -> None:
 def _follow_switch(book: Book, old: FlowNode, node: FlowNode, now: datetime) -> None:
     """Follow a pause or a resume: after a pause, `catchup` says what is owed (8.8)."""
     if old.consumer.paused and not node.consumer.paused and node.is_eager:
-        _waive(book, node, set())
+        _waive(book, node, {})
     touch_flow(book, node, now)
 
 
-def _owed_before(book: Book, old: FlowNode | None, before: Consumer | None, consumer: Consumer) -> set[str | None]:
-    """Return the keys of an Eager flow that are out of date before it gets other options, as far as that matters."""
+def _owed_before(
+    book: Book, old: FlowNode | None, before: Consumer | None, consumer: Consumer
+) -> Mapping[str | None, bool]:
+    """Return the keys of an Eager flow that are out of date before it gets other options, as far as that matters.
+
+    Each is owed, also one that has failed, or waived. What a good run has left out of date is neither.
+    """
     if old is None or not old.is_eager or before is None or before.options == consumer.options:
-        return set()
+        return {}
     keeping = consumer.schedule.keeping
     if keeping is None or keeping.catchup == "all":
-        return set()
+        return {}
     keys = all_keys(book, old)
     read_ahead(book, old, keys)
-    return {key for key in keys if is_out_of_date(book, old, key)}
+    found: dict[str | None, bool] = {}
+    for key in keys:
+        has_failed = book.targets.find(Target(old.id, key)).failures > 0
+        if has_counting_cause(book, old, key) and (has_failed or not is_known(book, old, key, "tried")):
+            found[key] = not is_known(book, old, key, "waived")
+    return found
 
 
-def _waive(book: Book, node: FlowNode, owed_before: set[str | None]) -> None:
+def _waive(book: Book, node: FlowNode, owed_before: Mapping[str | None, bool]) -> None:
     """Waive what is out of date and not owed, and no longer the greatest key with `catchup="latest"`.
 
     With `catchup="all"` everything is owed, and the passes that judge the targets see to it.
 
     Parameters:
-        owed_before: the targets that were out of date already: they stay owed.
+        owed_before: the targets that were out of date already: they stay owed, or waived.
     """
     assert node.keeping is not None
     if node.keeping.catchup == "all":
@@ -116,22 +126,26 @@ def _waive(book: Book, node: FlowNode, owed_before: set[str | None]) -> None:
     owes_one = node.keeping.catchup == "latest"
     for key in reversed(keys):
         target = Target(node.id, key)
-        if key not in owed_before and is_out_of_date(book, node, key):
-            book.targets.save(target, replace(book.targets.find(target), waived=None if owes_one else inputs))
-            owes_one = False
+        if not owed_before.get(key) and is_out_of_date(book, node, key):
+            is_owed = owes_one and key not in owed_before
+            book.targets.save(target, replace(book.targets.find(target), waived=None if is_owed else inputs))
+            owes_one = owes_one and not is_owed
 
 
 def _remember(book: Book, old: FlowNode | None, node: FlowNode, now: datetime) -> None:
     """Remember since when the flow is as it is."""
     known, moment = book.flow_record(node.id), book.moment(now)
     if known is None or old is None:
-        record = FlowRecord(dict.fromkeys(node.outputs, moment), moment, moment)
+        record = FlowRecord(dict.fromkeys(node.outputs, moment), moment, moment, moment)
     else:
+        is_same_code = old.code_versions == node.code_versions
         record = replace(
             known,
             outputs={uri: known.outputs.get(uri, moment) for uri in node.outputs},
-            code=known.code if old.code_versions == node.code_versions else moment,
+            code=known.code if is_same_code else moment,
             reads=known.reads if (old.inputs, old.outputs) == (node.inputs, node.outputs) else moment,
+            kept=known.kept if (old.is_eager, old.is_lazy) == (node.is_eager, node.is_lazy) else moment,
+            failed=known.failed if is_same_code else None,
         )
     book.save_flow(node.id, record)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from uuid import UUID
@@ -13,6 +13,7 @@ from assetflow.core.conditions import Token
 from assetflow.core.consumers import Consumer
 from assetflow.core.freshness.keeping import Keeping
 from assetflow.core.freshness.policy import FreshnessPolicy
+from assetflow.core.freshness.walks import reached, work_out
 from assetflow.core.partitions import EveryTargetMapper, PartitionMapper, TimeWindowMapper
 from assetflow.core.schedules import Partitioning, Schedule
 from assetflow.core.time.timetables import CronPartitionTimetable, PartitionedAtRuntime
@@ -193,18 +194,10 @@ class DataGraph:
         return derived.compared
 
     def _find_compared(self) -> frozenset[str]:
-        found = {uri for uri, declaring in self._policies.items() if declaring}
-        first = [*self._keepers, *(number for uri in found for number in self._makers.get(uri, ()))]
-        entered = set(first)
-        waiting = [self._nodes[number] for number in entered]
-        while waiting:
-            node = waiting.pop()
-            found.update(node.outputs, node.inputs)
-            above = (maker for uri in node.inputs for maker in self.makers(uri))
-            new = {maker.id: maker for maker in above if maker.id not in entered}
-            entered |= new.keys()
-            waiting += new.values()
-        return frozenset(found)
+        declared = [uri for uri, declaring in self._policies.items() if declaring]
+        first = [*self._keepers, *(number for uri in declared for number in self._makers.get(uri, ()))]
+        nodes = (self._nodes[number] for number in reached(first, self._all_makers))
+        return frozenset(uri for node in nodes for uri in (*node.outputs, *node.inputs)).union(declared)
 
     def policy(self, uri: str) -> FreshnessPolicy | None:
         """Return the policy of an asset: the maker's declaration, or else that of the newest deployed reader (8.11)."""
@@ -236,38 +229,23 @@ class DataGraph:
 
     def below(self, numbers: Iterable[int]) -> Collection[int]:
         """Return flows, and all that read what they make, directly or through others."""
-        found = dict.fromkeys(numbers)
-        waiting = list(found)
-        while waiting:
-            node = self._nodes.get(waiting.pop())
-            for uri in node.outputs if node is not None else ():
-                new = [number for number in self._readers.get(uri, ()) if number not in found]
-                found |= dict.fromkeys(new)
-                waiting += new
-        return found
+        return reached(numbers, self._all_readers)
 
     def above(self, number: int) -> Collection[int]:
         """Return a flow, and the Eager and Lazy makers of what it reads, directly or through others."""
-        found = {number: None}
-        waiting = [number]
-        while waiting:
-            node = self._nodes.get(waiting.pop())
-            for uri in node.inputs if node is not None else ():
-                new = [maker.id for maker in self.keepers(uri) if maker.id not in found]
-                found |= dict.fromkeys(new)
-                waiting += new
-        return found
+        return reached([number], lambda each: (maker for maker in self._all_makers(each) if maker in self._keepers))
 
     def with_inputs(self, uris: Iterable[str]) -> Collection[str]:
         """Return assets, and all that they are made from, directly or through others."""
-        found = dict.fromkeys(uris)
-        waiting = list(found)
-        while waiting:
-            maker = self.maker(waiting.pop())
-            new = [uri for uri in maker.inputs if uri not in found] if maker is not None else []
-            found |= dict.fromkeys(new)
-            waiting += new
-        return found
+        return reached(uris, lambda uri: () if (maker := self.maker(uri)) is None else maker.inputs)
+
+    def _all_readers(self, number: int) -> Iterator[int]:
+        node = self._nodes.get(number)
+        return (each for uri in (() if node is None else node.outputs) for each in self._readers.get(uri, ()))
+
+    def _all_makers(self, number: int) -> Iterator[int]:
+        node = self._nodes.get(number)
+        return (maker.id for uri in (() if node is None else node.inputs) for maker in self.makers(uri))
 
     def parents_first(self, numbers: Iterable[int]) -> list[FlowNode]:
         """Return flows in the order in which a pass looks at them: by name, each after the makers of its inputs."""
@@ -344,22 +322,12 @@ class DataGraph:
         found = (self._resolve(token) for token in tokens)
         return frozenset(uri for uri in found if uri is not None)
 
-    def _all_in_order(self) -> Sequence[int]:
-        """Return all flows, each after the makers of its inputs, with a stack of its own: graphs may be deep."""
+    def _all_in_order(self) -> Iterable[int]:
+        """Return all flows by name, each after the makers of its inputs."""
         placed: dict[int, None] = {}
-        entered: set[int] = set()
         for first in sorted(self._nodes.values(), key=_name):
-            waiting = [first]
-            while waiting:
-                node = waiting[-1]
-                if node.id in entered:
-                    waiting.pop()
-                    placed.setdefault(node.id)
-                    continue
-                entered.add(node.id)
-                makers = [maker for uri in node.inputs for maker in self.makers(uri)]
-                waiting += [maker for maker in reversed(makers) if maker.id not in entered]
-        return list(placed)
+            work_out(first.id, int, lambda each: reversed([*self._all_makers(each)]), lambda _: None, placed)
+        return placed
 
 
 def is_partitioned(schedule: Schedule) -> bool:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from assetflow.core.freshness.graph import FlowNode
-from assetflow.core.freshness.reads import items_changed, items_read
+from assetflow.core.freshness.reads import items_changed, items_read, items_then
 from assetflow.core.freshness.records import Inputs, Item
 from assetflow.core.freshness.state.book import Book
+from assetflow.core.partitions import PartitionMapper
 
 
 def inputs_now(book: Book, node: FlowNode) -> Inputs:
     """Return the inputs that a run tries which begins now."""
-    return Inputs(book.place(), node.code_versions, frozenset(node.inputs))
+    return Inputs(book.place(), node.code_versions, {uri: node.mappers.get(uri) for uri in node.inputs})
 
 
 def is_same(book: Book, node: FlowNode, key: str | None, tried: Inputs) -> bool:
@@ -21,14 +22,16 @@ def is_same(book: Book, node: FlowNode, key: str | None, tried: Inputs) -> bool:
     Parameters:
         key: the target key.
     """
-    return _is_same_flow(node, tried) and next(_changed(book, node, key, tried.sequence, None), None) is None
+    return _are_of_same_flow(book, node, key, tried, inputs_now(book, node)) and not any(
+        True for _ in _changed(book, node, key, tried.sequence, None)
+    )
 
 
 def are_same(book: Book, node: FlowNode, key: str | None, before: Inputs, after: Inputs) -> bool:
     """Return True if two runs of a target tried the same inputs."""
-    if (before.code_versions, before.reads) != (after.code_versions, after.reads):
-        return False
-    return next(_changed(book, node, key, before.sequence, after.sequence), None) is None
+    return _are_of_same_flow(book, node, key, before, after) and not any(
+        True for _ in _changed(book, node, key, before.sequence, after.sequence)
+    )
 
 
 def is_changed(book: Book, node: FlowNode, key: str | None, uri: str, after: int, until: int) -> bool:
@@ -54,8 +57,23 @@ def newest_that_start(book: Book, node: FlowNode, key: str | None) -> Iterator[s
         yield from sorted(str(update.event) for update in found if update is not None)
 
 
-def _is_same_flow(node: FlowNode, tried: Inputs) -> bool:
-    return tried.code_versions == node.code_versions and tried.reads == frozenset(node.inputs)
+def _are_of_same_flow(book: Book, node: FlowNode, key: str | None, before: Inputs, after: Inputs) -> bool:
+    """Return True if a target had the same code and inputs, and by another mapper would have read the same items."""
+    if (before.code_versions, before.reads.keys()) != (after.code_versions, after.reads.keys()):
+        return False
+    others = ((uri, mapper) for uri, mapper in before.reads.items() if mapper != after.reads[uri])
+    return all(
+        _then(book, node, mapper, key, uri, before.sequence)
+        == _then(book, node, after.reads[uri], key, uri, before.sequence)
+        for uri, mapper in others
+    )
+
+
+def _then(
+    book: Book, node: FlowNode, mapper: PartitionMapper | None, key: str | None, uri: str, place: int
+) -> set[Item]:
+    items = items_then(book, node, mapper, key, uri, place)
+    return {item for item in items if book.updates.as_of(item, place) is not None}
 
 
 def _changed(book: Book, node: FlowNode, key: str | None, after: int, until: int | None) -> Iterator[Item]:

@@ -8,14 +8,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from typing import Literal
 
 from assetflow.core.freshness.causes import Cause
 from assetflow.core.freshness.coming import Coming
 from assetflow.core.freshness.demands import Pull
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.inputs import is_same, starts_runs
-from assetflow.core.freshness.reads import missing_items
-from assetflow.core.freshness.records import Inputs, Item, Moment, Target, TargetRecord
+from assetflow.core.freshness.reads import items_read, missing_items
+from assetflow.core.freshness.records import FlowRecord, Item, Moment, Target
 from assetflow.core.freshness.state.book import Book
 from assetflow.core.freshness.status import base_of, causes_of
 from assetflow.core.freshness.verdicts import Verdict, VerdictName
@@ -60,7 +61,7 @@ class Judging:
         causes = list(all_causes(self._book, node, target.key))
         if not causes:
             return None
-        counting = [cause for cause in causes if counts(node, cause)]
+        counting = [cause for cause in causes if counts(self._book, node, target.key, cause)]
         if not counting:
             return Verdict(target, "ignored")
         because = tuple(dict.fromkeys(counting))
@@ -111,7 +112,7 @@ class Judging:
     def _tried(self, node: FlowNode, target: Target, because: tuple[Cause, ...]) -> Verdict | None:
         """Return the verdict on inputs that were tried or waived before; `None` for others."""
         record = self._book.targets.find(target)
-        if self._is_same(node, target, record.tried):
+        if is_known(self._book, node, target.key, "tried"):
             # A redeploy may have taken retries away since.
             if record.retry_at is None or node.keeping is None or record.failures > node.keeping.retries:
                 # Without inputs, a policy that is due again asks for another run (8.14).
@@ -119,16 +120,13 @@ class Judging:
                     return Verdict(target, "tried", because)
             elif not self._is_over(record.retry_at):
                 return Verdict(target, "retry", because, at=record.retry_at)
-        elif self._is_same(node, target, record.waived):
+        elif is_known(self._book, node, target.key, "waived"):
             return Verdict(target, "waived", because)
         return None
 
     def _is_target(self, target: Target) -> bool:
         """Return False if no input maps to a key: it is one of an own output that is read, or of an earlier mapper."""
         return target.key is None or self._book.readings.has(target)
-
-    def _is_same(self, node: FlowNode, target: Target, inputs: Inputs | None) -> bool:
-        return inputs is not None and is_same(self._book, node, target.key, inputs)
 
     def _waits_or_runs(self, node: FlowNode, target: Target, because: tuple[Cause, ...], since: Moment) -> Verdict:
         waits_for = tuple(dict.fromkeys(self._coming.waits_for(node, target.key, since)))
@@ -144,7 +142,7 @@ def all_causes(book: Book, node: FlowNode, key: str | None) -> Iterator[Cause]:
         yield from causes_of(book, node, Item(uri, key))
 
 
-def counts(node: FlowNode, cause: Cause) -> bool:
+def counts(book: Book, node: FlowNode, key: str | None, cause: Cause) -> bool:
     """Return True if a cause may start a run (8.4)."""
     on = node.keeping.on if node.keeping is not None else ()
     if cause.kind == "missing":
@@ -152,27 +150,38 @@ def counts(node: FlowNode, cause: Cause) -> bool:
     if cause.kind == "code" or (cause.kind == "dependency" and cause.uri not in node.inputs):
         return "code" in on
     if cause.kind == "dependency":
-        return "data" in on and cause.uri in node.starts and (not node.is_partitioned or node.is_read_by_key(cause.uri))
+        found = (starts_runs(node, item) for item in items_read(book, node, key, cause.uri))
+        return "data" in on and cause.uri in node.starts and (not node.is_partitioned or any(found))
     return "data" in on and starts_runs(node, Item(cause.uri, cause.key))
 
 
 def is_out_of_date(book: Book, node: FlowNode, key: str | None) -> bool:
     """Return True if a cause counts, and the inputs were neither tried nor waived (8.8)."""
-    if not any(counts(node, cause) for cause in all_causes(book, node, key)):
-        return False
-    record: TargetRecord = book.targets.find(Target(node.id, key))
-    known = (inputs for inputs in (record.tried, record.waived) if inputs is not None)
-    return not any(is_same(book, node, key, inputs) for inputs in known)
+    return has_counting_cause(book, node, key) and not (
+        is_known(book, node, key, "tried") or is_known(book, node, key, "waived")
+    )
+
+
+def has_counting_cause(book: Book, node: FlowNode, key: str | None) -> bool:
+    """Return True if an output of a target is out of date because of something that may start a run."""
+    return any(counts(book, node, key, cause) for cause in all_causes(book, node, key))
+
+
+def is_known(book: Book, node: FlowNode, key: str | None, what: Literal["tried", "waived"]) -> bool:
+    """Return True if a target would try the inputs that it tried last, or that were waived."""
+    record = book.targets.find(Target(node.id, key))
+    inputs = record.tried if what == "tried" else record.waived
+    return inputs is not None and is_same(book, node, key, inputs)
 
 
 def oldest_unread(book: Book, node: FlowNode, key: str | None, causes: list[Cause]) -> Moment:
-    """Return when the oldest cause that counts arose."""
-    return min(moment for cause in causes for moment in _since(book, node, key, cause))
-
-
-def _since(book: Book, node: FlowNode, key: str | None, cause: Cause) -> Iterator[Moment]:
+    """Return when the oldest cause that counts arose: for a flow that became an Eager one, not before it did."""
     flow = book.flow_record(node.id)
     assert flow is not None, "a flow that is judged was deployed"
+    return max(flow.kept, min(moment for cause in causes for moment in _since(book, node, flow, key, cause)))
+
+
+def _since(book: Book, node: FlowNode, flow: FlowRecord, key: str | None, cause: Cause) -> Iterator[Moment]:
     if cause.kind == "missing":
         yield flow.outputs[cause.uri]
     elif cause.kind == "code":

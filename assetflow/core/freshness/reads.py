@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.records import Item, Target
 from assetflow.core.freshness.state.book import Book
+from assetflow.core.freshness.state.updates import greatest_keys
 from assetflow.core.partitions import (
     EveryTargetMapper,
     KeysMapper,
@@ -25,11 +26,23 @@ def items_read(book: Book, node: FlowNode, key: str | None, uri: str) -> Iterato
     Parameters:
         key: the target key; `None` for the target of a plain flow.
     """
-    whole = Item(uri)
-    if not isinstance(node.mappers.get(uri), LastMapper) and book.updates.newest(whole) is not None:
-        yield whole
-    for each in _keys_read(book, node, key, uri):
-        yield Item(uri, each)
+    yield from _items_of(book, node, node.mappers.get(uri), key, uri)
+
+
+def items_then(
+    book: Book, node: FlowNode, mapper: PartitionMapper | None, key: str | None, uri: str, place: int
+) -> Iterator[Item]:
+    """Yield the items that a target read when its flow read an input by a mapper, and those that came after.
+
+    Parameters:
+        mapper: the mapper of then; `None` if the input was read whole.
+        place: up to where in the ledger the input was read.
+    """
+    if isinstance(mapper, LastMapper):
+        found = greatest_keys(book.updates, uri, mapper.n, lambda item: book.updates.as_of(item, place) is not None)
+        yield from (Item(uri, each) for each in found)
+    else:
+        yield from _items_of(book, node, mapper, key, uri)
 
 
 def items_changed(book: Book, node: FlowNode, key: str | None, uri: str, after: int) -> Iterator[Item]:
@@ -76,6 +89,13 @@ def target_keys(node: FlowNode, uri: str, key: str | None) -> Collection[str | N
     return mapper.to_downstream(key)
 
 
+def _mapped(mapper: PartitionMapper, key: str) -> Collection[str]:
+    try:
+        return mapper.to_downstream(key)
+    except MappingError:
+        return ()
+
+
 def mapped_keys(node: FlowNode, uri: str, key: str | None) -> Collection[str | None] | None:
     """Return what `target_keys` returns, and no keys where the mapper fails."""
     try:
@@ -94,15 +114,28 @@ def reads_key(book: Book, node: FlowNode, target_key: str | None, uri: str, key:
     return belongs is None or target_key in belongs
 
 
-def _keys_read(book: Book, node: FlowNode, key: str | None, uri: str) -> Collection[str]:
-    mapper = node.mappers.get(uri)
+def _items_of(book: Book, node: FlowNode, mapper: PartitionMapper | None, key: str | None, uri: str) -> Iterator[Item]:
+    whole = Item(uri)
+    if not isinstance(mapper, LastMapper) and book.updates.newest(whole) is not None:
+        yield whole
+    for each in _keys_read(book, node, mapper, key, uri):
+        yield Item(uri, each)
+
+
+def _keys_read(
+    book: Book, node: FlowNode, mapper: PartitionMapper | None, key: str | None, uri: str
+) -> Collection[str]:
     if isinstance(mapper, LastMapper):
         return book.updates.greatest_keys(uri, mapper.n)
     if isinstance(mapper, KeysMapper):
         return [each for each in mapper.keys if book.updates.newest(Item(uri, each)) is not None]
-    if isinstance(mapper, EveryTargetMapper) or not node.is_partitioned:
+    if isinstance(mapper, EveryTargetMapper) or mapper is None:
         return book.updates.keys(uri)
-    return () if key is None else book.readings.keys(Target(node.id, key), uri)
+    if key is None:
+        return ()
+    if mapper == node.mappers.get(uri):
+        return book.readings.keys(Target(node.id, key), uri)
+    return [each for each in book.updates.keys(uri) if key in _mapped(mapper, each)]
 
 
 def _missing_of_rollup(book: Book, mapper: RollupMapper, target: Target, uri: str) -> list[Item]:

@@ -10,10 +10,11 @@ from uuid import UUID
 
 from assetflow.core.events import AssetEvent
 from assetflow.core.freshness.graph import FlowNode
-from assetflow.core.freshness.reads import items_read
-from assetflow.core.freshness.records import Item, ItemUpdate, Run
+from assetflow.core.freshness.reads import items_then
+from assetflow.core.freshness.records import Item, ItemUpdate, Reads, Run
 from assetflow.core.freshness.running import correct_tried
 from assetflow.core.freshness.state.book import Book
+from assetflow.core.freshness.status import newest_made
 from assetflow.core.freshness.touching import touch_item
 
 
@@ -26,6 +27,7 @@ class Made:
         pins: each input with the place in the ledger up to which it was read; `None` if nobody knows.
         started: when the run began, UTC.
         run: the run, if what it tries is remembered.
+        mappers: the mappers by which it was read; `None` if nobody knows.
     """
 
     consumer: int | None
@@ -33,6 +35,18 @@ class Made:
     code_version: str | None
     started: datetime
     run: Run | None = None
+    mappers: Reads | None = None
+
+    def on(self, update: ItemUpdate) -> ItemUpdate:
+        """Return an update or a confirmation with what is known of how it was made."""
+        return replace(
+            update,
+            consumer=self.consumer,
+            pins=self.pins,
+            code_version=self.code_version,
+            started=self.started,
+            mappers=self.mappers,
+        )
 
 
 def made_of(book: Book, event: AssetEvent) -> Made | None:
@@ -50,9 +64,10 @@ def made_of(book: Book, event: AssetEvent) -> Made | None:
     told = {uri: pin for uri, pin in event.inputs.items() if uri in depends}
     run = book.runs.of_flow_run(node.id, flow_run.id)
     if run is None:
-        return Made(node.id, told or None, event.code_version, event.started or event.occurred)
+        started = event.started or event.occurred
+        return Made(node.id, told or None, event.code_version, started, mappers=node.mappers)
     pins = {**run.pins.get(event.uri, {}), **told}
-    return Made(node.id, pins, event.code_version, event.started or run.began, run)
+    return Made(node.id, pins, event.code_version, event.started or run.began, run, run.tried.reads)
 
 
 def with_data_version(book: Book, event: AssetEvent, made: Made | None) -> AssetEvent:
@@ -72,13 +87,10 @@ def record_update(book: Book, event: AssetEvent, made: Made | None) -> None:
     item = Item(event.uri, event.partition_key)
     update = ItemUpdate(item, event.sequence, event.id, event.data_version or str(event.id), event.recorded)
     if made is not None:
-        update = replace(
-            update, consumer=made.consumer, pins=made.pins, code_version=made.code_version, started=made.started
-        )
+        update = made.on(update)
+        _correct_run(book, item, made)
     elif event.inputs:
         update = replace(update, pins=event.inputs, code_version=event.code_version)
-    if made is not None:
-        _correct_run(book, item, made)
     touch_item(book, item, is_new=book.updates.add(update))
     book.agenda.instants[event.recorded] = None
 
@@ -89,22 +101,12 @@ def confirm(book: Book, item: Item, confirmation: UUID, made: Made, now: datetim
     A confirmation that is delivered after a later update says nothing of it.
     """
     _correct_run(book, item, made)
-    newest = book.updates.newest(item)
+    node = None if made.consumer is None else book.graph.find(made.consumer)
+    newest = book.updates.newest(item) if node is None else newest_made(book, node, item)
     if newest is not None and newest.recorded <= now and newest.event != confirmation:
-        book.updates.add(
-            replace(
-                newest,
-                sequence=book.place(),
-                event=confirmation,
-                recorded=now,
-                consumer=made.consumer,
-                pins=made.pins,
-                code_version=made.code_version,
-                started=made.started,
-                confirms=True,
-            )
-        )
-        touch_item(book, item, is_new=False)
+        again = replace(newest, sequence=book.place(), event=confirmation, recorded=now, confirms=True)
+        book.updates.add(made.on(again))
+        touch_item(book, newest.item, is_new=False)
 
 
 def see(book: Book, item: Item, version: str | None, observation: UUID, at: datetime) -> None:
@@ -131,10 +133,9 @@ def _hash(book: Book, node: FlowNode | None, event: AssetEvent, made: Made) -> s
     """Return a hash of the code version and the versions that were read; `None` if nothing was."""
     if node is None:
         return None
-    key = event.partition_key if node.is_partitioned else None
     read: list[tuple[str, str, str]] = []
     for uri, pin in (made.pins or {}).items():
-        for item in items_read(book, node, key, uri):
+        for item in items_then(book, node, (made.mappers or {}).get(uri), event.partition_key, uri, pin):
             update = book.updates.as_of(item, pin)
             if update is not None:
                 read.append((item.uri, item.key or "", update.data_version))

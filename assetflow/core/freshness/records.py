@@ -9,7 +9,9 @@ from typing import Literal, NamedTuple
 from uuid import UUID
 
 from assetflow.core.freshness.causes import Cause
+from assetflow.core.partitions import PartitionMapper
 
+Reads = Mapping[str, PartitionMapper | None]
 RunKind = Literal["eager", "lazy", "backfill", "asset", "time", "manual"]
 ItemState = Literal["missing", "stale", "fresh", "source", "unknown"]
 RunState = Literal["completed", "failed", "crashed", "cancelled"]
@@ -30,10 +32,15 @@ class Target(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """When something happened, and after which update in the ledger: several things may happen at one instant."""
+    """When something happened, after which update in the ledger, and after what else of the same instant.
+
+    Attributes:
+        order: the place among the ends of runs and deploys, as the ledger recorded them; 0 for an update.
+    """
 
     at: datetime
     place: int
+    order: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,7 @@ class ItemUpdate:
             `None` if nobody said what was read, as for an update from outside.
         started: when the run that made it began, UTC.
         confirms: it is a confirmation.
+        mappers: the mappers by which it was read; `None` if nobody said.
     """
 
     item: Item
@@ -61,6 +69,7 @@ class ItemUpdate:
     code_version: str | None = None
     started: datetime | None = None
     confirms: bool = False
+    mappers: Reads | None = None
 
     @property
     def moment(self) -> Moment:
@@ -90,12 +99,12 @@ class Inputs:
     Attributes:
         sequence: what was there up to this place was read.
         code_versions: each output with its code version.
-        reads: the inputs of the flow.
+        reads: the inputs of the flow, each with its mapper; `None` for one that is read whole.
     """
 
     sequence: int
     code_versions: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])
-    reads: frozenset[str] = frozenset()
+    reads: Reads = field(default_factory=dict[str, "PartitionMapper | None"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +142,7 @@ class Asked:
     kind: Literal["eager", "lazy"]
     because: tuple[Cause, ...]
     code_versions: Mapping[str, str | None]
-    reads: frozenset[str]
+    reads: Reads
     predecessor: UUID | None = None
 
 
@@ -168,10 +177,14 @@ class FlowRecord:
         outputs: each output with the deploy that brought it.
         code: the deploy that brought the code versions.
         reads: the deploy that brought the inputs.
+        kept: the deploy that made the flow Eager or Lazy; of any other flow, the one that brought it.
         failed: when the last run began that failed for good; `None` after a good one (8.14).
+        good: when the last run began that completed.
     """
 
     outputs: Mapping[str, Moment]
     code: Moment
     reads: Moment
+    kept: Moment
     failed: datetime | None = None
+    good: datetime | None = None

@@ -9,6 +9,7 @@ from assetflow.core.consumers import Consumer
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.read_ahead import read_ahead
 from assetflow.core.freshness.records import Target
+from assetflow.core.freshness.running import forget_failure
 from assetflow.core.freshness.state.book import Book
 from assetflow.core.freshness.touching import all_keys, touch_flow
 from assetflow.errors import InvalidCall
@@ -44,12 +45,13 @@ def check_retry(book: Book, consumer: Consumer, key: str | None) -> FlowNode:
 
 
 def retry(book: Book, node: FlowNode, key: str | None, now: datetime) -> None:
-    """Forget what was tried and waived, of one target or of all (8.7)."""
+    """Forget what was tried and waived, of one target or of all, and that a run failed for good (8.7)."""
     keys = all_keys(book, node) if key is None else [key]
     read_ahead(book, node, keys)
     for target in (Target(node.id, each) for each in keys):
         record = book.targets.find(target)
         book.targets.save(target, replace(record, tried=None, waived=None, failures=0, retry_at=None))
+    forget_failure(book, node)
     if key is None:
         touch_flow(book, node, now)
     else:

@@ -118,7 +118,7 @@ def end_run(book: Book, run: Run, state: RunState, now: datetime) -> None:
     record = book.targets.find(run.target)
     if state == "completed":
         after = replace(record, failures=0, retry_at=None)
-        _set_failed(book, node, None)
+        _note(book, node, failed=None, good=run.began)
     else:
         after = _after_failure(book, node, run, record, now)
     book.targets.save(run.target, replace(after, tried=run.tried, waived=None, ended=book.moment(now)))
@@ -132,7 +132,7 @@ def _after_failure(book: Book, node: FlowNode, run: Run, record: TargetRecord, n
     keeping = node.keeping
     again = keeping is not None and failures <= keeping.retries
     if not again and keeping is not None:
-        _set_failed(book, node, run.began)
+        _note(book, node, failed=run.began)
     return replace(
         record,
         failures=failures,
@@ -140,7 +140,12 @@ def _after_failure(book: Book, node: FlowNode, run: Run, record: TargetRecord, n
     )
 
 
-def _set_failed(book: Book, node: FlowNode, began: datetime | None) -> None:
+def forget_failure(book: Book, node: FlowNode) -> None:
+    """Forget that a run of a flow failed for good: its next one need not wait for a period (8.14)."""
+    _note(book, node, failed=None)
+
+
+def _note(book: Book, node: FlowNode, **changes: datetime | None) -> None:
     flow = book.flow_record(node.id)
-    if flow is not None and flow.failed != began:
-        book.save_flow(node.id, replace(flow, failed=began))
+    if flow is not None:
+        book.save_flow(node.id, replace(flow, **changes))

@@ -27,12 +27,23 @@ class ComparedUpdate:
 def base_of(book: Book, node: FlowNode, item: Item) -> ComparedUpdate | None:
     """Return the update that an output of a flow is compared with; `None` if nothing has updated the output."""
     depends = node.outputs[item.uri]
-    for update in book.updates.history(item):
+    is_whole = item.key is None and not node.is_partitioned
+    for update in book.updates.of_asset(item.uri) if is_whole else book.updates.history(item):
         if update.pins is None:
             return ComparedUpdate(update, dict.fromkeys(depends, update.sequence))
         if update.consumer == node.id or depends <= update.pins.keys():
             return ComparedUpdate(update, update.pins)
     return None
+
+
+def newest_made(book: Book, node: FlowNode, item: Item) -> ItemUpdate | None:
+    """Return the newest update of an output of a target; a plain flow may give it keys. Contract 8.5.
+
+    Parameters:
+        item: the output, with the target key; one key of what a plain flow makes stands for itself.
+    """
+    is_whole = item.key is None and not node.is_partitioned
+    return book.updates.newest_of(item.uri) if is_whole else book.updates.newest(item)
 
 
 def causes_of(book: Book, node: FlowNode, item: Item) -> Iterator[Cause]:
@@ -41,7 +52,7 @@ def causes_of(book: Book, node: FlowNode, item: Item) -> Iterator[Cause]:
     Parameters:
         item: the output, with the target key of the run that makes it.
     """
-    if book.updates.newest(item) is None:
+    if newest_made(book, node, item) is None:
         yield Cause("missing", item.uri)
         return
     depends = node.outputs[item.uri]

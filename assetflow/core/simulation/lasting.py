@@ -20,6 +20,11 @@ from assetflow.core.rules.registry import touch_ended
 from assetflow.core.simulation.freshness_steps import Ending
 from assetflow.core.simulation.world import TimeRun, World
 from assetflow.core.versions import check_data_version
+from assetflow.errors import InvalidScenario
+
+LONGEST_CHAIN = 1_000
+
+_ALMOST_NO_TIME = timedelta(seconds=1)
 
 
 def lasts(world: World, number: int) -> bool:
@@ -61,6 +66,7 @@ def begin(world: World, target: Target, number: UUID, kind: RunKind) -> Run:
 
 def _follow(world: World, run: Run) -> None:
     """Work out when and how a run ends that has begun."""
+    _check_chain(world, run)
     lasting, consumer = world.lasting, run.target.consumer
     spec, count = lasting.specs[consumer], lasting.begun.get(consumer, 0)
     lasting.begun[consumer] = count + 1
@@ -69,6 +75,29 @@ def _follow(world: World, run: Run) -> None:
     lasting.endings[run.id] = Ending(state, versions)
     if spec.takes is not None:
         lasting.ends[run.id] = world.now + timedelta(seconds=spec.takes[min(count, len(spec.takes) - 1)])
+
+
+def _check_chain(world: World, run: Run) -> None:
+    """Note after the end of which run another one begins.
+
+    Raises:
+        InvalidScenario: runs that take almost no time follow each other without end.
+    """
+    followed, ended = world.lasting.followed, world.lasting.ended
+    if ended is None:
+        return
+    followed[run.id] = ended, followed[ended.id][1] + 1 if ended.id in followed else 1
+    if followed[run.id][1] < LONGEST_CHAIN:
+        return
+    way = [run, ended]
+    while way[-1].target.consumer != run.target.consumer:
+        way.append(followed[way[-1].id][0])
+    names = " → ".join(world.names[each.target.consumer] for each in reversed(way))
+    raise InvalidScenario(
+        f"these flows keep each other running: {names}",
+        where=f"step {world.step}",
+        fix="Let their runs take time, with `takes`, or take one of their inputs away",
+    )
 
 
 def next_end(world: World) -> datetime | None:
@@ -99,6 +128,7 @@ def end(world: World, run: Run, ending: Ending | None) -> Touched:
     own = world.lasting.endings.pop(run.id, Ending())
     world.lasting.ends.pop(run.id, None)
     ending = own if ending is None else replace(ending, versions={**own.versions, **ending.versions})
+    world.lasting.ended = run if world.now - run.asked < _ALMOST_NO_TIME else None
     touched = _record_outputs(world, run, ending)
     end_run(world.state.freshness, run, cast("RunState", ending.state), world.now)
     consumer, key = run.target.consumer, run.target.key

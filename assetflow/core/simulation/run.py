@@ -41,7 +41,8 @@ def simulate(scenario: Mapping[str, object], where: str = "") -> Answer:
         are any.
 
     Raises:
-        InvalidScenario: the data does not have the format. The error names the place.
+        InvalidScenario: the data does not have the format, or flows keep each other running without pause. The error
+            names the place, or the flows.
     """
     return run_scenario(read_scenario(scenario, where))
 
@@ -54,7 +55,7 @@ def run_scenario(scenario: Scenario) -> Answer:
         world = World(scenario.start)
         for name, spec in in_order(scenario.consumers):
             deploy(world, name, spec)
-        if scenario.passes == "timed" or (scenario.passes == "live" and world.lasting.specs):
+        if scenario.passes in ("live", "timed"):
             run_timed(world, scenario)
         else:
             _run(world, scenario)
@@ -68,7 +69,7 @@ def _run(world: World, scenario: Scenario) -> None:
             pass
         world.now = step.time
         touched = attempt(world, step.action)
-        if scenario.passes == "live" or isinstance(step.action, TickStep):
+        if isinstance(step.action, TickStep):
             full_pass(world, touched)
         while end_next(world, step.time) is not None:
             pass

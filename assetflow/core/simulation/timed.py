@@ -36,13 +36,13 @@ def run_timed(world: World, scenario: Scenario) -> None:
         _advance(world, step.time, number)
         _carry_out(world, step, number, number)
         stopped = isinstance(step.action, StopStep)
-    if not stopped:
+    if scenario.steps and not stopped:
         _finish(world)
 
 
 def _carry_out(world: World, step: Step, number: int, pass_number: int) -> None:
     """Carry out a step, and the pass that follows; while the evaluator is down, the pass comes with its start."""
-    world.step = number
+    world.step, world.lasting.ended = number, None
     touched = attempt(world, step.action)
     world.step = pass_number
     pass_after(world, touched)
@@ -93,6 +93,7 @@ def _keys(world: World, consumer: Consumer) -> Collection[str | None]:
 def _begin(world: World, now: datetime) -> None:
     """Do part (1) of an instant, and end the runs that end at it by themselves."""
     world.now = world.state.clocks.begun = now
+    world.lasting.ended = None
     for consumer in world.consumers:
         if consumer.is_timed:
             clock.begin(world.state, consumer, now, _keys(world, consumer))

@@ -9,6 +9,7 @@ from uuid import UUID, uuid5
 
 from assetflow.core.consumers import Consumer, Decision
 from assetflow.core.events import AssetEvent
+from assetflow.core.freshness.records import Run
 from assetflow.core.rules.state import State
 from assetflow.core.simulation.consumers import ConsumerSpec
 from assetflow.core.simulation.freshness_steps import Ending
@@ -77,12 +78,16 @@ class Lasting:
         begun: how many runs of each consumer have begun.
         ends: when runs end that end by themselves, in the order in which they began.
         endings: how they end.
+        ended: the run that ended last at this instant, if it took almost no time; `None` if there is none.
+        followed: the runs that began after the end of such a run, each with that run and how many followed one another.
     """
 
     specs: dict[int, LastingRuns] = field(default_factory=dict[int, LastingRuns])
     begun: dict[int, int] = field(default_factory=dict[int, int])
     ends: dict[UUID, datetime] = field(default_factory=dict[UUID, datetime])
     endings: dict[UUID, Ending] = field(default_factory=dict[UUID, Ending])
+    ended: Run | None = None
+    followed: dict[UUID, tuple[Run, int]] = field(default_factory=dict[UUID, "tuple[Run, int]"])
 
 
 @dataclass

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from assetflow.core.codec.freshness import reads_from_json, reads_to_json
 from assetflow.core.freshness.records import FlowRecord, Inputs, Item, ItemUpdate, Moment, Run, Target, TargetRecord
 from assetflow.ledger.sql.freshness_tables import ITEM_VERSION, KEPT_RUN, TARGET
 from assetflow.ledger.sql.rows import key_from_column, key_to_column
@@ -21,6 +22,7 @@ VERSION_VALUES = (
     ITEM_VERSION.c.pins,
     ITEM_VERSION.c.code_version,
     ITEM_VERSION.c.started,
+    ITEM_VERSION.c.mappers,
 )
 VERSION_COLUMNS = (*VERSION_KEY, *VERSION_VALUES)
 RUN_KEY = (KEPT_RUN.c.id,)
@@ -42,6 +44,7 @@ TARGET_VALUES = (
     TARGET.c.failures,
     TARGET.c.ended,
     TARGET.c.ended_place,
+    TARGET.c.ended_order,
     TARGET.c.decision,
     TARGET.c.verdict,
     TARGET.c.retry_at,
@@ -51,16 +54,17 @@ TARGET_VALUES = (
 def update_to_row(update: ItemUpdate) -> tuple[Any, ...]:
     """Return an update or a confirmation as a row of `VERSION_COLUMNS`."""
     place = (update.item.uri, key_to_column(update.item.key), update.sequence, int(update.confirms))
-    how = (update.consumer, update.pins, update.code_version, update.started)
+    mappers = None if update.mappers is None else reads_to_json(update.mappers)
+    how = (update.consumer, update.pins, update.code_version, update.started, mappers)
     return (*place, update.event, update.data_version, update.recorded, *how)
 
 
 def update_from_row(row: Sequence[Any]) -> ItemUpdate:
     """Return the update or the confirmation in a row of `VERSION_COLUMNS`."""
-    uri, key, sequence, confirms, event, data_version, recorded, consumer, pins, code_version, started = row
+    uri, key, sequence, confirms, event, data_version, recorded, consumer, pins, code_version, started, by = row
     item = Item(uri, key_from_column(key))
-    how = (consumer, pins, code_version, started)
-    return ItemUpdate(item, sequence, event, data_version, recorded, *how, confirms=bool(confirms))
+    how = (consumer, pins, code_version, started, bool(confirms), None if by is None else reads_from_json(by))
+    return ItemUpdate(item, sequence, event, data_version, recorded, *how)
 
 
 def run_to_row(run: Run) -> tuple[Any, ...]:
@@ -79,7 +83,7 @@ def run_from_row(row: Sequence[Any]) -> Run:
 
 def target_to_row(target: Target, record: TargetRecord) -> tuple[Any, ...]:
     """Return what is remembered of a target as a row of `TARGET_PLACE` and `TARGET_VALUES`."""
-    ended = (None, 0) if record.ended is None else tuple(record.ended)
+    ended = (None, 0, 0) if record.ended is None else record.ended
     inputs = (inputs_to_json(record.tried), inputs_to_json(record.waived))
     of = (target.consumer, key_to_column(target.key))
     return (*of, *inputs, record.failures, *ended, record.decision, record.verdict, record.retry_at)
@@ -87,8 +91,8 @@ def target_to_row(target: Target, record: TargetRecord) -> tuple[Any, ...]:
 
 def target_from_row(row: Sequence[Any]) -> tuple[Target, TargetRecord]:
     """Return what is remembered of a target from a row of `TARGET_PLACE` and `TARGET_VALUES`."""
-    consumer, key, tried, waived, failures, ended, place, decision, verdict, retry_at = row
-    moment = None if ended is None else Moment(ended, place)
+    consumer, key, tried, waived, failures, ended, place, order, decision, verdict, retry_at = row
+    moment = None if ended is None else Moment(ended, place, order)
     inputs = (inputs_from_json(tried), inputs_from_json(waived))
     return Target(consumer, key_from_column(key)), TargetRecord(*inputs, failures, moment, decision, verdict, retry_at)
 
@@ -97,13 +101,13 @@ def inputs_to_json(inputs: Inputs | None) -> Json | None:
     """Return the inputs that a run tried, or that were waived, as JSON."""
     if inputs is None:
         return None
-    reads = sorted(inputs.reads)
+    reads = reads_to_json(inputs.reads)
     return {"sequence": inputs.sequence, "code_versions": inputs.code_versions, "reads": reads}
 
 
 def inputs_from_json(data: Json | None) -> Inputs | None:
     """Return the inputs that `inputs_to_json` wrote."""
-    return None if data is None else Inputs(data["sequence"], data["code_versions"], frozenset(data["reads"]))
+    return None if data is None else Inputs(data["sequence"], data["code_versions"], reads_from_json(data["reads"]))
 
 
 def flow_to_json(record: FlowRecord) -> Json:
@@ -112,24 +116,29 @@ def flow_to_json(record: FlowRecord) -> Json:
         "outputs": {uri: _moment_to_json(moment) for uri, moment in record.outputs.items()},
         "code": _moment_to_json(record.code),
         "reads": _moment_to_json(record.reads),
-        "failed": None if record.failed is None else record.failed.isoformat(),
+        "kept": _moment_to_json(record.kept),
+        "failed": record.failed and record.failed.isoformat(),
+        "good": record.good and record.good.isoformat(),
     }
 
 
 def flow_from_json(data: Json) -> FlowRecord:
     """Return what `flow_to_json` wrote."""
-    failed = data["failed"]
     return FlowRecord(
         {uri: _moment_from_json(moment) for uri, moment in data["outputs"].items()},
-        _moment_from_json(data["code"]),
-        _moment_from_json(data["reads"]),
-        None if failed is None else datetime.fromisoformat(failed),
+        *(_moment_from_json(data[name]) for name in ("code", "reads", "kept")),
+        failed=_instant_from_json(data["failed"]),
+        good=_instant_from_json(data["good"]),
     )
 
 
 def _moment_to_json(moment: Moment) -> list[Any]:
-    return [moment.at.isoformat(), moment.place]
+    return [moment.at.isoformat(), *moment[1:]]
 
 
 def _moment_from_json(data: Sequence[Any]) -> Moment:
-    return Moment(datetime.fromisoformat(data[0]), data[1])
+    return Moment(datetime.fromisoformat(data[0]), *data[1:])
+
+
+def _instant_from_json(data: str | None) -> datetime | None:
+    return None if data is None else datetime.fromisoformat(data)

@@ -76,10 +76,8 @@ _NEWEST_OF_UNTIL = (
     .order_by(*_NEWEST_FIRST)
     .limit(1)
 )
-_NEWEST_OF = (
-    select(*VERSION_COLUMNS).where(_V.uri == bindparam("uri")).order_by(_V.sequence.desc(), _V.confirms.desc()).limit(1)
-)
-_OLDER = _HISTORY.where(_V.sequence <= bindparam("sequence")).limit(PAGE)
+_OF_ASSET = select(*VERSION_COLUMNS).where(_V.uri == bindparam("uri")).order_by(*_NEWEST_FIRST)
+_NEWEST_OF = _OF_ASSET.limit(1)
 _SEEN = select(_V.seen).where(_OF_ITEM, _V.sequence == bindparam("sequence"), _V.confirms == bindparam("confirms"))
 _KEYS = (
     select(ITEM.c.partition_key)
@@ -214,14 +212,10 @@ class FreshnessTables(BackfillTables):
         return Row(last or update, ended)
 
     def history(self, item: Item) -> Iterator[ItemUpdate]:
-        rows = self._rows(_HISTORY.limit(PAGE), **_place(item))
-        while len(rows) == PAGE:
-            page = [update_from_row(row) for row in rows]
-            # A confirmation has the place of its update, which may be on the next page.
-            last = page[-1].sequence
-            yield from (each for each in page if each.sequence > last)
-            rows = self._rows(_OLDER, **_place(item), sequence=last)
-        yield from map(update_from_row, rows)
+        yield from self._in_pages(_HISTORY, **_place(item))
+
+    def of_asset(self, uri: str) -> Iterator[ItemUpdate]:
+        yield from self._in_pages(_OF_ASSET, uri=uri)
 
     def keys(self, uri: str, most: int | None = None) -> Collection[str]:
         return self._scalars(_KEYS.limit(most), uri=uri)
@@ -315,6 +309,16 @@ class FreshnessTables(BackfillTables):
     def _update(self, query: Select[Any], item: Item, **values: Any) -> ItemUpdate | None:
         rows = self._rows(query, **_place(item), **values)
         return update_from_row(rows[0]) if rows else None
+
+    def _in_pages(self, query: Select[Any], **values: Any) -> Iterator[ItemUpdate]:
+        rows = self._rows(query.limit(PAGE), **values)
+        while len(rows) == PAGE:
+            page = [update_from_row(row) for row in rows]
+            # A confirmation has the place of its update, which may be on the next page.
+            last = page[-1].sequence
+            yield from (each for each in page if each.sequence > last)
+            rows = self._rows(query.where(_V.sequence <= last).limit(PAGE), **values)
+        yield from map(update_from_row, rows)
 
     def _rows(self, query: Select[Any], **values: Any) -> Sequence[Any]:
         return cast("Sequence[Any]", self._connection().execute(query, values).all())

@@ -122,8 +122,9 @@ def _write_targets(connection: Connection, changes: FreshnessChanges) -> None:
 
 def _setting_aside(connection: Connection) -> Executable:
     """Return the statement that lets the clock judge the other targets of a flow, except those that run."""
-    columns = (*TARGET_PLACE, TARGET.c.failures, TARGET.c.ended_place, TARGET.c.verdict, TARGET.c.look)
-    values = (literal(0), literal(0), literal("owed"), bindparam("now", type_=TARGET.c.look.type))
+    columns = (*TARGET_PLACE, TARGET.c.failures, TARGET.c.ended_place, TARGET.c.ended_order)
+    columns = (*columns, TARGET.c.verdict, TARGET.c.look)
+    values = (literal(0), literal(0), literal(0), literal("owed"), bindparam("now", type_=TARGET.c.look.type))
     rows = select(TARGET_KEY.c.consumer, TARGET_KEY.c.target_key, *values).where(
         TARGET_KEY.c.consumer == bindparam("of"), ~in_values(TARGET_KEY.c.target_key, "others")
     )

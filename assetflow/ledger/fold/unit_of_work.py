@@ -79,6 +79,7 @@ class UnitOfWork:
             _catch_up(connection, memory, last_event, last_decision)
         memory.revision, memory.last_event, memory.last_decision = revision, last_event, last_decision
         memory.state.begin(last_event + 1, now)
+        memory.state.freshness.order = revision
         self.memory = memory
         self.state = memory.state
 

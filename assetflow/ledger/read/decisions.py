@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Select, bindparam, exists, func, literal_column, or_, select
 
-from assetflow.core.codec.freshness import causes_from_json
+from assetflow.core.codec.freshness import causes_from_json, reads_from_json
 from assetflow.core.events import AssetEvent
 from assetflow.core.freshness.records import Asked
 from assetflow.core.short_ids import IdStart
@@ -151,7 +151,7 @@ class DecisionReader:
         with self._connect() as connection:
             rows = connection.execute(_TRIED, {"ids": list(kept)}).all()
         return {
-            number: Asked(kind, because, tried["code_versions"], frozenset(tried["reads"]), predecessor)
+            number: Asked(kind, because, tried["code_versions"], reads_from_json(tried["reads"]), predecessor)
             for number, tried, predecessor in rows
             for kind, because in [kept[number]]
             if kind == "eager" or kind == "lazy"

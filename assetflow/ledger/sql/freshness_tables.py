@@ -28,7 +28,8 @@ class ItemVersionRow(Base, table=True):
     """An update of an item, or, with `confirms` 1, the confirmation that it is up to date (8.2).
 
     `event` is the id of the event, or one of its own for a confirmation. `pins` has for each input the sequence up to
-    which it was read; null if nobody said. `seen` is the last observation that saw this version.
+    which it was read, and `mappers` its mapper; null if nobody said. `seen` is the last observation that saw this
+    version.
     """
 
     __table_args__ = (Index(None, "uri", "sequence"), CLUSTERED)
@@ -43,6 +44,7 @@ class ItemVersionRow(Base, table=True):
     pins: dict[str, int] | None = Field(default=None, sa_type=JsonText)
     code_version: str | None = None
     started: datetime | None = Field(default=None, sa_type=UtcTime)
+    mappers: dict[str, Any] | None = Field(default=None, sa_type=JsonText)
     seen: datetime | None = Field(default=None, sa_type=UtcTime)
 
 
@@ -89,6 +91,7 @@ class TargetRow(Base, table=True):
     failures: int = Field(default=0, sa_type=Number)
     ended: datetime | None = Field(default=None, sa_type=UtcTime)
     ended_place: int = Field(default=0, sa_type=Number)
+    ended_order: int = Field(default=0, sa_type=Number)
     decision: UUID | None = None
     verdict: str = ""
     retry_at: datetime | None = Field(default=None, sa_type=UtcTime)

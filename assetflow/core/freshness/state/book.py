@@ -40,6 +40,7 @@ class Book:
 
     Attributes:
         agenda: what the next pass has to look at.
+        order: the place of this unit of work among all; in memory, that of the last moment.
         most_owed: how many runs of a flow go on at most at a time to make what it owes; `None` for any number (8.18).
         most_judged: how many targets a pass judges at most because their flow was deployed or resumed; `None` for any
             number.
@@ -69,14 +70,16 @@ class Book:
         self.policies = Policies(source, changes)
         self.backfills = Backfills(source, changes)
         self.agenda = Agenda()
+        self.order = 0
         self.most_owed = None if in_memory else MOST_OWED
         self.most_judged = None if in_memory else MOST_JUDGED
         self._flows: dict[int, FlowRecord | None] = {}
         self._compared = frozenset[str]() if in_memory else self.graph.compared()
 
     def moment(self, now: datetime) -> Moment:
-        """Return a moment: now, after the newest update in the ledger."""
-        return Moment(now, self.place())
+        """Return a moment: now, after the newest update in the ledger and all earlier moments."""
+        self.order += self._is_all
+        return Moment(now, self.place(), self.order)
 
     @property
     def compares(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from assetflow.core.freshness.records import Item, ItemUpdate, Row
-from assetflow.core.freshness.state.updates import Updates
+from assetflow.core.freshness.state.updates import Updates, greatest_keys
 
 
 class PastUpdates:
@@ -59,10 +59,4 @@ class PastUpdates:
 
     def greatest_keys(self, uri: str, most: int) -> Sequence[str]:
         """Return the greatest keys of an asset that were there, sorted."""
-        wanted = most
-        while True:
-            keys = self._updates.greatest_keys(uri, wanted)
-            there = [key for key in keys if self.newest(Item(uri, key)) is not None]
-            if len(there) >= most or len(keys) < wanted:
-                return there[-most:]
-            wanted *= 2
+        return greatest_keys(self._updates, uri, most, lambda item: self.newest(item) is not None)

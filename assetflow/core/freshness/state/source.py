@@ -70,6 +70,10 @@ class FreshnessSource:
         """Yield the updates of an item, the newest first, read in pages."""
         return iter(())
 
+    def of_asset(self, uri: str) -> Iterator[ItemUpdate]:
+        """Yield the updates of an asset, whatever their keys, the newest first, read in pages."""
+        return iter(())
+
     def keys(self, uri: str, most: int | None = None) -> Collection[str]:
         """Return the keys of an asset, the greatest first; with `most`, only that many."""
         return ()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
+from heapq import merge
 from itertools import islice
 from uuid import UUID
 
@@ -26,6 +27,7 @@ class Updates:
         # The keys of each asset, sorted, and its items in the order of their newest updates.
         self._keys: dict[str, list[str]] = {}
         self._recent: dict[str, dict[Item, None]] = {}
+        self._stored: dict[str, ItemUpdate | None] = {}
 
     def load(self, items: Iterable[Item]) -> None:
         """Read the newest updates of these items, as far as they are not known."""
@@ -93,6 +95,16 @@ class Updates:
             stored = islice(stored, 1, None)
         yield from stored
 
+    def of_asset(self, uri: str) -> Iterator[ItemUpdate]:
+        """Yield the updates and confirmations of an asset, whatever their keys, the newest first."""
+        own = [reversed(self._own[item]) for item in self._recent.get(uri, ()) if item in self._own]
+        yield from merge(*own, key=lambda update: (update.sequence, update.recorded), reverse=True)
+        stored = self._source.of_asset(uri)
+        if not own and (newest := self.newest_of(uri)) is not None:
+            yield newest
+            stored = islice(stored, 1, None)
+        yield from stored
+
     def greatest_keys(self, uri: str, most: int) -> Sequence[str]:
         """Return the greatest keys of an asset, sorted."""
         found = {*self._keys.get(uri, ())[-most:], *self._source.keys(uri, most)}
@@ -115,7 +127,11 @@ class Updates:
     def newest_of(self, uri: str) -> ItemUpdate | None:
         """Return the newest update of an asset, whatever its key."""
         recent = self._recent.get(uri)
-        return self.newest(next(reversed(recent))) if recent else self._source.newest_of(uri)
+        if recent:
+            return self.newest(next(reversed(recent)))
+        if uri not in self._stored:
+            self._stored[uri] = self._source.newest_of(uri)
+        return self._stored[uri]
 
     def newest_of_until(self, uri: str, until: datetime) -> ItemUpdate | None:
         """Return the update of an asset that was the newest one at an earlier instant, whatever its key."""
@@ -145,8 +161,19 @@ class Updates:
 
     def renew(self) -> None:
         """Forget everything: what was added is in the source now, and other processes may add to it."""
-        for known in (self._own, self._newest, self._first, self._seen, self._keys, self._recent):
+        for known in (self._own, self._newest, self._first, self._seen, self._keys, self._recent, self._stored):
             known.clear()
+
+
+def greatest_keys(updates: Updates, uri: str, most: int, is_there: Callable[[Item], bool]) -> Sequence[str]:
+    """Return the greatest keys of an asset whose items were there at an earlier time, sorted."""
+    wanted = most
+    while True:
+        keys = updates.greatest_keys(uri, wanted)
+        there = [key for key in keys if is_there(Item(uri, key))]
+        if len(there) >= most or len(keys) < wanted:
+            return there[-most:]
+        wanted *= 2
 
 
 def _place_after(updates: Sequence[ItemUpdate], sequence: int) -> int:

@@ -342,6 +342,7 @@ def _create_data_graph() -> None:
         sa.Column("pins", sa.Text()),
         sa.Column("code_version", sa.String()),
         sa.Column("started", MOMENT),
+        sa.Column("mappers", sa.Text()),
         sa.Column("seen", MOMENT),
         sqlite_with_rowid=False,
     )
@@ -377,6 +378,7 @@ def _create_data_graph() -> None:
         sa.Column("failures", NUMBER, nullable=False),
         sa.Column("ended", MOMENT),
         sa.Column("ended_place", NUMBER, nullable=False),
+        sa.Column("ended_order", NUMBER, nullable=False),
         sa.Column("decision", sa.Uuid()),
         sa.Column("verdict", sa.String(), nullable=False),
         sa.Column("retry_at", MOMENT),
