@@ -55,6 +55,7 @@ def _lines(condition: InstallationStatus) -> list[tuple[str, Text]]:
         ("last run failed", _number(condition.failed, "see `assetflow runs ls`")),
         ("refused updates", _number(condition.refused, "see `assetflow events ls --refused`")),
         ("refused deployments", _number(condition.refused_deployments, "see `assetflow consumers refused`")),
+        *(("note", text(words, "yellow")) for words in condition.notes.values()),
     ]
 
 
@@ -153,4 +154,5 @@ def _as_json(condition: InstallationStatus, place: str) -> dict[str, object]:
         "refused": condition.refused,
         "refused_deployments": condition.refused_deployments,
         "last_run_failed": condition.failed,
+        "notes": list(condition.notes.values()),
     }

@@ -27,6 +27,7 @@ class Deployed:
         held: True if the deployment itself is paused. Contract 3.4.
         bare: True if Prefect has no parameter schema of the flow.
         inherited: a fingerprint of the values that runs copy from the deployment when they are created.
+        parameters: the parameters that it gives its runs, as JSON text.
     """
 
     id: UUID
@@ -41,6 +42,7 @@ class Deployed:
     problem: AssetflowError | None = None
     bare: bool = False
     inherited: str = ""
+    parameters: str = ""
 
     @property
     def where(self) -> str:

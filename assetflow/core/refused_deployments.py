@@ -12,6 +12,8 @@ from assetflow.errors import AssetflowError
 
 # The cursor of the ledger that holds them.
 CURSOR = "refused deployments"
+# The cursor that holds the notes on others, by their names.
+NOTES = "notes on deployments"
 
 
 @dataclass(frozen=True)

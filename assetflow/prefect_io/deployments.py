@@ -120,6 +120,7 @@ def to_deployed(deployment: DeploymentResponse, flow_name: str) -> Deployed:
         held=deployment.paused,
         bare=_is_bare(deployment.parameter_openapi_schema or {}),
         inherited=_inherited(deployment),
+        parameters=canonical_json(deployment.parameters),
     )
     try:
         declaration = declaration_of(deployment, where=deployed.where)

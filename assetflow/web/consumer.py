@@ -214,6 +214,7 @@ def _page(
         place=contents.place(record),
         here=contents.place(record, key=key, before=before, **{**(notice or {}), "refused": None}),
         verb=contents.verb(record.consumer),
+        note=backend.ledger.reader.notes().get(record.consumer.name),
         remove=remove,
         open=form,
         run_form=run_form or Form(),

@@ -14,7 +14,7 @@ import respx
 from assetflow import Asset, AssetWatcher
 from assetflow.core.events import Recording
 from assetflow.core.refused_deployments import CURSOR as REFUSED
-from assetflow.core.refused_deployments import RefusedDeployment
+from assetflow.core.refused_deployments import NOTES, RefusedDeployment
 from assetflow.errors import InvalidSchedule, LedgerError
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.liveness import NOT_WATCHING, SILENT, STOPPED
@@ -30,6 +30,14 @@ from tests.evaluator.fakes import FakeLedger, recording
 
 # No process has so high a number.
 NOBODY = 2**30
+
+
+def test_a_note_on_a_deployment_is_no_problem(ledger: Ledger, call: Call) -> None:
+    ledger.writer.set_cursor(NOTES, {"report/old": "report/old runs beside report/new"})
+    assert "report/old runs beside report/new" in call("status").out
+    told = call("status", "--json").json
+    assert told["notes"] == ["report/old runs beside report/new"]
+    assert not any("beside" in each for each in told["problems"])
 
 
 def evaluate(ledger: Ledger, *, ago: float = 0, pid: int | None = None) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from assetflow import Eager
 from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.refused_deployments import NOTES
 from assetflow.core.schedule_values import AssetOrTimeSchedule
 from assetflow.core.timing import Deadline, Intake
 from assetflow.errors import PrefectUnreachable
@@ -175,6 +176,12 @@ def test_a_consumer_shows_its_next_instants_and_the_deadlines_that_it_missed(sit
     missed = site.page(REPORT)
     assert "Missed deadlines" in missed.text
     assert any(row.endswith(f"{CUSTOMERS.uri} 1 told") for row in missed.rows)
+
+
+def test_a_note_on_the_deployment_is_shown(site: Site, ledger: Ledger) -> None:
+    deploy(ledger, "report/nightly", ORDERS)
+    ledger.writer.set_cursor(NOTES, {"report/nightly": "report/nightly runs beside report/new"})
+    assert "report/nightly runs beside report/new." in site.page(REPORT).text
 
 
 def test_an_unknown_consumer_says_which_may_be_meant(site: Site, ledger: Ledger) -> None:

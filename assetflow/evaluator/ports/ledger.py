@@ -195,3 +195,7 @@ class ConsumerLedger(Protocol):
     async def set_refused(self, refused: Sequence[RefusedDeployment]) -> None:
         """Store which deployments are refused, instead of those that were before."""
         ...
+
+    async def set_notes(self, notes: Mapping[str, str]) -> None:
+        """Store a note for each of these deployments, instead of those that were before."""
+        ...

@@ -23,7 +23,7 @@ from assetflow.core.events import Recording
 from assetflow.core.explanation import DecisionExplanation
 from assetflow.core.freshness.asset_freshness import AssetFreshness, StateChange
 from assetflow.core.refused_deployments import CURSOR as REFUSED_DEPLOYMENTS
-from assetflow.core.refused_deployments import RefusedDeployment
+from assetflow.core.refused_deployments import NOTES, RefusedDeployment
 from assetflow.core.rules.adoption import Decided
 from assetflow.core.run_changes import RunEnd, RunGoingOn
 from assetflow.errors import UnknownEvent
@@ -342,6 +342,9 @@ class LedgerThread:
 
     async def set_refused(self, refused: Sequence[RefusedDeployment]) -> None:
         await self.call(self._writer.set_cursor, REFUSED_DEPLOYMENTS, [each.to_row() for each in refused])
+
+    async def set_notes(self, notes: Mapping[str, str]) -> None:
+        await self.call(self._writer.set_cursor, NOTES, notes)
 
     # Timers
 

@@ -5,9 +5,9 @@ It asks the ledger and Prefect, not the evaluator, which may be dead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -79,6 +79,7 @@ class InstallationStatus:
         held_up: what the evaluator cannot do, as it has written to the ledger.
         not_started: the runs of decisions that wait for a worker, the oldest first.
         watching: how the watchers are.
+        notes: what the evaluator noted of deployments, by name.
     """
 
     now: datetime
@@ -97,6 +98,7 @@ class InstallationStatus:
     held_up: Sequence[HeldUp] = ()
     not_started: Sequence[NotStarted] = ()
     watching: WatchingStatus = NO_WATCHERS
+    notes: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def problems(self) -> list[str]:
@@ -163,6 +165,7 @@ async def installation_status(reader: Reader, now: datetime, prefect: OpenPrefec
         held_up=held_up(reader) if evaluators.alive else (),
         not_started=late_runs,
         watching=reader.watchers.status(),
+        notes=reader.notes(),
     )
 
 

@@ -15,7 +15,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Engine, func, literal_column, select
 
 from assetflow.core.refused_deployments import CURSOR as REFUSED_DEPLOYMENTS
-from assetflow.core.refused_deployments import RefusedDeployment
+from assetflow.core.refused_deployments import NOTES, RefusedDeployment
 from assetflow.errors import LedgerMissing
 from assetflow.ledger import schema
 from assetflow.ledger.lease import standby
@@ -230,6 +230,10 @@ class Reader:
     def refused_deployment(self, deployment_id: UUID) -> RefusedDeployment | None:
         """Return a deployment if the evaluator refused it when it last looked."""
         return next((each for each in self.refused_deployments() if each.deployment_id == deployment_id), None)
+
+    def notes(self) -> dict[str, str]:
+        """Return what the evaluator noted of deployments when it last looked, by name."""
+        return cast("dict[str, str]", self.cursor(NOTES) or {})
 
     def is_session_ended(self, session: str) -> bool:
         """Return True if this session of the pages was ended by logging out."""

@@ -28,6 +28,7 @@ class MemoryConsumers:
         self.producers: dict[UUID, Deployed] = {}
         self._automations_seen: datetime | None = None
         self.refused: Sequence[RefusedDeployment] = ()
+        self.notes: Mapping[str, str] = {}
 
     async def consumers(self) -> Sequence[KnownConsumer]:
         return list(self._known.values())
@@ -79,3 +80,6 @@ class MemoryConsumers:
 
     async def set_refused(self, refused: Sequence[RefusedDeployment]) -> None:
         self.refused = refused
+
+    async def set_notes(self, notes: Mapping[str, str]) -> None:
+        self.notes = notes
