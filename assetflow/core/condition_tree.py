@@ -150,6 +150,11 @@ class ConditionTree:
             around |= dict.fromkeys(members, inside)
         return {place: around.get(place, ()) for places in self.leaf_places.values() for place in places}
 
+    @cached_property
+    def nests_time_gates(self) -> bool:
+        """True if a time gate stands inside another one."""
+        return any(len(places) > 1 for places in self.time_gates_around.values())
+
     @property
     def leaves(self) -> Iterator[Leaf]:
         """The leaves from left to right; a repeated leaf comes each time."""

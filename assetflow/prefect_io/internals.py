@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol, cast
 from uuid import UUID
 
@@ -126,15 +126,21 @@ def deployment_id() -> UUID | None:
     return _deployment_id.get()
 
 
+CLOCK_CHANGE = timedelta(hours=3)
+"""No clock is set forward or back by more. Two times that are some days apart on it are so much further apart at most."""
+
+
 def schedule_dates(schedule: SCHEDULE_TYPES, start: datetime, end: datetime) -> list[datetime]:
     """Return a schedule's times from `start` to `end`, both included, in UTC: at most the first thousand.
 
     The public `get_dates` is a coroutine, though it never waits, and tasks are not asynchronous.
     """
     with needed_for("A data interval"):
-        dates = schedule._get_dates_generator(start=start, end=end)  # pyright: ignore[reportPrivateUsage]
+        # In the hours of a change of the clock, Prefect compares what the clock shows: it may stop too early.
+        until = end + CLOCK_CHANGE
+        dates = schedule._get_dates_generator(start=start, end=until)  # pyright: ignore[reportPrivateUsage]
     found = {datetime.fromisoformat(each.isoformat()).astimezone(UTC) for each in dates}
-    # When the clock changes, Prefect also returns times before `start`.
+    # For the same reason, it also returns times before `start`.
     return sorted(each for each in found if start <= each <= end)
 
 

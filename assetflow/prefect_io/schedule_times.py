@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from pydantic import TypeAdapter
 
 from assetflow.errors import PrefectRefused
-from assetflow.prefect_io.internals import schedule_dates
+from assetflow.prefect_io.internals import CLOCK_CHANGE, schedule_dates
 from assetflow.prefect_io.undocumented import needed_for
 
 with needed_for("A data interval"):
@@ -24,8 +24,6 @@ with needed_for("A data interval"):
 _INSTANT = timedelta(microseconds=1)
 _FIRST_SPAN = timedelta(hours=1)
 _LAST_SPAN = timedelta(days=366 * 50)
-# Two times that are some days apart on the wall clock may be further apart in real time.
-_CLOCK_CHANGE = timedelta(hours=3)
 
 _SCHEDULE: TypeAdapter[SCHEDULE_TYPES] = TypeAdapter(SCHEDULE_TYPES)
 
@@ -59,28 +57,37 @@ class DeploymentSchedule:
 
     def last_until(self, moment: datetime) -> datetime | None:
         """Return the last time that is not after `moment`, in UTC, or `None` before the first."""
-        if isinstance(self.schedule, RRuleSchedule):
-            found = self.schedule.to_rrule().before(moment, inc=True)
-            return None if found is None else found.astimezone(UTC)
-        if isinstance(self.schedule, IntervalSchedule):
-            return _last(self.schedule, moment - self.schedule.interval - _CLOCK_CHANGE, moment)
-        return _last_of_cron(self.schedule, moment)
+        schedule = self.schedule
+        if isinstance(schedule, CronSchedule):
+            return _last_of_cron(schedule, moment)
+        if isinstance(schedule, RRuleSchedule):
+            found = schedule.to_rrule().before(moment, inc=True)
+            # A time that the clock skips comes after later ones.
+            return None if found is None else _last(schedule, found.astimezone(UTC) - CLOCK_CHANGE, moment)
+        if schedule.interval.days:
+            return _last(schedule, moment - schedule.interval - CLOCK_CHANGE, moment)
+        # The anchor is a subclass of datetime with an arithmetic of its own.
+        anchor = datetime.fromisoformat(schedule.anchor_date.isoformat())
+        return moment.astimezone(UTC) - (moment - anchor) % schedule.interval
 
     def before(self, time: datetime) -> datetime | None:
         """Return the time before `time`, which is one of the schedule's, in UTC, or `None` if it is the first."""
-        if not isinstance(self.schedule, IntervalSchedule):
+        schedule = self.schedule
+        if not isinstance(schedule, IntervalSchedule) or timedelta(schedule.interval.days) in (
+            timedelta(),
+            schedule.interval,
+        ):
             return self.last_until(time - _INSTANT)
         # Prefect steps from each time to the next: whole days on the wall clock, the rest in real time.
-        days = timedelta(days=self.schedule.interval.days)
-        if days:
-            time = (time.astimezone(ZoneInfo(self.schedule.timezone or "UTC")) - days).astimezone(UTC)
-        return time - (self.schedule.interval - days)
+        days = timedelta(schedule.interval.days)
+        wall = time.astimezone(ZoneInfo(schedule.timezone or "UTC")) - days
+        return wall.astimezone(UTC) - (schedule.interval - days)
 
     def has(self, time: datetime) -> bool:
         """Return True if `time` is one of the schedule's."""
         # When clocks change, the times of Prefect's intervals of days depend on the time from which it counts.
         follows_clock = isinstance(self.schedule, IntervalSchedule) and self.schedule.interval.days > 0
-        reach = _CLOCK_CHANGE if follows_clock else timedelta(0)
+        reach = CLOCK_CHANGE if follows_clock else timedelta(0)
         return bool(schedule_dates(self.schedule, time - reach, time + reach))
 
 

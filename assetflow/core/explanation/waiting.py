@@ -113,4 +113,4 @@ def waiting_of(state: State, consumer: Consumer, target_key: str | None, now: da
     queue = TimedQueue(state, consumer, target_key, now, recorded=True)
     lacking = max(0, (consumer.options.intake.min_events or 0) - len(queue.events))
     opens_for = None if consumer.decides or queue.hours is None or not queue.is_open else queue.hours.opened
-    return Waiting(queue.waits(), tuple(queue.expiries()), next_deadline(state, queue), lacking, opens_for)
+    return Waiting(queue.waits(), tuple(queue.line.expiries()), next_deadline(state, queue), lacking, opens_for)

@@ -16,26 +16,15 @@ from heapq import heapify, heappop, heappush
 from assetflow.core.consumers import Consumer, Decision, decision_id
 from assetflow.core.events import AssetEvent
 from assetflow.core.rules import deadlines, opening_hours
+from assetflow.core.rules.line import Line, Lines
 from assetflow.core.rules.state import QueueKey, State
 from assetflow.core.rules.state.events import place_in_ledger
-from assetflow.core.rules.time_gates import end_of, instant_of
+from assetflow.core.rules.time_gates import end_of
 from assetflow.core.rules.waits import TimedQueue
 
 _INSTANT = timedelta(microseconds=1)
 
 TargetKeys = Collection[str | None]
-
-
-def decide(
-    state: State, consumer: Consumer, key: str | None, now: datetime, *, recorded: bool, upto: int | None = None
-) -> list[Decision]:
-    """Make the decisions that a timed queue leads to: one, or several with `max_events` (9.10).
-
-    Parameters:
-        recorded: whether all is recorded that counts at this instant: phase (3), not (2).
-        upto: the place in the ledger up to which the events of this instant count; `None` for all of them.
-    """
-    return _decide_on(TimedQueue(state, consumer, key, now, recorded=recorded, upto=upto), state)[0]
 
 
 def pass_over_queue(
@@ -94,32 +83,44 @@ def due_at(state: State, consumer: Consumer, keys: TargetKeys) -> datetime | Non
     return min((due for due in found if due is not None), default=None)
 
 
-def begin(state: State, consumer: Consumer, now: datetime, keys: TargetKeys) -> None:
-    """Do part (1) of an instant: periods end, and `until` closes."""
+def begin(state: State, consumer: Consumer, now: datetime, keys: TargetKeys, lines: Lines | None = None) -> None:
+    """Do part (1) of an instant: periods end, and `until` closes.
+
+    Parameters:
+        lines: the queues in the order of time, if somebody goes through several of their instants.
+    """
+    lines = Lines(state, consumer) if lines is None else lines
     opening_hours.close_at_until(state, consumer, now)
     for key in keys:
-        queue = TimedQueue(state, consumer, key, now, recorded=False)
+        # No event of this instant counts yet.
+        queue = TimedQueue(state, consumer, key, now, recorded=False, upto=0, line=lines[key])
         # In (1), a span that ends now has not ended, whereas a period has.
-        _drop_expired(queue, [event for event, moment in queue.expiries(_INSTANT) if moment == now])
+        _drop_expired(queue, [event for event, moment in queue.line.expiries(now, _INSTANT) if moment == now])
 
 
-def finish(state: State, consumer: Consumer, now: datetime, keys: TargetKeys) -> list[Decision]:
+def finish(
+    state: State, consumer: Consumer, now: datetime, keys: TargetKeys, lines: Lines | None = None
+) -> list[Decision]:
     """Do parts (3) to (5) of an instant: openings and waits, deadlines, expiry; until nothing changes any more.
 
     Parameters:
         keys: the queues to look at. An opening opens all queues of the consumer.
+        lines: as in `begin`.
     """
+    lines = Lines(state, consumer) if lines is None else lines
     made: list[Decision] = []
     if consumer.decides and opening_hours.open_now(state, consumer, now):
         keys = {*keys, *state.queues.target_keys(consumer.id)}
     if consumer.decides and deadlines.is_opening_due(state, consumer, now):
+        queue = TimedQueue(state, consumer, None, now, recorded=True, line=lines[None])
         # The pass comes first: it may still decide in time.
-        made += decide(state, consumer, None, now, recorded=True)
-        deadlines.miss_openings(state, consumer, now)
+        decided, queue = _decide_on(queue, state)
+        made += decided
+        deadlines.miss_openings(state, queue)
         # What the deadline asks for is done at the same instant, also where nothing else is due for the queue.
         keys = {*keys, None}
     for key in sorted(keys, key=lambda key: key or ""):
-        left = _act(state, TimedQueue(state, consumer, key, now, recorded=True), made)
+        left = _act(state, TimedQueue(state, consumer, key, now, recorded=True, line=lines[key]), made)
         go_on_after(state, consumer, key, now)
         _look_again(state, left, over=True)
     opening_hours.look_again(state, consumer, now)
@@ -146,13 +147,14 @@ def run(state: State, queues: Iterable[QueueKey], until: datetime, most: int = 1
         keys[number] |= _opened_with(state, number, until)
     dues = ((due_at(state, each, keys[number]), number) for number, each in consumers.items())
     waiting = [(due, number) for due, number in dues if due is not None]
+    lines = {number: Lines(state, consumer) for number, consumer in consumers.items()}
     heapify(waiting)
     for _ in range(most):
         if not waiting or waiting[0][0] > until:
             return made, False
         now, number = heappop(waiting)
         consumer = consumers[number]
-        made += _run_instant(state, consumer, now, keys[number])
+        made += _run_instant(state, consumer, now, keys[number], lines[number])
         due = due_at(state, consumer, keys[number])
         if due is not None:
             heappush(waiting, (due, number))
@@ -180,12 +182,12 @@ def settle(state: State, consumer: Consumer, now: datetime) -> list[Decision]:
         more, are_left = run(state, [(consumer.id, key) for key in keys], now - _INSTANT)
         made += more
     waiting = [key for key in keys if state.clocks.queue(consumer.id, key).deferred]
-    if waiting:
-        begin(state, consumer, now, waiting)
+    lines = Lines(state, consumer)
+    begin(state, consumer, now, waiting, lines)
     for key in waiting:
-        made += _pass_over_recordings(state, consumer, key, now)
-        _stop_waiting(state, consumer, key, now)
-        _look_again(state, TimedQueue(state, consumer, key, now, recorded=False), over=False)
+        made += _pass_over_recordings(state, consumer, key, now, lines[key])
+        _stop_waiting(state, consumer, key, lines[key])
+        _look_again(state, TimedQueue(state, consumer, key, now, recorded=False, line=lines[key]), over=False)
     return made
 
 
@@ -196,44 +198,41 @@ def look_at(state: State, consumer: Consumer, now: datetime) -> None:
         state.clocks.set_queue(consumer.id, key, replace(clock, due=now if clock.due is None else min(clock.due, now)))
 
 
-def _run_instant(state: State, consumer: Consumer, now: datetime, keys: TargetKeys) -> list[Decision]:
+def _run_instant(state: State, consumer: Consumer, now: datetime, keys: TargetKeys, lines: Lines) -> list[Decision]:
     """Go through one instant, and through the passes that have waited for it."""
     due = [key for key in keys if state.clocks.queue(consumer.id, key).due == now]
     if not consumer.is_timed:
         for key in due:
             state.clocks.set_queue(consumer.id, key, replace(state.clocks.queue(consumer.id, key), due=None))
         return []
-    begin(state, consumer, now, due)
+    begin(state, consumer, now, due, lines)
     made: list[Decision] = []
     for key in due:
         if state.clocks.queue(consumer.id, key).deferred:
-            made += _pass_over_recordings(state, consumer, key, now)
-    made += finish(state, consumer, now, due)
+            made += _pass_over_recordings(state, consumer, key, now, lines[key])
+    made += finish(state, consumer, now, due, lines)
     for key in due:
-        _stop_waiting(state, consumer, key, now)
+        _stop_waiting(state, consumer, key, lines[key])
     return made
 
 
-def _stop_waiting(state: State, consumer: Consumer, key: str | None, now: datetime) -> None:
+def _stop_waiting(state: State, consumer: Consumer, key: str | None, line: Line) -> None:
     """Note that no pass of a queue has to wait any more, if none does after this instant."""
     clock = state.clocks.queue(consumer.id, key)
-    if clock.deferred and not _instants_after(state, consumer, key, now):
+    if clock.deferred and line.next_instant is None:
         state.clocks.set_queue(consumer.id, key, replace(clock, deferred=False))
 
 
-def _pass_over_recordings(state: State, consumer: Consumer, key: str | None, now: datetime) -> list[Decision]:
+def _pass_over_recordings(
+    state: State, consumer: Consumer, key: str | None, now: datetime, line: Line
+) -> list[Decision]:
     """Make the passes that have waited for this instant: one for each of its recordings, in the order of the ledger."""
-    events = [event for event in state.queues.queued(consumer.id, key) if instant_of(event) == now]
+    places = [place_in_ledger(event) for event in line.coming(now)]
     made: list[Decision] = []
-    for last in state.events.ends_of_recordings([place_in_ledger(event) for event in events]):
-        made += decide(state, consumer, key, now, recorded=False, upto=last)
+    for last in state.events.ends_of_recordings(places):
+        queue = TimedQueue(state, consumer, key, now, recorded=False, upto=last, line=line)
+        made += _decide_on(queue, state)[0]
     return made
-
-
-def _instants_after(state: State, consumer: Consumer, key: str | None, now: datetime) -> list[datetime]:
-    """Return the instants of the queued events that come after an instant, the first one first."""
-    queued = state.queues.queued(consumer.id, key)
-    return sorted(moment for moment in map(instant_of, queued) if moment > now)
 
 
 def _is_behind(state: State, consumer: Consumer, key: str | None, now: datetime) -> bool:
@@ -286,8 +285,8 @@ def _look_again(state: State, queue: TimedQueue, *, over: bool) -> None:
     waits = [each for each in queue.wait_ends() if each > now or (each == now and not over)]
     acts = [max(each, now) for each in queue.act_instants()]
     clock = state.clocks.queue(consumer.id, key)
-    if clock.deferred:
-        acts += _instants_after(state, consumer, key, now)[:1]
+    if clock.deferred and queue.line.next_instant is not None:
+        acts.append(queue.line.next_instant)
     if consumer.deployed is not None and consumer.deployed > now:
         acts.append(consumer.deployed)
     due = min([*waits, *acts], default=None)
@@ -321,7 +320,10 @@ def _decide_on(queue: TimedQueue, state: State) -> tuple[list[Decision], TimedQu
 
 def _decide(state: State, queue: TimedQueue) -> Decision:
     consumer, key = queue.consumer, queue.target_key
-    events = tuple(sorted(queue.events[: consumer.options.intake.max_events], key=place_in_ledger))
+    if not state.clocks.queue(consumer.id, key).overdue:
+        # A redeploy, or the removal of what a gate held over, may leave some that are too old already.
+        _drop_expired(queue, [event for event, _ in queue.line.expiries(queue.now, _INSTANT)])
+    events = queue.line.take(consumer.options.intake.max_events)
     hours = state.clocks.consumer(consumer.id)
     decision = Decision(
         decision_id(consumer.deployment_id, key, (event.id for event in events)),
@@ -350,7 +352,7 @@ def _start_of_run(state: State, consumer: Consumer, key: str | None, now: dateti
 
 def _expire(queue: TimedQueue) -> bool:
     """Let events expire that can count for nothing any more; return True if there are any."""
-    return _drop_expired(queue, [event for event, moment in queue.expiries() if moment <= queue.now])
+    return _drop_expired(queue, [event for event, _ in queue.line.expiries(queue.now)])
 
 
 def _drop_expired(queue: TimedQueue, events: list[AssetEvent]) -> bool:

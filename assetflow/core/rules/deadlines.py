@@ -30,25 +30,26 @@ def is_opening_due(state: State, consumer: Consumer, now: datetime) -> bool:
     return consumer.options.deadline is not None and clock is not None and any(due <= now for due, _ in clock.deadlines)
 
 
-def miss_openings(state: State, consumer: Consumer, now: datetime) -> None:
+def miss_openings(state: State, queue: TimedQueue) -> None:
     """Miss the deadlines of openings that are due."""
+    consumer = queue.consumer
     while (clock := state.clocks.consumer(consumer.id)) is not None:
         due = min((due for due, _ in clock.deadlines), default=None)
-        if due is None or due > now:
+        if due is None or due > queue.now:
             return
         gone = next(each for each in clock.deadlines if each[0] == due)
         rest = tuple(each for each in clock.deadlines if each != gone)
         state.clocks.set_consumer(consumer.id, replace(clock, deadlines=rest))
-        _miss(state, TimedQueue(state, consumer, None, now, recorded=True), due)
+        _miss(state, queue, due)
 
 
 def miss_oldest(state: State, queue: TimedQueue) -> bool:
     """Look at the deadline of the oldest event; return True if it was missed."""
-    due = queue.oldest_due
-    if due is None or queue.consumer.no_earlier(due) > queue.now or not queue.consumer.decides:
+    due, oldest = queue.oldest_due, queue.oldest
+    if due is None or oldest is None or queue.consumer.no_earlier(due) > queue.now or not queue.consumer.decides:
         return False
     consumer, key = queue.consumer, queue.target_key
-    told = replace(state.clocks.queue(consumer.id, key), told=place_in_ledger(queue.events[0]))
+    told = replace(state.clocks.queue(consumer.id, key), told=place_in_ledger(oldest))
     state.clocks.set_queue(consumer.id, key, told)
     _miss(state, queue, due)
     return True
@@ -83,6 +84,7 @@ def _miss(state: State, queue: TimedQueue, due: datetime) -> None:
     if deadline.then == "run" and queue.events:
         set_overdue(state, consumer, key, overdue=True)
     elif deadline.then == "skip":
-        for event in queue.events:
+        for event in list(queue.events):
             queue.drop(event, "skipped")
+        queue.line.judge_anew()
         opening_hours.close(state, consumer, key)

@@ -8,7 +8,7 @@ out from the leaves up. Contract 9.1 to 9.5.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
@@ -43,7 +43,7 @@ class Reach:
     Parameters:
         schedule: its condition is asked about; its mappers tell which assets are rolled up.
         target_key: the key of the queue; `None` for a plain consumer.
-        events: the queued events, as `in_order` gives them.
+        events: the queued events, as `in_order` gives them. `read` takes those that come later.
         tokens_of: the tokens under which an asset is known now.
 
     Attributes:
@@ -51,10 +51,9 @@ class Reach:
     """
 
     def __init__(
-        self, schedule: Schedule, target_key: str | None, events: Sequence[AssetEvent], tokens_of: TokensOf
+        self, schedule: Schedule, target_key: str | None, events: Iterable[AssetEvent], tokens_of: TokensOf
     ) -> None:
         assert schedule.condition is not None, "only a schedule on assets has a queue"
-        self.events = events
         self.condition: Condition = schedule.condition
         self.completing: AssetEvent | None = None
         self._schedule = schedule
@@ -68,9 +67,15 @@ class Reach:
         self._rolled_up: dict[int, _RolledUp] = {}
         self._judge_gates()
         for event in events:
-            if self.holds and self.is_settled:
+            if not self.read(event):
                 break
-            self._read(event)
+
+    def read(self, event: AssetEvent) -> bool:
+        """Read the next event; return False if the condition and each time gate hold, so that none is needed."""
+        if self.holds and self.is_settled:
+            return False
+        self._read(event)
+        return True
 
     @property
     def holds(self) -> bool:

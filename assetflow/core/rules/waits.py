@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
 from functools import cached_property
 from typing import Literal
 
@@ -12,10 +12,11 @@ from assetflow.core.consumers import Consumer, Receipt, ReceiptStatus
 from assetflow.core.events import AssetEvent
 from assetflow.core.rules import opening_hours
 from assetflow.core.rules.evaluation import evaluate
+from assetflow.core.rules.line import Line
 from assetflow.core.rules.state import State
 from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
 from assetflow.core.rules.state.events import place_in_ledger
-from assetflow.core.rules.time_gates import Reach, in_order, instant_of
+from assetflow.core.rules.time_gates import Reach, instant_of
 
 Reason = Literal["resume", "update", "opening", "condition", "run", "cooldown", "quiet", "more", "at_latest"]
 
@@ -30,6 +31,7 @@ class TimedQueue:
         now: events count that were recorded up to this instant.
         recorded: whether everything is recorded that counts at this instant. A wait until now is over only then (9.6).
         upto: the place in the ledger up to which the events of this instant count; `None` for all of them.
+        line: the queue in the order of time, if somebody goes through several of its instants.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class TimedQueue:
         *,
         recorded: bool,
         upto: int | None = None,
+        line: Line | None = None,
     ) -> None:
         self.consumer = consumer
         self.target_key = target_key
@@ -48,22 +51,41 @@ class TimedQueue:
         self._state = state
         self._recorded = recorded
         self._upto = upto
+        self._line = line
 
     def again(self) -> TimedQueue:
         """Return the queue at the same instant, after something was taken out of it or noted of it."""
         return TimedQueue(
-            self._state, self.consumer, self.target_key, self.now, recorded=self._recorded, upto=self._upto
+            self._state,
+            self.consumer,
+            self.target_key,
+            self.now,
+            recorded=self._recorded,
+            upto=self._upto,
+            line=self._line,
         )
 
     @cached_property
-    def events(self) -> list[AssetEvent]:
-        """The queued events that count now, oldest first."""
-        queued = self._state.queues.queued(self.consumer.id, self.target_key)
-        return in_order([event for event in queued if self._counts(event)])
+    def line(self) -> Line:
+        """The queue in the order of time, in which the events count that count now."""
+        if self._line is None:
+            self._line = Line(self._state, self.consumer, self.target_key)
+        self._line.count(self.now, self._upto)
+        return self._line
 
-    @cached_property
+    @property
+    def events(self) -> Collection[AssetEvent]:
+        """The queued events that count now, oldest first."""
+        return self.line.events.values()
+
+    @property
+    def oldest(self) -> AssetEvent | None:
+        """The oldest event that counts now."""
+        return next(iter(self.events), None)
+
+    @property
     def reach(self) -> Reach:
-        return Reach(self.consumer.schedule, self.target_key, self.events, self._state.names.tokens_of)
+        return self.line.reach
 
     @cached_property
     def hours(self) -> ConsumerClock | None:
@@ -128,10 +150,10 @@ class TimedQueue:
     def oldest_due(self) -> datetime | None:
         """When the deadline of the oldest event is due; `None` if it was told already, or there is none (9.8)."""
         deadline = self.consumer.options.deadline
-        if deadline is None or deadline.after is None or not self.events or self.consumer.deadline_of_opening:
+        if deadline is None or deadline.after is None or self.consumer.deadline_of_opening:
             return None
-        oldest = self.events[0]
-        return None if self._clock.told == oldest.sequence else instant_of(oldest) + deadline.after
+        oldest = self.oldest
+        return None if oldest is None or self._clock.told == oldest.sequence else instant_of(oldest) + deadline.after
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -172,31 +194,15 @@ class TimedQueue:
     @property
     def quiet_at(self) -> datetime | None:
         """When the newest event is as old as `debounce` asks (9.9)."""
-        debounce = self.consumer.options.intake.debounce
-        return None if debounce is None or not self.events else instant_of(self.events[-1]) + debounce
+        debounce, newest = self.consumer.options.intake.debounce, self.line.newest
+        return None if debounce is None or newest is None else instant_of(newest) + debounce
 
     @property
     def decides_at_latest(self) -> datetime | None:
         """When `max_wait` is over; `None` while the condition does not hold (9.9)."""
         max_wait = self.consumer.options.intake.max_wait
-        if max_wait is None or not self.events or not self.reach.holds:
-            return None
-        return instant_of(self.reach.completing or self.events[0]) + max_wait
-
-    def expiries(self, margin: timedelta = timedelta()) -> Iterator[tuple[AssetEvent, datetime]]:
-        """Yield the events that can count for nothing from some instant on, if nothing else happens (9.5).
-
-        Parameters:
-            margin: how long after the end of a span an event is too old for it.
-        """
-        condition = self.consumer.schedule.condition
-        if condition is None or not condition.has_time_gates or self.reach.is_settled:
-            return
-        for event in self.events:
-            lost = list(self.reach.too_old(event, margin))
-            known = [moment for moment in lost if moment is not None]
-            if lost and len(known) == len(lost):
-                yield event, max(known)
+        first = self.reach.completing or self.oldest
+        return None if max_wait is None or first is None or not self.reach.holds else instant_of(first) + max_wait
 
     def wait_ends(self) -> Iterator[datetime]:
         """Yield the ends of waits, past ones too: a wait that is over leads to nothing by itself."""
@@ -208,18 +214,14 @@ class TimedQueue:
         """Yield the instants from which on the clock has something to do: a deadline to look at, events that expire."""
         if self.oldest_due is not None and self.consumer.decides:
             yield self.consumer.no_earlier(self.oldest_due)
-        yield from (moment for _, moment in self.expiries())
+        if (expiry := self.line.next_expiry) is not None:
+            yield expiry
 
     def drop(self, event: AssetEvent, status: ReceiptStatus) -> None:
         """Take an event out of the queue: it was skipped or has expired."""
         place = place_in_ledger(event)
+        self.line.drop(event)
         self._state.write(event, Receipt(place, event.uri, self.consumer.id, status, self.target_key, at=self.now))
-
-    def _counts(self, event: AssetEvent) -> bool:
-        moment = instant_of(event)
-        return moment < self.now or (
-            moment == self.now and (self._upto is None or place_in_ledger(event) <= self._upto)
-        )
 
     def _waits_for_more(self) -> Waits:
         intake = self.consumer.options.intake

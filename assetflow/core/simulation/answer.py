@@ -70,7 +70,7 @@ def explained(world: World, consumer: Consumer) -> list[Answer]:
 def _explained(world: World, queue: TimedQueue) -> Answer:
     row: Answer = {} if queue.target_key is None else {"partition_key": queue.target_key}
     row["waits"] = {reason: moment and _time_text(moment) for reason, moment in queue.waits().items()}
-    if expiries := list(queue.expiries()):
+    if expiries := queue.line.expiries():
         row["expires"] = [[event.sequence, _time_text(moment)] for event, moment in expiries]
     if (deadline := next_deadline(world.state, queue)) is not None:
         row["deadline"] = _time_text(deadline)
