@@ -127,7 +127,7 @@ def deployment_id() -> UUID | None:
 
 
 CLOCK_CHANGE = timedelta(hours=3)
-"""No clock is set forward or back by more. Two times that are some days apart on it are so much further apart at most."""
+"""No clock is set forward or back by more."""
 
 
 def schedule_dates(schedule: SCHEDULE_TYPES, start: datetime, end: datetime) -> list[datetime]:

@@ -18,7 +18,9 @@ from assetflow.core.assets import Asset
 from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.conditions import AtLeast
 from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.rules import line
 from assetflow.core.rules.state.queues import Queues
+from assetflow.core.rules.time_gates import Reach
 from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule
 from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.timing import Deadline, Intake, Opening
@@ -669,6 +671,61 @@ def test_an_update_of_the_instant_of_a_pause_is_decided_before_it(sqlite_ledger:
 
     let_pass(sqlite_ledger, noon + hours(2))
     assert [each.made for each in sqlite_ledger.reader.decisions.find()] == [noon + hours(1)]
+
+
+class TestLongQueue:
+    """Very many updates cost their number, not its square: a reading and a judgement of each, counted."""
+
+    NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+    @pytest.fixture
+    def judged(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+        """How often queued events were put in order, and how often a gate was judged over one."""
+        counts = [0, 0]
+        in_order, read = line.in_order, Reach.read
+
+        def counted_order(events: Sequence[AssetEvent]) -> list[AssetEvent]:
+            counts[0] += len(events)
+            return in_order(events)
+
+        def counted_read(reach: Reach, event: AssetEvent) -> bool:
+            counts[1] += 1
+            return read(reach, event)
+
+        monkeypatch.setattr(line, "in_order", counted_order)
+        monkeypatch.setattr(Reach, "read", counted_read)
+        return counts
+
+    def test_of_max_events_in_one_recording(self, sqlite_ledger: Ledger, judged: list[int]) -> None:
+        deploy(sqlite_ledger, A | B, intake=Intake(max_events=1))
+        costs: list[list[int]] = []
+        for count in (50, 500):
+            judged[:] = [0, 0]
+            ((_, decisions),) = sqlite_ledger.writer.events.record([update(*[A] * count)], self.NOON)
+            assert [len(each.events) for each in decisions] == [1] * count
+            costs.append([*judged])
+
+        assert all(many <= 11 * few for few, many in zip(*costs, strict=True))
+
+    def test_of_a_window_after_a_downtime(self, sqlite_ledger: Ledger, judged: list[int]) -> None:
+        deploy(sqlite_ledger, (A & B).within(hours(1)))
+        costs: list[list[int]] = []
+        for day, count in enumerate((40, 400)):
+            start = self.NOON + hours(24 * day)
+            moments = [start + place * hours(2) / count for place in range(count)]
+            found = [Recording(uuid4(), update(A).events, moment) for moment in moments]
+            sqlite_ledger.writer.events.record(found, start + hours(5))
+            judged[:] = [0, 0]
+            let_pass(sqlite_ledger, start + hours(5))
+            costs.append([*judged])
+
+        receipts = [
+            each
+            for event in sqlite_ledger.reader.events.find(limit=1000)
+            for each in sqlite_ledger.reader.receipts.of_event(event.id)
+        ]
+        assert {each.receipt.status for each in receipts} == {"expired"}
+        assert all(many <= 11 * few for few, many in zip(*costs, strict=True))
 
 
 def test_an_opening_does_not_overtake_queues_of_which_a_look_takes_only_some(
