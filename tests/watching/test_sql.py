@@ -83,6 +83,21 @@ async def test_a_value_that_was_there_before_is_an_update_each_time(direct: Dire
     assert values(direct) == [[1, 1], [0, None], [1, 1], [0, None], [1, 1]]
 
 
+@pytest.mark.parametrize(("bad", "before"), [("9e999", "Infinity"), ("'a' || char(0)", "a\ufffd")])
+async def test_rule_10_2_a_value_that_cannot_be_recorded_is_refused_alone(
+    direct: Direct, shop: Path, bad: str, before: str
+) -> None:
+    watch(direct.ledger, trigger(shop, "select n from orders"))
+    async with watching(direct):
+        await until_async(known(direct, 1))
+        write(shop, f"update orders set n = {bad}")
+        await until_async(known(direct, before))
+        write(shop, "update orders set n = 2")
+        await until_async(lambda: values(direct) == [2])
+    assert updates(direct.ledger)[0].extra == {"value": 2, "before": before}
+    assert len(list(direct.ledger.reader.events.refused())) == 1
+
+
 @pytest.mark.parametrize("step", ["record", "recorded"])
 async def test_rule_10_4_a_crash_neither_loses_nor_doubles(direct: Direct, shop: Path, step: str) -> None:
     watch(direct.ledger, trigger(shop))

@@ -19,6 +19,9 @@ _METRICS = {
     "rows_updated": ("num_updated_rows", "num_target_rows_updated", "numUpdatedRows", "numTargetRowsUpdated"),
     "rows_deleted": ("num_deleted_rows", "num_target_rows_deleted", "numDeletedRows", "numTargetRowsDeleted"),
 }
+# The counts without which an operation that rewrites files does not tell how many rows it changed.
+_REWRITES = {"MERGE": set(_METRICS), "UPDATE": {"rows_updated"}, "DELETE": {"rows_deleted"}}
+_COPIED = ("num_copied_rows", "num_target_rows_copied", "numCopiedRows", "numTargetRowsCopied")
 # For Spark, the rows that a MERGE or an UPDATE copies are output too.
 _WRITES = ("WRITE", "STREAMING UPDATE", "CREATE TABLE AS SELECT", "REPLACE TABLE AS SELECT", "COPY INTO")
 
@@ -44,7 +47,11 @@ def read_commit(version: int, text: bytes) -> Change | None:
     if not commit.changes_rows:
         return None
     operation = str(commit.info.get("operation") or "")
-    extra = {"version": version, **({"operation": operation} if operation else {}), **_rows(commit, operation)}
+    metrics = cast(Json, commit.info.get("operationMetrics") or {})
+    rows = _rows(commit, operation, metrics)
+    if _only_copies(operation, rows, metrics):
+        return None
+    extra = {"version": version, **({"operation": operation} if operation else {}), **rows}
     # A table that was dropped and made anew has the same versions again.
     return Change(f"{version}|{sha256(text).hexdigest()}", extra, None, _moment(commit.info), f"version {version}")
 
@@ -92,8 +99,13 @@ def _records(file: Json) -> int | None:
         return None
 
 
-def _rows(commit: _Commit, operation: str) -> dict[str, int]:
-    metrics = cast(Json, commit.info.get("operationMetrics") or {})
+def _only_copies(operation: str, rows: Mapping[str, int], metrics: Json) -> bool:
+    """Return True if an operation wrote files anew and changed none of their rows."""
+    counts_all = operation in _REWRITES and _REWRITES[operation] <= rows.keys()
+    return counts_all and not any(rows.values()) and any(_number(metrics.get(word)) for word in _COPIED)
+
+
+def _rows(commit: _Commit, operation: str, metrics: Json) -> dict[str, int]:
     found = {
         name: number
         for name, words in _METRICS.items()

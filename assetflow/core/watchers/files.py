@@ -137,8 +137,9 @@ def _key(path: str, watched: Watched) -> str | None:
     if expression is None:
         return None
     found = re.search(expression, path)
-    if found is None:
-        raise InvalidEvent(f"the path {path} does not match {expression!r}", rule="2.5")
+    if found is None or found["key"] is None:
+        what = "does not match" if found is None else "has no key for"
+        raise InvalidEvent(f"the path {path} {what} {expression!r}", rule="10.2")
     return found["key"]
 
 

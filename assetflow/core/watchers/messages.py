@@ -121,11 +121,11 @@ def _events(
     data = _content(message, trigger)
     if not all(_equal(value_at(data, path), wanted) for path, wanted in trigger.filter.items()):
         return None
-    key = None if trigger.partition_key is None else _at(data, trigger.partition_key)
+    key = None if trigger.partition_key is None else _name_at(data, trigger.partition_key)
     key = str(key) if isinstance(key, int) and not isinstance(key, bool) else key
-    aliases = () if trigger.alias is None else (cast(str, _at(data, trigger.alias)),)
+    aliases = () if trigger.alias is None else (cast(str, _name_at(data, trigger.alias)),)
     extra = {"payload": data} if trigger.extra is None else {last_name(trigger.extra): _at(data, trigger.extra)}
-    assets = watched.assets if trigger.asset is None else (Asset(cast(str, _at(data, trigger.asset))),)
+    assets = watched.assets if trigger.asset is None else (Asset(cast(str, _name_at(data, trigger.asset))),)
     return [
         event_by_hand(
             asset,
@@ -164,6 +164,14 @@ def _at(data: object, path: str) -> object:
     value = value_at(data, path)
     if value is MISSING:
         raise InvalidEvent(f"the message has no {path}", rule="10.2")
+    return value
+
+
+def _name_at(data: object, path: str) -> object:
+    """Return the key, alias or URI at a path: null is none."""
+    value = _at(data, path)
+    if value is None:
+        raise InvalidEvent(f"the message has null at {path}", rule="10.2")
     return value
 
 

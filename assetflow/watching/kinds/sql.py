@@ -11,6 +11,7 @@ from typing import Any, cast
 from sqlalchemy import Row, create_engine, text
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, ResourceClosedError, SQLAlchemyError
 
+from assetflow.core.json_data import fit_json
 from assetflow.core.watchers.addresses import source_of_url
 from assetflow.core.watchers.changes import Change, Found
 from assetflow.core.watchers.sql_trigger import SQLTrigger
@@ -52,14 +53,16 @@ class SQLQuery:
 
     def _look(self, cursor: Mapping[str, Any] | None) -> Found:
         value = self._value()
+        # A value that is refused must stop neither the cursor nor the update after it.
+        known = fit_json(value)
         if cursor is None:
-            return Found((_change(0, value, {"value": value}),), {"value": value, "count": 0})
-        if value == cursor["value"]:
+            return Found((_change(0, value, {"value": value}),), {"value": known, "count": 0})
+        if known == cursor["value"]:
             return Found((), cursor)
         # A value that was there before is a new update, so changes are counted.
         count = cast(int, cursor["count"]) + 1
         extra = {"value": value, "before": cursor["value"]}
-        return Found((_change(count, value, extra),), {"value": value, "count": count})
+        return Found((_change(count, value, extra),), {"value": known, "count": count})
 
     def _value(self) -> object:
         try:

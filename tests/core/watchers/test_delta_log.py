@@ -66,10 +66,37 @@ def test_the_rows_that_spark_counts(text: bytes, rows: dict[str, object]) -> Non
         commit(info("SET TBLPROPERTIES"), {"metaData": {"id": "x"}}),
         commit(info("CREATE TABLE"), {"protocol": {}}, {"metaData": {"id": "x"}}),
         commit(info("WRITE", numOutputRows="0"), add(0)),
+        commit(
+            info(
+                "MERGE",
+                numTargetRowsCopied="9",
+                numTargetRowsInserted="0",
+                numTargetRowsUpdated="0",
+                numTargetRowsDeleted="0",
+            ),
+            add(9),
+            REMOVE,
+        ),
+        commit(info("UPDATE", numCopiedRows="9", numUpdatedRows="0"), add(9), REMOVE),
+        commit(info("DELETE", num_copied_rows=9, num_deleted_rows=0), add(9), REMOVE),
     ],
 )
 def test_rule_10_6_versions_that_change_no_rows_are_no_updates(text: bytes) -> None:
     assert read_commit(1, text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # A partition that is deleted as a whole may not be counted.
+        commit(info("DELETE", numRemovedFiles="1"), REMOVE),
+        commit(info("DELETE", num_deleted_rows=0, num_copied_rows=0), REMOVE),
+        commit(info("MERGE", numTargetRowsCopied="9", numTargetRowsUpdated="0"), add(9), REMOVE),
+        commit(info("WRITE", numDeletedRows="0", numCopiedRows="9"), add(9), REMOVE),
+    ],
+)
+def test_rule_10_6_a_version_whose_rows_are_not_all_counted_is_an_update(text: bytes) -> None:
+    assert read_commit(1, text) is not None
 
 
 def test_without_metrics_the_files_of_an_append_are_counted() -> None:

@@ -56,6 +56,14 @@ def test_rule_10_4_a_new_watcher_takes_what_is_there_as_known(begun: bool, start
     assert list(intake.cursor.known) == list(files)
 
 
+def test_rule_10_2_a_path_without_the_key_is_refused() -> None:
+    expression = r"(?:date=(?P<key>[0-9]+)/)?[a-z]+\.csv"
+    each = Watched("landing", FileTrigger("/in/**/*.csv", partition_key=expression), (ASSET,), begun=True)
+    intake = intake_of(Look({"/in/a.csv": SMALL, "/in/date=1/b.csv": SMALL}, (), {}), each, "file://", NOW)
+    assert [event.partition_key for each in intake.recordings for event in each.events] == ["1"]
+    assert ["has no key" in refused.reason for refused in intake.refused] == [True]
+
+
 def test_rule_10_2_the_same_file_found_again_is_the_same_update_whatever_the_watcher_is_called() -> None:
     found = Look({"/in/a.json": SMALL}, (), {})
     ids = {

@@ -44,6 +44,14 @@ def test_rule_10_2_the_ids_of_updates_do_not_depend_on_the_batch() -> None:
     assert [each.id for r in alone.recordings for each in r.events] == [each.id for each in batch.recordings[0].events]
 
 
+@pytest.mark.parametrize("option", ["partition_key", "alias", "asset"])
+def test_rule_10_2_null_is_not_a_name(option: str) -> None:
+    each = Watched("w", MessageQueueTrigger("amqp://mq", queue="q", **{option: "order.name"}), (Asset("a"),))
+    given = intake(each, bodies=(b'{"order": {"name": null}}',))
+    assert (given.recordings, given.poison) == ([], [0])
+    assert "null at order.name" in given.refused[0].reason
+
+
 @pytest.mark.parametrize(
     "options",
     [{}, {"extra": "ok", "partition_key": "bad"}, {"extra": "ok", "alias": "bad"}, {"extra": "ok", "asset": "bad"}],
