@@ -1,7 +1,8 @@
 """The process in which a watcher's own class runs: `python -m assetflow.watching.class_process`.
 
 It reads one line with the class, its options and the cursor, and writes a line for each change. It goes on when an
-empty line says that the change is recorded, and ends when its input ends. What the class prints goes to the log.
+empty line says that the change is recorded. When its input ends, it ends with all processes that the class has begun,
+whatever the class does then. What the class prints goes to the log.
 """
 
 from __future__ import annotations
@@ -9,22 +10,28 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 import traceback
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from importlib import import_module
-from typing import Any, TextIO
+from threading import Thread
+from typing import Any, BinaryIO, TextIO
 
+from assetflow.core.json_data import check_json
 from assetflow.core.watchers.changes import Change
 
+MOST_BYTES = 2**24
 
-async def run(out: TextIO) -> None:
+
+async def run(given: BinaryIO, out: TextIO) -> None:
     """Run the class until it fails, or until the input ends."""
-    given = asyncio.StreamReader(limit=2**24)
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(given), sys.stdin)
-    order: dict[str, Any] = json.loads(await given.readline())
+    order: dict[str, Any] = json.loads(given.readline())
     recorded: asyncio.Queue[None] = asyncio.Queue()
-    listening = asyncio.create_task(_listen(given, recorded))
+    go_on = partial(asyncio.get_running_loop().call_soon_threadsafe, recorded.put_nowait, None)
+    # A class may block the event loop.
+    Thread(target=_listen, args=(given, go_on), daemon=True).start()
     try:
         async for change in _changes(order):
             _tell(out, {"change": _as_json(change)})
@@ -33,8 +40,6 @@ async def run(out: TextIO) -> None:
     except Exception as error:
         traceback.print_exc()
         _tell(out, {"error": f"{type(error).__name__}: {error}"})
-    finally:
-        listening.cancel()
 
 
 def _changes(order: dict[str, Any]) -> AsyncIterator[object]:
@@ -42,11 +47,11 @@ def _changes(order: dict[str, Any]) -> AsyncIterator[object]:
     return getattr(import_module(module), name)(**order["options"]).watch(order["cursor"])
 
 
-async def _listen(given: asyncio.StreamReader, recorded: asyncio.Queue[None]) -> None:
-    while await given.readline():
-        recorded.put_nowait(None)
-    # The process that watches has ended.
-    os._exit(0)
+def _listen(given: BinaryIO, go_on: Callable[[], object]) -> None:
+    while given.readline():
+        go_on()
+    # The process that watches has ended, or wants this one to end.
+    os.killpg(0, signal.SIGKILL)
 
 
 def _as_json(change: object) -> dict[str, object]:
@@ -58,12 +63,15 @@ def _as_json(change: object) -> dict[str, object]:
         "partition_key": change.partition_key,
         "occurred": change.occurred.isoformat() if change.occurred else None,
         "label": change.label,
-        "cursor": change.cursor,
+        "cursor": check_json(change.cursor, "cursor"),
     }
 
 
 def _tell(out: TextIO, said: dict[str, object]) -> None:
-    out.write(json.dumps(said) + "\n")
+    line = json.dumps(said) + "\n"
+    if len(line) > MOST_BYTES:
+        raise ValueError(f"watch() yields a change with {len(line):,} bytes of JSON, the limit is {MOST_BYTES:,}")
+    out.write(line)
     out.flush()
 
 
@@ -72,4 +80,5 @@ if __name__ == "__main__":
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     # As for `python -m` of the user's own, modules of the current folder can be imported.
     sys.path.insert(0, "")
-    asyncio.run(run(answers))
+    # At the end, Python would wait for the lock of `sys.stdin` in vain.
+    asyncio.run(run(os.fdopen(os.dup(sys.stdin.fileno()), "rb"), answers))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -21,8 +22,7 @@ from assetflow.errors import WatchingFailed
 from assetflow.watching import class_process
 from assetflow.watching.ports import Cursors
 
-MOST_BYTES = 2**24
-SECONDS_TO_END = 5.0
+SECONDS_TO_END = 1.0
 
 
 class ClassSource:
@@ -77,7 +77,9 @@ async def class_source(watched: Watched, cursors: Cursors, now: Callable[[], dat
     """Start the process of a class, and end it with the block."""
     cursor = (await cursors.items(watched.name)).get(CURSOR)
     command = (sys.executable, "-m", class_process.__name__)
-    process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, limit=MOST_BYTES)
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=PIPE, stdout=PIPE, limit=class_process.MOST_BYTES, start_new_session=True
+    )
     try:
         source = ClassSource(process, watched, cursor, now)
         await source.begin()
@@ -87,16 +89,14 @@ async def class_source(watched: Watched, cursors: Cursors, now: Callable[[], dat
 
 
 async def _end(process: Process) -> None:
-    """End a process: at first by the end of its input."""
+    """End a process and those that the class has begun: at first by the end of its input."""
     assert process.stdin is not None
     process.stdin.close()
-    for end in (process.terminate, process.kill):
-        with suppress(TimeoutError):
-            async with asyncio.timeout(SECONDS_TO_END):
-                await process.wait()
-                return
-        with suppress(ProcessLookupError):
-            end()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(SECONDS_TO_END):
+            await process.wait()
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
     await process.wait()
 
 

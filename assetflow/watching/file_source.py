@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import Protocol, cast
 from uuid import UUID
 
 from assetflow.core.watchers.files import Look, SeenFile, intake_of, look
 from assetflow.core.watchers.intake import Watched, WatcherIntake
 from assetflow.core.watchers.triggers import FileTrigger
+from assetflow.errors import WatchingFailed
+from assetflow.watching.listener import Listener
 
 # How long a file on a disk has to stand still.
 SECONDS_TO_SETTLE = 1.0
 AT_ONCE = 1_000
-
-Wait = Callable[[float], Awaitable[None]]
 
 
 class Files(Protocol):
@@ -32,7 +32,16 @@ class Files(Protocol):
     is_store: bool
 
     async def list(self) -> dict[str, SeenFile]:
-        """Return the files now, by path."""
+        """Return the files now, by path.
+
+        Raises:
+            FileNotFoundError: the folder that all of them are in does not exist.
+        """
+        ...
+
+    @property
+    def folders(self) -> Set[Path]:
+        """The folders of this machine that the last list is of."""
         ...
 
 
@@ -41,17 +50,22 @@ class FileSource:
 
     Parameters:
         known: the cursor that the ledger has.
-        wait: waits for so many seconds, or until the system says that files have changed.
+        listener: listens to the folders that are listed.
     """
 
     def __init__(
-        self, files: Files, watched: Watched, known: Mapping[str, object], now: Callable[[], datetime], wait: Wait
+        self,
+        files: Files,
+        watched: Watched,
+        known: Mapping[str, object],
+        now: Callable[[], datetime],
+        listener: Listener,
     ) -> None:
         self._files = files
         self._watched = watched
         self._known = {path: SeenFile.from_json(data) for path, data in known.items()}
         self._now = now
-        self._wait = wait
+        self._listener = listener
         self._unsettled: Mapping[str, SeenFile] = {}
         self._look = Look({}, (), {})
         self._first: Look | None = None
@@ -65,7 +79,7 @@ class FileSource:
         """Look until something has changed, and return what is to be recorded."""
         while True:
             if self._pause:
-                await self._wait(self._pause)
+                await self._listener.wait(self._pause)
             found, self._first = self._first or await self._find(), None
             self._pause = self._seconds(found)
             if found.changed or found.gone or self._takes_all:
@@ -86,7 +100,8 @@ class FileSource:
 
     async def _find(self) -> Look:
         is_whole = self._files.is_store or self._takes_all
-        found = look(self._known, self._unsettled, await self._files.list(), is_store=is_whole)
+        found = look(self._known, self._unsettled, await self._list(), is_store=is_whole)
+        self._listener.listen(self._files.folders)
         self._unsettled = found.unsettled
         if self._takes_all or len(found.changed) <= AT_ONCE:
             return found
@@ -94,9 +109,22 @@ class FileSource:
         self._unsettled = {**found.unsettled, **found.changed}
         return replace(found, changed={path: found.changed[path] for path in sorted(found.changed)[:AT_ONCE]})
 
+    async def _list(self) -> Mapping[str, SeenFile]:
+        try:
+            return await self._files.list()
+        except FileNotFoundError as error:
+            if self._takes_all:
+                # The next look, at once, fails too, and says so; when the folder is there, all in it is new.
+                return {}
+            raise WatchingFailed(
+                f"nothing is seen, because there is no folder {error.filename}",
+                where=self._watched.trigger.describe(),
+                fix="Make it, or correct the path in the trigger",
+            ) from error
+
     def _seconds(self, found: Look) -> float:
         every = cast(FileTrigger, self._watched.trigger).every.total_seconds()
-        if len(found.changed) == AT_ONCE:
+        if len(found.changed) == AT_ONCE or (self._takes_all and not found.changed):
             return 0.0
         return min(every, SECONDS_TO_SETTLE) if self._unsettled else every
 
@@ -104,13 +132,3 @@ class FileSource:
     def _takes_all(self) -> bool:
         """True if all files that are there become known now."""
         return not self._watched.begun and cast(FileTrigger, self._watched.trigger).start == "known"
-
-
-async def wait_for(seconds: float, changed: asyncio.Event) -> None:
-    """Wait for so many seconds, or until the event is set; then reset it."""
-    try:
-        async with asyncio.timeout(seconds):
-            await changed.wait()
-    except TimeoutError:
-        return
-    changed.clear()

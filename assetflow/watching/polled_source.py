@@ -11,9 +11,6 @@ from uuid import UUID
 
 from assetflow.core.watchers.changes import Found, intake_of
 from assetflow.core.watchers.intake import Watched, WatcherIntake
-from assetflow.errors import WatchingFailed
-
-SECONDS_TO_ANSWER = 120.0
 
 
 class Polled(Protocol):
@@ -79,11 +76,6 @@ class PolledSource:
         return None
 
     async def _look(self) -> Found:
-        try:
-            async with asyncio.timeout(SECONDS_TO_ANSWER):
-                found = await self._polled.look(self._cursor)
-        except TimeoutError as error:
-            message = f"{self._polled.label} has not answered for {SECONDS_TO_ANSWER:.0f} s"
-            raise WatchingFailed(message) from error
+        found = await self._polled.look(self._cursor)
         takes_as_known = self._cursor is None and cast(Any, self._watched.trigger).start == "known"
         return replace(found, changes=()) if takes_as_known else found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -22,12 +21,9 @@ from assetflow.prefect_io.blocks import read_url_block
 from assetflow.prefect_io.connection import read_connection
 from assetflow.prefect_io.ledger_variable import deciding_ledger
 from assetflow.prefect_io.rest import prefect_api
-from assetflow.watching.folders import Folders
+from assetflow.watching.looks import Looks
 from assetflow.watching.sources import Sources
 from assetflow.watching.watching import Watching
-
-# Files, tables and queries are looked at in threads. So many may hang before the others wait.
-THREADS = 64
 
 
 async def watch(
@@ -45,7 +41,6 @@ async def watch(
         LedgerForeign: this Prefect belongs to another ledger.
         LedgerError: the ledger cannot be opened.
     """
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "watching"))
     working = asyncio.create_task(_work(place, ready))
     stopping = asyncio.create_task((stop or asyncio.Event()).wait())
     try:
@@ -69,14 +64,13 @@ async def _work(place: str | Path | None, ready: Callable[[], None]) -> None:
 
 
 async def _run(thread: LedgerThread, ready: Callable[[], None]) -> None:
-    folders, health = Folders(), Health()
-    sources = Sources(folders, _read_block, lambda: datetime.now(UTC))
+    health = Health()
+    sources = Sources(_read_block, lambda: datetime.now(UTC))
     watching = Watching(ThreadedLedger(thread), sources.open, ready)
     with one_reason():
         async with asyncio.TaskGroup() as group:
             group.create_task(keep_going("lease", partial(_keep_lease, thread, health), health))
             group.create_task(keep_going("binding", partial(_check_decider, thread, health), health))
-            group.create_task(keep_going("folders", folders.run, health))
             group.create_task(watching.run())
 
 
@@ -91,8 +85,9 @@ async def _check_decider(thread: LedgerThread, health: Health) -> None:
     """Stop when another ledger decides for this Prefect: updates would start nothing here."""
     # Without an address, Prefect's client would start a server of its own to be asked.
     decider = Decider(thread.ledger.reader, lambda: deciding_ledger() if read_connection().url else None)
+    looks = Looks()
     while True:
-        other = await asyncio.to_thread(decider.other)
+        other = await looks.take(decider.other)
         health.up("binding")
         if other is not None:
             raise LedgerForeign(

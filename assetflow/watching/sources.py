@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -24,16 +24,17 @@ from assetflow.core.watchers.triggers import FileTrigger, MessageQueueTrigger
 from assetflow.core.watchers.unreadable import UnreadableTrigger
 from assetflow.errors import InvalidWatcher, WatchingFailed
 from assetflow.watching.class_source import class_source
-from assetflow.watching.file_source import FileSource, wait_for
-from assetflow.watching.folders import Folders
+from assetflow.watching.file_source import FileSource
 from assetflow.watching.kinds.delta import DeltaLog
-from assetflow.watching.kinds.files import local_folder, open_files
+from assetflow.watching.kinds.files import open_files
 from assetflow.watching.kinds.iceberg import IcebergTable
 from assetflow.watching.kinds.kafka import open_kafka
 from assetflow.watching.kinds.rabbitmq import open_rabbitmq
 from assetflow.watching.kinds.redis import open_redis
 from assetflow.watching.kinds.sql import SQLQuery
 from assetflow.watching.kinds.sqs import open_sqs
+from assetflow.watching.listener import listening
+from assetflow.watching.looks import Looks
 from assetflow.watching.message_source import message_source
 from assetflow.watching.polled_source import Polled, PolledSource
 from assetflow.watching.ports import Cursors, OpenQueue, WatchedSource, WatchPlan
@@ -52,15 +53,15 @@ class Sources:
     """Opens sources.
 
     Parameters:
-        folders: listens to folders of this machine.
         read_block: returns the URL that a block of Prefect holds.
         now: returns the current time.
     """
 
-    def __init__(self, folders: Folders, read_block: ReadBlock, now: Callable[[], datetime]) -> None:
-        self._folders = folders
+    def __init__(self, read_block: ReadBlock, now: Callable[[], datetime]) -> None:
         self._read_block = read_block
         self._now = now
+        # A look that does not come back outlives what has been opened for it.
+        self._looks: dict[tuple[str, str], Looks] = defaultdict(Looks)
 
     @asynccontextmanager
     async def open(self, plan: WatchPlan, cursors: Cursors) -> AsyncGenerator[WatchedSource]:
@@ -71,6 +72,7 @@ class Sources:
             InvalidWatcher: its address cannot be used.
         """
         trigger = plan.watched[0].trigger
+        looks = self._looks[plan.key, trigger.place]
         if isinstance(trigger, MessageQueueTrigger):
             url = await self._url(trigger.url)
             opens = _opens(check_scheme(url, Schemes(), known=KNOWN))
@@ -86,20 +88,20 @@ class Sources:
             # The watcher may have begun since it was planned.
             watched = replace(plan.watched[0], begun=await cursors.begun(plan.watched[0].name))
             known = await cursors.items(watched.name)
-            with self._folders.listening(local_folder(path)) as changed:
-                wait = partial(wait_for, changed=changed)
-                source = FileSource(open_files(trigger, path), watched, known, self._now, wait)
+            files = await looks.take(partial(open_files, trigger, path, looks))
+            async with listening() as listener:
+                source = FileSource(files, watched, known, self._now, listener)
                 await source.first_look()
                 yield source
         elif isinstance(trigger, DeltaTableTrigger):
-            table = await asyncio.to_thread(DeltaLog, trigger, with_variables(trigger.uri, os.environ))
+            table = await looks.take(partial(DeltaLog, trigger, with_variables(trigger.uri, os.environ), looks))
             yield await self._polled(table, plan.watched[0], cursors)
         elif isinstance(trigger, IcebergTableTrigger):
-            yield await self._polled(await asyncio.to_thread(IcebergTable, trigger), plan.watched[0], cursors)
+            catalog = await looks.take(partial(IcebergTable, trigger, looks))
+            yield await self._polled(catalog, plan.watched[0], cursors)
         elif isinstance(trigger, SQLTrigger):
-            query = SQLQuery(trigger, await self._url(trigger.url))
-            with closing(query):
-                yield await self._polled(query, plan.watched[0], cursors)
+            query = SQLQuery(trigger, await self._url(trigger.url), looks)
+            yield await self._polled(query, plan.watched[0], cursors)
         elif isinstance(trigger, ClassTrigger):
             async with class_source(plan.watched[0], cursors, self._now) as source:
                 yield source

@@ -12,7 +12,7 @@ from uuid import UUID
 from assetflow.core.visible import shown
 from assetflow.core.watchers.intake import Note, WatcherIntake
 from assetflow.crash_points import reach
-from assetflow.errors import AssetflowError, LedgerError
+from assetflow.errors import AssetflowError, LedgerError, WatchingFailed
 from assetflow.evaluator.health import ENDS_ALL, Backoff, Health, heard, logger
 from assetflow.ledger.records import WatcherRecord
 from assetflow.watching.plans import plans_of
@@ -125,15 +125,24 @@ class Watching:
             await asyncio.sleep(backoff.next())
 
     async def _read(self, plan: WatchPlan, source: WatchedSource, recorder: Recorder) -> None:
+        """Read one source until it fails, or does not tell any more how much waits."""
         over = asyncio.Event()
-        measuring = asyncio.create_task(self._measure(plan, source, over))
+        tasks = [
+            asyncio.create_task(each)
+            for each in (self._take(plan, source, recorder), self._measure(plan, source, over))
+        ]
         try:
-            while True:
-                intake = await source.step()
-                await _to_its_end(self._record(plan, source, recorder, intake))
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
             over.set()
-            await _cancelled([measuring])
+            await _cancelled(tasks)
+        for task in done:
+            task.result()
+
+    async def _take(self, plan: WatchPlan, source: WatchedSource, recorder: Recorder) -> None:
+        while True:
+            intake = await source.step()
+            await _to_its_end(self._record(plan, source, recorder, intake))
 
     async def _record(self, plan: WatchPlan, source: WatchedSource, recorder: Recorder, intake: WatcherIntake) -> None:
         """Record what was found, and only then tell the source. Contract 10.2."""
@@ -163,14 +172,20 @@ class Watching:
             await asyncio.sleep(backoff.next())
 
     async def _measure(self, plan: WatchPlan, source: WatchedSource, over: asyncio.Event) -> None:
-        """Store how much waits, now and then, whenever that has changed."""
+        """Store how much waits, now and then, whenever that has changed.
+
+        A source that waits for something new may be cut off and not know it. So whatever the question raises ends it.
+        """
         while not over.is_set():
-            with suppress(Exception):
-                lag = await source.lag()
-                changed = {name: lag for name in plan.names if self._lags.get(name, -1) != lag}
-                if changed:
-                    await self._ledger.set_lag(changed)
-                    self._lags |= changed
+            try:
+                async with asyncio.timeout(SECONDS_BETWEEN_LAGS):
+                    lag = await source.lag()
+            except TimeoutError as error:
+                raise WatchingFailed(f"it has not told for {SECONDS_BETWEEN_LAGS:.0f} s how much waits") from error
+            changed = {name: lag for name in plan.names if self._lags.get(name, -1) != lag}
+            with suppress(LedgerError):
+                await self._ledger.set_lag(changed)
+                self._lags |= changed
             await heard(over, SECONDS_BETWEEN_LAGS)
 
     async def _failed(self, plan: WatchPlan, error: Exception) -> None:

@@ -19,7 +19,6 @@ from assetflow.core.watchers.triggers import Trigger
 from assetflow.errors import LedgerLocked
 from assetflow.ledger import Ledger
 from assetflow.ledger.records import EventFilter, WatcherRecord
-from assetflow.watching.folders import Folders
 from assetflow.watching.sources import Sources
 from assetflow.watching.watching import Watching
 
@@ -113,12 +112,9 @@ async def no_block(name: str) -> str:
 @asynccontextmanager
 async def watching(ledger: Direct) -> AsyncIterator[None]:
     """Run the watchers of a ledger in this process."""
-    folders = Folders()
-    watching = Watching(ledger, Sources(folders, no_block, now).open)
-    tasks = [asyncio.create_task(folders.run()), asyncio.create_task(watching.run())]
+    watching = asyncio.create_task(Watching(ledger, Sources(no_block, now).open).run())
     try:
         yield
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)

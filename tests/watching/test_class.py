@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from assetflow.ledger import Ledger
 from assetflow.watchers import ClassTrigger
-from tests.environment.waiting import until_async
+from tests.environment.waiting import until, until_async
 from tests.watching.outside import Direct, updates, watch, watching
 
 MODULE = """
-import asyncio, os
+import asyncio, os, signal, subprocess, sys, time
 from pathlib import Path
 from assetflow.watchers import Change
 
@@ -35,10 +39,27 @@ class Lines:
                     raise ValueError("this line fails")
                 if line == "wrong":
                     yield line
+                if line == "large":
+                    yield Change("large", {"text": "x" * 2**24})
+                if line == "cursor":
+                    yield Change("cursor", cursor=float("nan"))
                 yield Change(f"{at}", {"line": line, "secret": self.secret}, cursor=at)
                 with Path(f"{self.file}.recorded").open("a") as recorded:
                     recorded.write(line)
             await asyncio.sleep(0.02)
+
+
+class Stubborn:
+    # It blocks, ignores signals, and begins a process that does so too.
+
+    def __init__(self, file):
+        self.file = file
+
+    async def watch(self, cursor):
+        yield Change("begun")
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)", self.file])
+        time.sleep(1000)
 """
 
 
@@ -106,7 +127,13 @@ async def test_a_killed_process_is_started_again(direct: Direct, lines: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("line", "words"), [("fail", "ValueError: this line fails"), ("wrong", "yields 'wrong', which is not a Change")]
+    ("line", "words"),
+    [
+        ("fail", "ValueError: this line fails"),
+        ("wrong", "yields 'wrong', which is not a Change"),
+        ("large", "bytes of JSON, the limit is 16,777,216"),
+        ("cursor", "cursor is not JSON: it is NaN"),
+    ],
 )
 async def test_a_class_that_fails_is_told_and_others_go_on(direct: Direct, lines: Path, line: str, words: str) -> None:
     watch(direct.ledger, trigger(lines))
@@ -129,3 +156,35 @@ async def test_a_class_that_cannot_be_imported_is_told(direct: Direct, path: str
     watch(direct.ledger, ClassTrigger(path))
     async with watching(direct):
         await until_async(lambda: words in error(direct))
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+def test_no_process_of_a_class_outlives_the_one_that_watches(tmp_path: Path, lines: Path, end: signal.Signals) -> None:
+    environment = {**os.environ, "ASSETFLOW_HOME": str(tmp_path), "PREFECT_API_URL": ""}
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        watch(ledger, ClassTrigger("own_lines:Stubborn", options={"file": str(lines)}))
+    watcher = subprocess.Popen([sys.executable, "-m", "assetflow", "watcher", "start"], env=environment)
+    try:
+        # The one that watches, the class, and what the class has begun.
+        begun = until(lambda: _named(str(lines)))
+        (of_class,) = {_parent(each) for each in begun}
+        watcher.send_signal(end)
+        watcher.wait()
+        until(lambda: not _named(str(lines)) and not Path(f"/proc/{of_class}/stat").exists())
+    finally:
+        watcher.kill()
+        watcher.wait()
+
+
+def _named(text: str) -> list[int]:
+    """Return the processes that run and have the text among their arguments."""
+    found: list[int] = []
+    for each in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if text in (each / "cmdline").read_bytes().decode().split("\0"):
+                found.append(int(each.name))
+    return found
+
+
+def _parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])

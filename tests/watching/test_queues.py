@@ -14,7 +14,6 @@ from aio_pika.abc import AbstractChannel
 from redis.asyncio import Redis
 
 from assetflow.watchers import MessageQueueTrigger
-from assetflow.watching.folders import Folders
 from assetflow.watching.kinds.sqs import open_sqs
 from assetflow.watching.plans import plans_of
 from assetflow.watching.sources import Sources
@@ -263,7 +262,7 @@ async def test_what_waits_is_told(direct: Direct, trigger: Any, send: Send) -> N
     for number in range(3):
         await send({"number": number}, "")
     watch(direct.ledger, trigger())
-    opened = Sources(Folders(), no_block, now).open(plans_of(await direct.watchers()).popitem()[1], direct)
+    opened = Sources(no_block, now).open(plans_of(await direct.watchers()).popitem()[1], direct)
     async with opened as source:
         assert await source.lag() == 3
 

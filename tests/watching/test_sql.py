@@ -112,7 +112,9 @@ async def test_rule_10_4_a_crash_neither_loses_nor_doubles(direct: Direct, shop:
     ("query", "words"),
     [
         ("select at from elsewhere", "no such table: elsewhere"),
-        ("insert into orders values ('2027-01-01', 9)", "returns no rows"),
+        ("savepoint a", "returns no rows"),
+        ("insert into orders values ('2027-01-01', 9)", "readonly database"),
+        ("drop table orders", "readonly database"),
         ("select zeroblob(20000)", "more than 10,000 characters"),
     ],
 )

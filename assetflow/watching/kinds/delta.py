@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from typing import Any, cast
 
@@ -14,6 +13,7 @@ from assetflow.core.watchers.changes import Change, Found
 from assetflow.core.watchers.delta_log import existing, gap, read_commit
 from assetflow.core.watchers.table_triggers import DeltaTableTrigger
 from assetflow.errors import WatchingFailed
+from assetflow.watching.looks import Looks
 
 # Versions that are recorded together at most.
 AT_ONCE = 100
@@ -26,16 +26,17 @@ Cursor = Mapping[str, Any]
 class DeltaLog:
     """The log of a Delta table; see `Polled`."""
 
-    def __init__(self, trigger: DeltaTableTrigger, uri: str) -> None:
+    def __init__(self, trigger: DeltaTableTrigger, uri: str, looks: Looks | None = None) -> None:
         self.source = f"delta {without_user(uri).rstrip('/')}"
         self.label = trigger.describe()
         self._uri = uri
+        self._looks = looks or Looks()
         self._deltalake = import_deltalake(self.label)
         self._file = cast(Any, import_module("pyarrow.fs")).FileType.File
 
     async def look(self, cursor: object) -> Found:
         """Return the versions after that of the cursor."""
-        return await asyncio.to_thread(self._look, cast("Cursor | None", cursor))
+        return await self._looks.take(partial(self._look, cast("Cursor | None", cursor)))
 
     def _look(self, cursor: Cursor | None) -> Found:
         try:

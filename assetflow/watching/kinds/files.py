@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
+from contextlib import suppress
 from datetime import UTC, datetime
+from errno import ENOENT
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -14,6 +15,7 @@ from assetflow.core.json_data import fit_text
 from assetflow.core.watchers.files import SeenFile
 from assetflow.core.watchers.triggers import FileTrigger
 from assetflow.errors import WatchingFailed
+from assetflow.watching.looks import Looks
 
 _S3 = frozenset({"s3", "s3a"})
 _STORES = _S3 | {"gs", "gcs", "az", "abfs", "abfss"}
@@ -26,10 +28,11 @@ class FsspecFiles:
     """The files of a trigger, in whatever fsspec opens; see `Files`.
 
     fsspec's own `glob` takes a folder that cannot be listed for an empty one. Its files would be gone from the cursor,
-    and all of them be new when the folder can be listed again. So the folders are listed here.
+    and all of them be new when the folder can be listed again. So the folders are listed here. A link to a file is that
+    file; links to folders are not followed, wherever they lead.
     """
 
-    def __init__(self, filesystem: Any, pattern: str, label: str) -> None:
+    def __init__(self, filesystem: Any, pattern: str, label: str, looks: Looks) -> None:
         protocol = filesystem.protocol if isinstance(filesystem.protocol, str) else filesystem.protocol[0]
         self.source = f"{protocol}://"
         self.is_store = protocol in _STORES
@@ -37,6 +40,8 @@ class FsspecFiles:
         self._filesystem = filesystem
         self._pattern = pattern
         self._label = label
+        self._looks = looks
+        self._folders: set[Path] = set()
         self._matches = re.compile(cast(Any, import_module("fsspec.utils")).glob_translate(pattern)).match
 
     async def list(self) -> dict[str, SeenFile]:
@@ -44,17 +49,24 @@ class FsspecFiles:
 
         Raises:
             WatchingFailed: they cannot be listed.
+            FileNotFoundError: the folder that all of them are in does not exist.
         """
-        return await asyncio.to_thread(self._list)
+        return await self._looks.take(self._list)
+
+    @property
+    def folders(self) -> Set[Path]:
+        """The folders of this machine that the last list is of."""
+        return frozenset(self._folders if self.source == "file://" else ())
 
     def _list(self) -> dict[str, SeenFile]:
         self._filesystem.invalidate_cache()
+        self._folders.clear()
         try:
             found = self._find()
             if not found and self._is_s3:
                 # A bucket that is missing looks like an empty folder.
                 self._filesystem.info(self._pattern.partition("/")[0])
-        except WatchingFailed:
+        except (WatchingFailed, FileNotFoundError):
             raise
         except Exception as error:
             raise WatchingFailed(
@@ -66,21 +78,31 @@ class FsspecFiles:
 
     def _find(self) -> dict[str, SeenFile]:
         wild = _WILD.search(self._pattern)
+        root = self._pattern[: wild.start() if wild else None].rpartition("/")[0] or "/"
+        if not self.is_store and not self._filesystem.isdir(root):
+            raise FileNotFoundError(ENOENT, "there is no such folder", root)
         if wild is None:
-            found = self._file()
+            found = self._file(root)
         else:
-            root = self._pattern[: wild.start()].rpartition("/")[0]
             depth = None if "**" in self._pattern else self._pattern[len(root) + 1 :].count("/")
-            found = self._below(root or "/", depth)
+            found = self._below(root, depth)
         # A name may be bytes that are not text.
         return {
             fit_text(facts["name"]): _seen(facts)
-            for facts in found
+            for facts in map(self._linked, found)
             if facts["type"] == "file" and self._matches(facts["name"])
         }
 
-    def _file(self) -> list[Facts]:
+    def _linked(self, facts: Facts) -> Facts:
+        """Return the facts of what a link leads to."""
+        if facts.get("islink"):
+            with suppress(OSError):
+                return self._filesystem.info(facts["name"])
+        return facts
+
+    def _file(self, folder: str) -> list[Facts]:
         """Return the one file of a pattern without wildcards."""
+        self._folders.add(Path(folder))
         try:
             facts = self._filesystem.info(self._pattern)
         except FileNotFoundError:
@@ -99,6 +121,7 @@ class FsspecFiles:
             found = cast("list[Facts]", self._filesystem.ls(folder, detail=True))
         except FileNotFoundError:
             return
+        self._folders.add(Path(folder))
         for facts in found:
             if facts["type"] != "directory":
                 yield facts
@@ -106,7 +129,7 @@ class FsspecFiles:
                 yield from self._below(facts["name"].rstrip("/"), None if depth is None else depth - 1)
 
 
-def open_files(trigger: FileTrigger, path: str) -> FsspecFiles:
+def open_files(trigger: FileTrigger, path: str, looks: Looks) -> FsspecFiles:
     """Open the files of a trigger.
 
     Parameters:
@@ -123,22 +146,12 @@ def open_files(trigger: FileTrigger, path: str) -> FsspecFiles:
             where=trigger.describe(),
             fix='pip install "assetflow[files]" for folders of this machine; [s3], [gcs] or [azure] for object stores',
         ) from error
-    return FsspecFiles(filesystem, pattern, trigger.describe())
-
-
-def local_folder(path: str) -> Path | None:
-    """Return the folder of this machine in which all files of a path are; `None` if they are elsewhere."""
-    plain = path.removeprefix("file://")
-    if "://" in plain:
-        return None
-    parts = Path(plain).parts
-    fixed = next((number for number, part in enumerate(parts) if _WILD.search(part)), len(parts) - 1)
-    return Path(*parts[:fixed])
+    return FsspecFiles(filesystem, pattern, trigger.describe(), looks)
 
 
 def _seen(facts: Facts) -> SeenFile:
     modified = facts.get("mtime", facts.get("LastModified", facts.get("last_modified", facts.get("updated"))))
-    version = facts.get("ETag") or facts.get("etag") or facts.get("generation") or ""
+    version = facts.get("ETag") or facts.get("etag") or facts.get("generation") or facts.get("destination") or ""
     return SeenFile(int(facts.get("size") or 0), _moment(modified), str(version).strip('"'))
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Mapping
+from functools import partial
 from importlib import import_module
 from typing import Any, cast
 
@@ -13,6 +13,7 @@ from assetflow.core.watchers.changes import Found
 from assetflow.core.watchers.snapshots import Snapshot, Table, cursor_at, first, since
 from assetflow.core.watchers.table_triggers import IcebergTableTrigger
 from assetflow.errors import WatchingFailed
+from assetflow.watching.looks import Looks
 
 
 class IcebergTable:
@@ -22,10 +23,11 @@ class IcebergTable:
         WatchingFailed: pyiceberg is missing, or does not know the catalog.
     """
 
-    def __init__(self, trigger: IcebergTableTrigger) -> None:
+    def __init__(self, trigger: IcebergTableTrigger, looks: Looks) -> None:
         self.source = f"iceberg {trigger.catalog} {trigger.table}"
         self.label = trigger.describe()
         self._table = trigger.table
+        self._looks = looks
         properties = {name: with_variables(value, os.environ) for name, value in trigger.properties.items()}
         try:
             self._exceptions = cast(Any, import_module("pyiceberg.exceptions"))
@@ -41,7 +43,7 @@ class IcebergTable:
 
     async def look(self, cursor: object) -> Found:
         """Return the snapshots after that of the cursor."""
-        return await asyncio.to_thread(self._look, cast("Mapping[str, Any] | None", cursor))
+        return await self._looks.take(partial(self._look, cast("Mapping[str, Any] | None", cursor)))
 
     def _look(self, cursor: Mapping[str, Any] | None) -> Found:
         try:

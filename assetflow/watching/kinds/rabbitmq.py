@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from assetflow.core.watchers.addresses import source_of_url, without_user
 from assetflow.core.watchers.messages import Message
@@ -38,6 +38,7 @@ class RabbitQueue:
         self._arrived: asyncio.Queue[AbstractIncomingMessage | None] = asyncio.Queue()
         self._delivered: list[AbstractIncomingMessage] = []
         self._new: AbstractIncomingMessage | None = None
+        self._tag: str | None = None
         channel.close_callbacks.add(self._closed)
 
     async def take(self, seconds: float = 0.0) -> Sequence[Message]:
@@ -45,9 +46,10 @@ class RabbitQueue:
         if self._new is not None:
             self._delivered, self._new = [self._new], None
             return [_message(each) for each in self._delivered]
-        tag = await self._queue.consume(self._deliver, timeout=SECONDS_TO_ANSWER)
+        tag = self._tag = await self._queue.consume(self._deliver, timeout=SECONDS_TO_ANSWER)
         first = await self._arrived.get()
         more = await self._collect(seconds) if first is not None else []
+        self._tag = None
         await self._queue.cancel(tag, timeout=SECONDS_TO_ANSWER)
         rest = [first, *more, *(self._arrived.get_nowait() for _ in range(self._arrived.qsize()))]
         self._delivered = [each for each in rest if each is not None]
@@ -75,7 +77,14 @@ class RabbitQueue:
         await self._channel.set_qos(prefetch_count=self._batch, timeout=SECONDS_TO_ANSWER)
 
     async def depth(self) -> int:
-        """Return how many messages are ready to be delivered."""
+        """Return how many messages are ready to be delivered.
+
+        Raises:
+            WatchingFailed: the broker has cancelled the consumer, for instance because the queue was deleted.
+        """
+        channel = await self._channel.get_underlay_channel()
+        if self._tag is not None and self._tag not in cast(Any, channel).consumers:
+            raise WatchingFailed("RabbitMQ has ended the delivery", where=self.source)
         declared = await self._channel.declare_queue(self._queue.name, passive=True, timeout=SECONDS_TO_ANSWER)
         return declared.declaration_result.message_count or 0
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import date, datetime, time
+from functools import partial
 from typing import Any, cast
 
-from sqlalchemy import Row, create_engine, text
+from sqlalchemy import NullPool, Row, create_engine, text
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, ResourceClosedError, SQLAlchemyError
 
 from assetflow.core.json_data import fit_json
@@ -16,24 +17,27 @@ from assetflow.core.watchers.addresses import source_of_url
 from assetflow.core.watchers.changes import Change, Found
 from assetflow.core.watchers.sql_trigger import SQLTrigger
 from assetflow.errors import WatchingFailed
+from assetflow.watching.looks import Looks
 
 MOST_CHARACTERS = 10_000
 _PLAIN = (str, int, float, bool, type(None))
 
 
 class SQLQuery:
-    """The value of a query; see `Polled`.
+    """The value of a query; see `Polled`. Each look has a connection of its own, so none is left in the database.
 
     Raises:
         WatchingFailed: the address is not a database address, or its driver is not installed.
     """
 
-    def __init__(self, trigger: SQLTrigger, url: str) -> None:
+    def __init__(self, trigger: SQLTrigger, url: str, looks: Looks | None = None) -> None:
         self.source = f"{source_of_url(url, {})} {trigger.query}"
         self.label = trigger.describe()
+        self._looks = looks or Looks()
         self._query = text(trigger.query)
+        self._connection: Any = None
         try:
-            self._engine = create_engine(url, pool_size=1, max_overflow=0, pool_pre_ping=True)
+            self._engine = create_engine(url, poolclass=NullPool)
         except (ModuleNotFoundError, NoSuchModuleError) as error:
             raise WatchingFailed(
                 f"the driver of the database is not installed: {error}",
@@ -45,11 +49,16 @@ class SQLQuery:
 
     async def look(self, cursor: object) -> Found:
         """Return one change if the value is not that of the cursor."""
-        return await asyncio.to_thread(self._look, cast("Mapping[str, Any] | None", cursor))
+        return await self._looks.take(partial(self._look, cast("Mapping[str, Any] | None", cursor)), self._cancel)
 
-    def close(self) -> None:
-        """Close the connection."""
-        self._engine.dispose()
+    def _cancel(self) -> None:
+        """Cancel the query, as far as the driver can: psycopg and oracledb, SQLite."""
+        connection = self._connection
+        cancels = (getattr(connection, name, None) for name in ("cancel_safe", "cancel", "interrupt"))
+        if cancel := cast("Callable[[], object] | None", next(filter(None, cancels), None)):
+            # Whatever fails here: the look that still goes on is shown.
+            with suppress(Exception):
+                cancel()
 
     def _look(self, cursor: Mapping[str, Any] | None) -> Found:
         value = self._value()
@@ -67,6 +76,10 @@ class SQLQuery:
     def _value(self) -> object:
         try:
             with self._engine.connect() as connection:
+                self._connection = connection.connection.driver_connection
+                if self._engine.dialect.name == "sqlite":
+                    # Python's driver begins no transaction for DDL that could be rolled back.
+                    connection.exec_driver_sql("pragma query_only = on")
                 row = connection.execute(self._query).first()
         except ResourceClosedError as error:
             raise WatchingFailed("the query returns no rows", where=self.label, fix="Write a SELECT") from error
