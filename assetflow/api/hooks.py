@@ -27,7 +27,7 @@ class ReceivedOut(BaseModel):
     reason: str = ""
 
 
-@router.post("/hooks/{watcher}", response_model=ReceivedOut, responses=answers(404, 413, 422))
+@router.post("/hooks/{watcher}", response_model=ReceivedOut, responses=answers(404, 408, 413, 422))
 async def post_to_watcher(watcher: str, request: Request, backend: TheBackend) -> ReceivedOut:
     """Record a signed message. It needs no key: the signature tells who sent it.
 

@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from assetflow.api.field_errors import field_errors, field_fix, told
 from assetflow.api.responses import Json
@@ -149,6 +150,11 @@ def add_handlers(app: FastAPI) -> None:
     async def _http(_request: Request, error: HTTPException) -> Json:  # pyright: ignore[reportUnusedFunction]
         message, fix = _http_message(error)
         return problem(error.status_code, message, fix=fix, headers=error.headers)
+
+    @app.exception_handler(ClientDisconnect)
+    async def _gone(_request: Request, _error: ClientDisconnect) -> Json:  # pyright: ignore[reportUnusedFunction]
+        # Nobody reads it. Without it, strangers could fill the log with tracebacks.
+        return problem(400, "the client has closed the connection before the end of the body")
 
     @app.exception_handler(Exception)
     async def _bug(request: Request, error: Exception) -> Json:  # pyright: ignore[reportUnusedFunction]

@@ -9,6 +9,7 @@ page that writes has to be ours.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -21,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assetflow.api.keys import ALL, NONE, SETTINGS, Keys, Right, right_for
 from assetflow.api.problems import problem, problem_of
+from assetflow.api.strangers import Strangers
 from assetflow.api.wrong_keys import WrongKeys
 from assetflow.errors import AssetflowError, InvalidSettings
 
@@ -33,6 +35,7 @@ FOR_MACHINES = frozenset({"/health", "/ready", "/metrics"})
 BULK = "/api/v1/events"
 BULK_BYTES = 16 * 1024 * 1024
 BODY_BYTES = 1024 * 1024
+FORM_BYTES = 16 * 1024
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _MAY = {Right.READ: "read", Right.EMIT: "send updates", Right.OPERATE: "operate"}
 ALWAYS = {
@@ -126,6 +129,7 @@ class Guard:
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app = app
         self._access = access
+        self._strangers = Strangers()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -136,11 +140,13 @@ class Guard:
         if refused is not None:
             await refused(scope, receive, _with_headers(send))
             return
-        limit = BULK_BYTES if scope["path"] == BULK else BODY_BYTES
+        is_open = self._access.is_open(scope["path"])
+        limit = _limit(scope["path"], is_open)
         if _announced(headers) > limit:
             await _too_large(limit)(scope, receive, _with_headers(send))
             return
-        await self._app(scope, _limited(receive, limit), _with_headers(send))
+        with self._strangers.reading(receive) if is_open else nullcontext(receive) as read:
+            await self._app(scope, _limited(read, limit), _with_headers(send))
 
     async def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         if _name(headers.get("host", "")) not in self._access.hosts:
@@ -234,6 +240,13 @@ def _same_origin(headers: Headers) -> bool:
         return True
     # Do not compare the scheme: behind a proxy with TLS, the page has another scheme than this server.
     return origin.partition("://")[2].lower() == headers.get("host", "").lower()
+
+
+def _limit(path: str, is_open: bool) -> int:
+    """Return how many bytes a body may have. Behind an open path that is not a hook, there is only the login's form."""
+    if is_open and not path.startswith(HOOKS):
+        return FORM_BYTES
+    return BULK_BYTES if path == BULK else BODY_BYTES
 
 
 def _limited(receive: Receive, limit: int) -> Receive:

@@ -209,7 +209,7 @@ class AssetAlias(Leaf):
     Contract 1.7, 2.4, 3.2.
 
     Parameters:
-        name: the alias, at most 1500 characters, case-sensitive. An alias and an asset can have the same name.
+        name: the alias, at most 1500 bytes, case-sensitive. An alias and an asset can have the same name.
         group: a label by which pages and lists group aliases.
 
     Raises:

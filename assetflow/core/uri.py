@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 from assetflow.core.json_data import is_plain_text
 from assetflow.errors import AssetflowWarning, InvalidAsset
 
-MAX_LENGTH = 1500
+MAX_BYTES = 1500
 RESERVED_NAMES = frozenset({"self", "context"})
 RESERVED_SCHEME = "airflow"
 
@@ -75,7 +75,7 @@ def check_name(name: str) -> str:
     """Return the name of an asset, unchanged. Contract 1.5.
 
     Raises:
-        InvalidAsset: the name is not valid text, is blank or longer than 1500 characters, or is `self` or `context`,
+        InvalidAsset: the name is not valid text, is blank or longer than 1500 bytes, or is `self` or `context`,
             which would collide with the arguments of a flow or task.
     """
     _check_text(name, "name", rule="1.5")
@@ -88,7 +88,7 @@ def check_alias(name: str) -> str:
     """Return the name of an alias, unchanged. Contract 1.7.
 
     Raises:
-        InvalidAsset: the name is not valid text, is blank, or is longer than 1500 characters.
+        InvalidAsset: the name is not valid text, is blank, or is longer than 1500 bytes.
     """
     _check_text(name, "name of an alias", rule="1.7")
     return name
@@ -134,8 +134,10 @@ def _check_text(text: object, what: str, *, rule: str) -> None:
         _refuse(f"The {what} is {text!r}, a {type(text).__name__}", "Give a text.", rule)
     if not text.strip():
         _refuse(f"The {what} is empty or blank", "Give it at least one visible character.", rule)
-    if len(text) > MAX_LENGTH:
-        message = f"The {what} has {len(text)} characters, the limit is {MAX_LENGTH}: {_shown(text)[:40]}…"
+    # A name is part of indexes, and Postgres limits their rows by bytes.
+    size = len(text.encode(errors="surrogatepass"))
+    if size > MAX_BYTES:
+        message = f"The {what} has {size} bytes, the limit is {MAX_BYTES}: {_shown(text)[:40]}…"
         _refuse(message, "Shorten it.", rule)
     # `normalize` reports control characters in a URI itself.
     if what != "URI" and not is_plain_text(text):

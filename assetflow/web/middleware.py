@@ -13,7 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assetflow.api.problems import MEDIA_TYPE
-from assetflow.api.security import ALWAYS, FOR_MACHINES
+from assetflow.api.security import ALWAYS, FOR_MACHINES, HOOKS
 from assetflow.web.login import LOGIN
 from assetflow.web.pages import Pages, url
 
@@ -23,6 +23,7 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+_NO_PAGES = ("/api/", HOOKS)
 _HEADERS = ALWAYS | {"content-security-policy": _POLICY, "cache-control": "private, no-cache"}
 _UNEXPECTED = {"status": 500, "detail": "assetflow failed unexpectedly; its log has the full report"}
 
@@ -35,7 +36,7 @@ class PageMiddleware:
         self._pages = pages
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"].startswith("/api/") or scope["path"] in FOR_MACHINES:
+        if scope["type"] != "http" or scope["path"].startswith(_NO_PAGES) or scope["path"] in FOR_MACHINES:
             await self._app(scope, receive, send)
             return
         answer = _Answer(send)

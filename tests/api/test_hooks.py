@@ -6,14 +6,19 @@ import base64
 import hashlib
 import hmac
 import json
+import logging
+import socket
 from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import UTC, datetime
+from http.client import HTTPResponse
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
 
+from assetflow.api import strangers
 from assetflow.api.keys import Keys
 from assetflow.api.security import Access
 from assetflow.core.watchers.addresses import block
@@ -21,6 +26,7 @@ from assetflow.ledger import Ledger
 from assetflow.watchers import WebhookTrigger
 from assetflow.watching.plans import plans_of
 from tests.api.conftest import Api, MakeApi
+from tests.environment.waiting import until
 from tests.watching.outside import updates, watch
 
 KEY = b"0123456789abcdef0123456789abcdef"
@@ -161,3 +167,63 @@ def test_a_block_of_prefect_holds_the_secret(ledger: Ledger, make_api: MakeApi) 
 
 def test_the_process_that_watches_leaves_webhooks_alone(hooked: Ledger) -> None:
     assert plans_of(hooked.reader.watchers.all()) == {}
+
+
+def begin(api: Api, path: str, length: int, headers: dict[str, str]) -> socket.socket:
+    """Open a connection, and send the head of a message, whose body is to come."""
+    stranger = socket.create_connection((api.base_url.host, api.base_url.port or 80), timeout=30)
+    head = {"host": "127.0.0.1", "content-length": str(length), "content-type": "application/json", **headers}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in head.items())
+    stranger.sendall(f"POST {path} HTTP/1.1\r\n{lines}\r\n".encode())
+    return stranger
+
+
+def status_of(stranger: socket.socket) -> int:
+    answer = HTTPResponse(stranger)
+    answer.begin()
+    return answer.status
+
+
+@pytest.mark.parametrize("moment", ["1" + "0" * 400, "9" * 5_000, "1" * 13, "-1", "1e9"])
+def test_rule_10_8_a_time_that_is_no_number_of_seconds_is_not_let_in(hooked: Ledger, api: Api, moment: str) -> None:
+    content = body(day="2026-01-01")
+    answer = post(api, STANDARD, content, {**standard(content), "webhook-timestamp": moment})
+    assert answer.status_code == 401
+    assert not updates(hooked)
+
+
+@pytest.mark.usefixtures("hooked")
+def test_a_client_that_goes_away_is_no_reason_to_write_a_log(api: Api, caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(3):
+        with begin(api, STANDARD, 20, standard(b"")) as stranger:
+            stranger.sendall(b"12345")
+    content = body(day="2026-01-01")
+    assert post(api, STANDARD, content, standard(content)).status_code == 200
+    assert not [each for each in caplog.records if each.levelno >= logging.WARNING]
+
+
+@pytest.mark.usefixtures("hooked")
+def test_a_body_that_does_not_arrive_is_answered(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strangers, "SECONDS_FOR_BODY", 0.2)
+    with begin(api, STANDARD, 20, standard(b"")) as stranger:
+        stranger.sendall(b"12345")
+        assert status_of(stranger) == 408
+
+
+def test_strangers_cannot_make_the_server_hold_much(hooked: Ledger, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strangers, "MOST_BYTES", 150_000)
+    content = body(day="2026-01-01")
+    with ExitStack() as opened:
+        for _ in range(2):
+            stranger = opened.enter_context(begin(api, STANDARD, 100_000, standard(b"")))
+            stranger.sendall(b"x" * 70_000)
+
+        def is_refused() -> bool:
+            answer = post(api, STANDARD, body(day="x" * 50_000), standard(b""))
+            return answer.status_code == 503 and answer.headers["retry-after"] == "1"
+
+        until(is_refused)
+        # What is small still finds its place.
+        assert post(api, STANDARD, content, standard(content)).json()["status"] == "recorded"
+    until(lambda: post(api, STANDARD, body(day="x" * 50_000), standard(b"")).status_code == 401)
+    assert len(updates(hooked)) == 1

@@ -81,23 +81,27 @@ def test_each_item_is_reported_and_the_good_ones_are_recorded(api: Client, ledge
         "orders",
         {"uri": ORDERS.uri, "extra": {"text": "x" * 70_000}},
         {"uri": ORDERS.uri, "unheard": 1},
+        {"uri": ORDERS.uri, "name": "日" * 1_000},
+        {"uri": ORDERS.uri, "aliases": ["日" * 1_000]},
         {"uri": ORDERS.uri, "id": "first"},
     )
 
     assert status == 207
-    assert [each["status"] for each in told["items"]] == ["recorded", *["refused"] * 6, "known"]
-    assert [each["where"] for each in told["items"][1:7]] == [
+    assert [each["status"] for each in told["items"]] == ["recorded", *["refused"] * 8, "known"]
+    assert [each["where"] for each in told["items"][1:9]] == [
         "uri",
         "extra",
         "partition_key",
         "event",
         "extra",
         "unheard",
+        "uri",
+        "aliases",
     ]
     assert told["items"][1]["rule"] == "1.5"
     assert told["items"][5]["code"] == "too-large"
     assert ledger.reader.events.count() == 1
-    assert len(ledger.reader.events.refused()) == 5, "what is too large is not kept"
+    assert len(ledger.reader.events.refused()) == 7, "what is too large is not kept"
 
 
 def test_if_all_are_refused_nothing_is_recorded(api: Client, ledger: Ledger) -> None:

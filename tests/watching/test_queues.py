@@ -190,6 +190,25 @@ async def test_a_field_that_is_nested_too_deep_holds_nothing_up(direct: Direct, 
 
 
 @ON_REDIS
+@pytest.mark.parametrize("written", ["json", "bytes"])
+async def test_an_entry_that_was_trimmed_before_it_was_read_is_refused(
+    direct: Direct, redis: Redis, name: str, written: Any
+) -> None:
+    await redis.xgroup_create(name, "assetflow", id="0", mkstream=True)
+    for _ in range(3):
+        await redis.xadd(name, {"order": "1"})
+    await redis.xreadgroup("assetflow", "assetflow", cast(Any, {name: ">"}))
+    await redis.xtrim(name, maxlen=0)
+    await redis.xadd(name, {"order": "2"})
+    watch(direct.ledger, MessageQueueTrigger(REDIS, stream=name, format=written))
+    async with watching(direct):
+        await until_async(lambda: len(updates(direct.ledger)) == 1)
+    reasons = [each.reason for each in direct.ledger.reader.events.refused()]
+    assert len(reasons) == 3
+    assert "trimmed" in reasons[0]
+
+
+@ON_REDIS
 async def test_a_watcher_may_be_called_ledger(
     direct: Direct, redis: Redis, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -6,13 +6,15 @@ from assetflow.core.json_data import is_plain_text
 from assetflow.errors import InvalidEvent
 
 MAX_KEY_LENGTH = 250
+# A URI and two keys fit into a row of an index of Postgres.
+MAX_KEY_BYTES = 575
 
 
 def check_key(key: object) -> str:
     """Return a partition key, unchanged. Contract 2.5.
 
     Raises:
-        InvalidEvent: the key is not valid text, is blank, or is longer than 250 characters.
+        InvalidEvent: the key is not valid text, is blank, or is longer than 250 characters or 575 bytes.
     """
     if not isinstance(key, str):
         raise InvalidEvent(
@@ -25,6 +27,10 @@ def check_key(key: object) -> str:
             f"The partition key {key[:40]!r}… has {len(key)} characters, the limit is {MAX_KEY_LENGTH}",
             fix="Shorten it.",
             rule="2.5",
+        )
+    if len(key.encode(errors="surrogatepass")) > MAX_KEY_BYTES:
+        raise InvalidEvent(
+            f"The partition key {key[:40]!r}… has more than {MAX_KEY_BYTES} bytes", fix="Shorten it.", rule="2.5"
         )
     if not is_plain_text(key):
         raise InvalidEvent(

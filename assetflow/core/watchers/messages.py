@@ -34,12 +34,14 @@ class Message:
         id: the broker's or the producer's id; `None` if it has none.
         redelivered: True if it may have been delivered before.
         sent: when it was sent, if the broker says so, UTC.
+        gone: why the broker no longer has its content; empty if it has.
     """
 
     body: bytes
     id: str | None = None
     redelivered: bool = False
     sent: datetime | None = None
+    gone: str = ""
 
     @property
     def digest(self) -> str:
@@ -141,6 +143,8 @@ def _events(
 
 
 def _content(message: Message, trigger: Reading) -> object:
+    if message.gone:
+        raise InvalidEvent(message.gone, rule="10.2")
     if len(message.body) > MOST_BYTES:
         raise TooLarge(f"the message has {len(message.body):,} bytes, the limit is {MOST_BYTES:,}")
     if trigger.format == "bytes":

@@ -61,7 +61,7 @@ class RedisStream:
                 break
             found += await self._read(">", wait, self._batch - len(found))
         self._ids = [number.decode() for number, _ in found]
-        return [Message(_document(fields or {}), number.decode()) for number, fields in found]
+        return [_message(*entry) for entry in found]
 
     async def _read(self, after: str, seconds: float, count: int) -> list[Entry]:
         streams, block = cast(Any, {self._stream: after}), max(1, int(min(seconds, SECONDS_TO_BLOCK) * 1000))
@@ -141,6 +141,12 @@ def _entries(answer: object) -> list[Entry]:
     """Return the entries that Redis answers for one stream."""
     streams = cast("list[tuple[bytes, list[Entry]]]", answer or [])
     return [entry for _, entries in streams for entry in entries]
+
+
+def _message(number: bytes, fields: dict[bytes, bytes] | None) -> Message:
+    if not fields:
+        return Message(b"", number.decode(), gone="the entry was trimmed or deleted before it was read")
+    return Message(_document(fields), number.decode())
 
 
 def _document(fields: dict[bytes, bytes]) -> bytes:

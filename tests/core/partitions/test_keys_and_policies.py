@@ -8,9 +8,9 @@ from assetflow.errors import InvalidEvent, InvalidPartition
 
 
 def test_keys() -> None:
-    for key in ("us", " us ", "é", "a" * 250):
+    for key in ("us", " us ", "é", "a" * 250, "日" * 191):
         assert check_key(key) == key
-    for key in ("", " \t", "a" * 251, 5, None):
+    for key in ("", " \t", "a" * 251, "日" * 192, 5, None):
         with pytest.raises(InvalidEvent) as caught:
             check_key(key)
         assert caught.value.rule == "2.5"
