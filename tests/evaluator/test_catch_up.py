@@ -51,6 +51,7 @@ class Reading:
             "id": str(uuid4()),
             "event": "assetflow.asset.updated",
             "occurred": (START + timedelta(minutes=minutes)).isoformat(),
+            "received": self.clock.now.isoformat(),
             "resource": {"prefect.resource.id": uri},
             "payload": {},
         }
@@ -181,6 +182,23 @@ async def test_the_next_look_finds_an_event_whose_producer_is_an_hour_behind(rea
     reading.posted("an hour behind", 30 * 60)
     await reading.catch_up.late_events()
     assert reading.ledger.uris == ["known", "an hour behind"]
+
+
+async def test_rule_2_6_an_event_from_before_the_ledger_that_comes_later_is_refused(reading: Reading) -> None:
+    history = reading.posted("history", -60)
+    history["received"] = history["occurred"]
+    reading.left(recording("of a task"), -60, artifact=False)
+    for each in reading.logs.events:
+        each.setdefault("received", reading.clock.now.isoformat())
+    reading.clock.pass_(hours=1)
+    for _ in range(2):
+        late = reading.posted("late", -59)
+        await reading.catch_up.late_events()
+        await reading.inbox.settled()
+    assert reading.ledger.uris == []
+    first, last = reading.ledger.refused
+    assert last.event == late
+    assert f"it occurred at {late['occurred']}, before this ledger began" in first.reason
 
 
 async def test_only_spans_that_have_grown_are_read(reading: Reading) -> None:

@@ -156,11 +156,13 @@ class CatchUp:
     async def late_events(self) -> None:
         """Record the events that were stored since the last look, with times that were read long before.
 
+        One that occurred before the ledger was created is refused.
+
         Raises:
             PrefectUnreachable, PrefectRefused, LedgerError
         """
         for since, until in await self._late.look(*self._late_stretch()):
-            await self._take(self._events_between(max(since, self._floor), until))
+            await self._take(self._events_between(since, until))
         self._late.mark_read()
 
     async def sweep(self, overlap: timedelta) -> None:
@@ -214,7 +216,11 @@ class CatchUp:
 
     async def _events_between(self, since: datetime, until: datetime) -> AsyncIterator[Entry]:
         async for event in self._events.between(since, until, UPDATES):
-            yield datetime.fromisoformat(event["occurred"]), partial(self._inbox.take_event, event)
+            occurred = datetime.fromisoformat(event["occurred"])
+            if occurred >= self._floor:
+                yield occurred, partial(self._inbox.take_event, event)
+            elif datetime.fromisoformat(event["received"]) >= self._floor:
+                yield occurred, partial(self._inbox.leave_out, event, self._floor)
 
     async def _reached(self, moment: datetime, until: datetime) -> None:
         self._artifacts_read = max(self._artifacts_read, min(moment, until))
@@ -234,7 +240,7 @@ class CatchUp:
 
     def _late_stretch(self) -> tuple[datetime, datetime]:
         now = self._now()
-        return self._back(now, self._sweeps.full_overlap), now
+        return now - self._sweeps.full_overlap, now
 
     def _back(self, moment: datetime, overlap: timedelta) -> datetime:
         return max(self._floor, moment - overlap)

@@ -17,7 +17,7 @@ from uuid import UUID, uuid5
 from assetflow.core.events import Recording
 from assetflow.core.visible import shown
 from assetflow.crash_points import reach
-from assetflow.errors import AssetflowError
+from assetflow.errors import AssetflowError, InvalidEvent
 from assetflow.evaluator.health import ENDS_ALL, Backoff, Health, heard
 from assetflow.evaluator.incoming.assembly import Assembly
 from assetflow.evaluator.incoming.seen import Seen
@@ -86,6 +86,19 @@ class Inbox:
             return
         if recording is not None:
             self._accept(recording)
+
+    def leave_out(self, event: Json, floor: datetime) -> None:
+        """Refuse an update of somebody else because it occurred before the ledger's beginning. It never raises."""
+        number = _id_of(event)
+        try:
+            if number not in self._seen and part_of_recording(event) is None:
+                raise InvalidEvent(
+                    f"it occurred at {event['occurred']}, before this ledger began ({floor:%Y-%m-%d %H:%M} UTC)",
+                    fix="Set the producer's clock, or start the evaluator once with --since and a time before it",
+                    rule="2.6",
+                )
+        except AssetflowError as error:
+            self._refuse(number, event, error)
 
     def take_artifact(self, artifact: Json) -> None:
         """Accept a recording that a task wrote as an artifact. It never raises."""
