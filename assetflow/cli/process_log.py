@@ -8,6 +8,7 @@ import sys
 from datetime import UTC, datetime
 
 from assetflow.core.redaction import without_passwords
+from assetflow.core.visible import shown
 from assetflow.settings import get_settings
 
 _ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -28,7 +29,13 @@ def log_to_stderr() -> None:
 
 
 class Lines(logging.Formatter):
-    """Formats a record as a line of text, without passwords in addresses: libraries put those into their errors."""
+    """Formats a record as a line of text, without passwords in addresses: libraries put those into their errors.
+
+    Names come from users: what would control a terminal or reverse text is written as an escape.
+    """
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (the name of logging)
+        return shown(super().formatMessage(record))
 
     def format(self, record: logging.LogRecord) -> str:
         return without_passwords(super().format(record))
@@ -46,7 +53,7 @@ class JsonLines(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
-            "message": without_passwords(record.getMessage()),
+            "message": shown(without_passwords(record.getMessage()), keep="\n"),
             **about,
         }
         if record.exc_info:

@@ -8,7 +8,8 @@ from typing import Any, cast
 
 from sqlalchemy import Connection, inspect, text
 
-from assetflow.errors import EvaluatorRunning, LedgerVersion
+from assetflow.core.visible import shown
+from assetflow.errors import EvaluatorRunning, LedgerError, LedgerVersion
 from assetflow.ledger.lease import lease
 from assetflow.ledger.sql.backfill_tables import Base
 from assetflow.ledger.version import VERSION
@@ -53,6 +54,7 @@ def upgrade(connection: Connection, *, place: str) -> str | None:
     Raises:
         LedgerVersion: a newer program wrote them.
         EvaluatorRunning: an evaluator is running on them.
+        LedgerError: on SQLite, the file has tables of another program.
     """
     if connection.dialect.name == "postgresql":
         # On SQLite, the second one has waited when its transaction began.
@@ -61,6 +63,12 @@ def upgrade(connection: Connection, *, place: str) -> str | None:
     _refuse_newer(version, place)
     if version is not None and version != VERSION:
         _refuse_while_evaluated(connection, place)
+    if version is None and connection.dialect.name == "sqlite" and (others := inspect(connection).get_table_names()):
+        raise LedgerError(
+            f"the database has tables that do not belong to a ledger, such as {shown(others[0])}",
+            where=place,
+            fix="Give the ledger a database of its own",
+        )
     if version != VERSION:
         _migrate(connection)
     return version

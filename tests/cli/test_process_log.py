@@ -27,6 +27,18 @@ def test_lines_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.endswith("  INFO     started run x\n")
 
 
+@pytest.mark.parametrize("kind", ["text", "json"])
+def test_names_that_reverse_or_control_text_are_escaped(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setenv("ASSETFLOW_LOG_FORMAT", kind)
+    log_to_stderr()
+    logging.getLogger("assetflow.evaluator").info("deployed %s", "\u202eevil\u2066\u200b\x1b[2J")
+    told = capsys.readouterr().err
+    assert told.rstrip("\n").isprintable()
+    assert "u202eevil" in told
+
+
 def test_lines_for_machines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSETFLOW_LOG_FORMAT", "json")
     log_to_stderr()

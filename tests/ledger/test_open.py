@@ -224,6 +224,36 @@ def test_damaged_pages_say_what_to_do(new_sqlite: NewLedger) -> None:
         use()
 
 
+def test_a_damaged_page_of_the_schema_says_what_to_do(new_sqlite: NewLedger) -> None:
+    ledger = new_sqlite()
+    ledger.close()
+    place = place_of(ledger)
+    written = place.read_bytes()
+    # The text of the schema is on the first pages.
+    place.write_bytes(written.replace(b"CREATE TABLE", b"CREATE \xff\xfe\xfdLE"))
+    for opening in (Ledger.open, Reader.open):
+        with pytest.raises(LedgerError, match="damaged"):
+            opening(place)
+
+
+def test_something_else_than_a_file_is_refused_at_once(tmp_path: Path) -> None:
+    place = tmp_path / "ledger.db"
+    os.mkfifo(place)
+    for opening in (Ledger.open, Reader.open):
+        with pytest.raises(LedgerError, match="not a file"):
+            opening(place)
+
+
+def test_the_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
+    place = tmp_path / "ledger.db"
+    with closing(sqlite3.connect(place)) as other:
+        other.execute("create table customers (n)")
+    with pytest.raises(LedgerError, match=r"do not belong to a ledger, such as customers"):
+        Ledger.open(place)
+    with closing(sqlite3.connect(place)) as other:
+        assert other.execute("select name from sqlite_master").fetchall() == [("customers",)]
+
+
 def test_reader_without_a_ledger_says_so(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match=r"there is no ledger.*`assetflow evaluator start`"):
         Reader.open(tmp_path / "ledger.db")

@@ -118,7 +118,7 @@ def open_engine(
         application: the name of the sessions in Postgres.
 
     Raises:
-        LedgerError: the driver is not installed.
+        LedgerError: the driver is not installed, or there is something else than a file.
     """
     if url.get_backend_name() == "sqlite":
         return _sqlite(url, read_only, lock_timeout)
@@ -174,6 +174,10 @@ def check_version(number: int, place: str) -> None:
 
 
 def _sqlite(url: URL, read_only: bool, lock_timeout: float) -> Engine:
+    file = Path(str(url.database))
+    if file.exists() and not file.is_file() and not file.is_dir():
+        # SQLite would wait for the other end of a pipe.
+        raise LedgerError("the ledger is not a file", where=str(file), fix="Set ASSETFLOW_HOME to another folder")
     if read_only:
         url = url.set(database=Path(str(url.database)).as_uri(), query={"mode": "ro", "uri": "true"})
     engine = create_engine(url, connect_args={"timeout": lock_timeout, "check_same_thread": False})

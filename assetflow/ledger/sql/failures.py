@@ -150,6 +150,9 @@ def explained(place: str) -> Generator[None]:
         yield
     except DBAPIError as error:
         raise _explanation(error, place) from error
+    except UnicodeDecodeError as error:
+        # Python's driver decodes what SQLite says, also the text of a damaged page.
+        raise LedgerError(_BROKEN[1], where=place, fix=_DAMAGED) from error
     except NoFreeConnection as error:
         raise LedgerError(
             "all connections of this process to the database are in use", where=place, fix="Try again"
