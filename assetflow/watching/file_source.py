@@ -35,7 +35,7 @@ class Files(Protocol):
         """Return the files now, by path.
 
         Raises:
-            FileNotFoundError: the folder that all of them are in does not exist.
+            FileNotFoundError: the folder or bucket that all of them are in does not exist.
         """
         ...
 
@@ -114,10 +114,10 @@ class FileSource:
             return await self._files.list()
         except FileNotFoundError as error:
             if self._takes_all:
-                # The next look, at once, fails too, and says so; when the folder is there, all in it is new.
+                # The next look, at once, fails too, and says so; when it is there, all in it is new.
                 return {}
             raise WatchingFailed(
-                f"nothing is seen, because there is no folder {error.filename}",
+                f"nothing is seen, because there is no folder or bucket {error.filename or error}",
                 where=self._watched.trigger.describe(),
                 fix="Make it, or correct the path in the trigger",
             ) from error

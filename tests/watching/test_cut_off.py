@@ -162,7 +162,7 @@ async def test_a_folder_that_is_made_anew(direct: Direct, tmp_path: Path, patter
 async def test_rule_10_7_a_missing_folder_is_shown_and_all_that_comes_is_new(direct: Direct, tmp_path: Path) -> None:
     watch(direct.ledger, FileTrigger(f"{tmp_path}/in/*.json", every=timedelta(days=1)))
     async with watching(direct):
-        await until_async(lambda: f"there is no folder {tmp_path}/in" in error(direct))
+        await until_async(lambda: f"there is no folder or bucket {tmp_path}/in" in error(direct))
         assert state(direct) == "failing"
         (tmp_path / "in").mkdir()
         (tmp_path / "in/a.json").write_text("{}")

@@ -58,10 +58,17 @@ async def test_all_folders_of_a_bucket_can_be_watched(direct: Direct, s3: S3Serv
 
 
 @pytest.mark.usefixtures("s3")
-async def test_a_bucket_that_is_missing_is_told(direct: Direct, name: str) -> None:
-    watch(direct.ledger, FileTrigger(f"s3://{name}/in/*.json"))
+async def test_rule_10_7_a_bucket_that_is_missing_is_told_and_all_that_comes_is_new(
+    direct: Direct, s3: S3Server, name: str
+) -> None:
+    watch(direct.ledger, FileTrigger(f"s3://{name}/in/*.json", every=EVERY))
     async with watching(direct):
-        await until_async(lambda: "cannot be listed" in error(direct))
+        await until_async(lambda: f"there is no folder or bucket {name}" in error(direct))
+        s3.client.create_bucket(Bucket=name)
+        s3.put(name, **{"in/a.json": "{}"})
+        await until_async(lambda: len(updates(direct.ledger)) == 1)
+    s3.remove(name, "in/a.json")
+    s3.client.delete_bucket(Bucket=name)
 
 
 async def test_a_variable_does_not_lead_out_of_the_bucket(direct: Direct, monkeypatch: pytest.MonkeyPatch) -> None:

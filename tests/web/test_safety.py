@@ -216,6 +216,16 @@ def test_the_api_still_answers_with_problem_documents(site: Site) -> None:
 
 
 @pytest.mark.parametrize(("error", "status"), [(LedgerError("the ledger is held"), 503), (ZeroDivisionError(), 500)])
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/hooks/shop", 405), ("POST", "/hooks/shop", 404), ("POST", "/hooks/a/b", 404)],
+)
+def test_a_hook_answers_programs_with_problem_documents(locked: Site, method: str, path: str, status: int) -> None:
+    answer = locked.request(method, path)
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+    assert answer.json()["detail"]
+
+
 def test_a_failure_is_a_page_without_a_traceback(
     site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception, status: int
 ) -> None:

@@ -49,7 +49,7 @@ class FsspecFiles:
 
         Raises:
             WatchingFailed: they cannot be listed.
-            FileNotFoundError: the folder that all of them are in does not exist.
+            FileNotFoundError: the folder or bucket that all of them are in does not exist.
         """
         return await self._looks.take(self._list)
 
