@@ -117,7 +117,7 @@ class FileSource:
                 # The next look, at once, fails too, and says so; when it is there, all in it is new.
                 return {}
             raise WatchingFailed(
-                f"nothing is seen, because there is no folder or bucket {error.filename or error}",
+                f"nothing is seen, because there is no folder or bucket {error.filename}",
                 where=self._watched.trigger.describe(),
                 fix="Make it, or correct the path in the trigger",
             ) from error

@@ -21,6 +21,7 @@ from assetflow.watching.recorder import IntakeLedger, Recorder
 
 SECONDS_BETWEEN_LOOKS = 1.0
 SECONDS_BETWEEN_LAGS = 15.0
+SECONDS_TO_TELL = 15.0
 SECONDS_TO_FINISH = 5.0
 # A source that works for that long starts again with the shortest pause.
 SECONDS_OF_HEALTH = 30.0
@@ -178,10 +179,10 @@ class Watching:
         """
         while not over.is_set():
             try:
-                async with asyncio.timeout(SECONDS_BETWEEN_LAGS):
+                async with asyncio.timeout(SECONDS_TO_TELL):
                     lag = await source.lag()
             except TimeoutError as error:
-                raise WatchingFailed(f"it has not told for {SECONDS_BETWEEN_LAGS:.0f} s how much waits") from error
+                raise WatchingFailed(f"it has not told for {SECONDS_TO_TELL:.0f} s how much waits") from error
             changed = {name: lag for name in plan.names if self._lags.get(name, -1) != lag}
             with suppress(LedgerError):
                 await self._ledger.set_lag(changed)

@@ -215,7 +215,6 @@ def test_the_api_still_answers_with_problem_documents(site: Site) -> None:
     assert answer.headers["content-type"] == "application/problem+json"
 
 
-@pytest.mark.parametrize(("error", "status"), [(LedgerError("the ledger is held"), 503), (ZeroDivisionError(), 500)])
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [("GET", "/hooks/shop", 405), ("POST", "/hooks/shop", 404), ("POST", "/hooks/a/b", 404)],
@@ -226,6 +225,7 @@ def test_a_hook_answers_programs_with_problem_documents(locked: Site, method: st
     assert answer.json()["detail"]
 
 
+@pytest.mark.parametrize(("error", "status"), [(LedgerError("the ledger is held"), 503), (ZeroDivisionError(), 500)])
 def test_a_failure_is_a_page_without_a_traceback(
     site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception, status: int
 ) -> None:

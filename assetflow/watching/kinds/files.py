@@ -65,7 +65,7 @@ class FsspecFiles:
             found = self._find()
             if not found and self._is_s3:
                 # A bucket that is missing looks like an empty folder.
-                self._filesystem.info(self._pattern.partition("/")[0])
+                self._check_bucket(self._pattern.partition("/")[0])
         except (WatchingFailed, FileNotFoundError):
             raise
         except Exception as error:
@@ -75,6 +75,12 @@ class FsspecFiles:
                 fix="Check that the folder or bucket is there, and that the process that watches may list it",
             ) from error
         return found
+
+    def _check_bucket(self, bucket: str) -> None:
+        try:
+            self._filesystem.info(bucket)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(ENOENT, "there is no such bucket", bucket) from error
 
     def _find(self) -> dict[str, SeenFile]:
         wild = _WILD.search(self._pattern)
