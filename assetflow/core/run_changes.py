@@ -15,7 +15,7 @@ class RunEnd(NamedTuple):
     Attributes:
         state: the name of its last state, which a flow may choose: "Completed", "Skipped", "TimedOut".
         outcome: the type of its last state; a deleted run counts as cancelled (8.6).
-        at: when it ended, UTC; `None` if Prefect does not tell.
+        at: the time of its last state, UTC; `None` if Prefect does not tell.
         began: when it started, UTC; `None` if it never did, or Prefect does not tell.
     """
 
@@ -26,18 +26,20 @@ class RunEnd(NamedTuple):
 
 
 class RunChange(NamedTuple):
-    """A change of the state of a flow run: it is taken by a worker, begins, or ends.
+    """A change of the state of a flow run: it is taken by a worker, begins, ends, or goes on again after its end.
 
     Attributes:
         deployment: `None` for a run without one.
         end: how it ended; `None` if it goes on.
         began: when it started, UTC; `None` if it does not start, or starts again after it waited.
+        retried: when it left its final state, UTC, because somebody retries it; `None` if it does not (4.7).
     """
 
     run: UUID
     deployment: UUID | None
     end: RunEnd | None = None
     began: datetime | None = None
+    retried: datetime | None = None
 
 
 class RunGoingOn(NamedTuple):
@@ -57,6 +59,17 @@ class RunGoingOn(NamedTuple):
     asked: datetime
     by_time: bool
     began: datetime | None = None
+
+
+def is_news(state_at: datetime | None, heard: datetime | None, ended: datetime | None) -> bool:
+    """Return True if a run has come into a newer state than the one that is known (4.7).
+
+    Parameters:
+        state_at: the time of the state, by Prefect's clock; `None` if Prefect does not tell: then the first end counts.
+        heard: the time of the state that is known; `None` if none is.
+        ended: when the run ended, as far as is known.
+    """
+    return ended is None if state_at is None or heard is None else heard < state_at
 
 
 DELETED = RunEnd("Deleted", "cancelled")

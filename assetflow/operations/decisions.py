@@ -45,5 +45,5 @@ def replay(at: Installation, decisions: Iterable[UUID]) -> None:
         UnknownEvent: one of them is not an undeliverable decision; those before it wait again.
     """
     for each in decisions:
-        at.ledger.writer.decisions.replay(each)
+        at.ledger.writer.decisions.replay(each, at.now())
     at.on_recorded()

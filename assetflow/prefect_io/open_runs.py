@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, cast
 from uuid import UUID
 
@@ -55,25 +55,43 @@ class OpenRuns:
         Raises:
             PrefectUnreachable, PrefectRefused
         """
-        place = 0
-        while True:
-            body = {
-                "flow_runs": {"state": {"type": {"any_": list(_GOING_ON)}}},
-                "sort": "ID_DESC",
-                "limit": PAGE,
-                "offset": place,
-            }
-            page = cast("list[Json]", await self._api.post("/flow_runs/filter", body))
+        async for page in self._pages(_in_state(*_GOING_ON)):
             for run in page:
                 if (found := open_run(run)) is not None:
                     yield found
+
+    async def states(self, ended_since: datetime | None) -> AsyncIterator[Mapping[UUID, datetime]]:
+        """Yield, in parts, the time of the newest state of each run that goes on, or was retried and has to start.
+
+        Parameters:
+            ended_since: also of those that ended since then, with a time just before their end, whose own time is that
+                of the end; `None` for none.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused
+        """
+        due = {**_in_state("SCHEDULED"), "expected_start_time": {"before_": datetime.now(UTC).isoformat()}}
+        ended = () if ended_since is None else ({"end_time": {"after_": ended_since.isoformat()}},)
+        for wanted in (_in_state(*_GOING_ON), due, *ended):
+            async for page in self._pages(wanted):
+                yield dict(filter(None, map(_newest_state, page)))
+
+    async def _pages(self, wanted: Json) -> AsyncIterator[list[Json]]:
+        place = 0
+        while True:
+            body = {"flow_runs": wanted, "sort": "ID_DESC", "limit": PAGE, "offset": place}
+            page = cast("list[Json]", await self._api.post("/flow_runs/filter", body))
+            yield page
             if len(page) < PAGE:
                 return
             place += PAGE
 
 
 def run_change(event: Json) -> RunChange | None:
-    """Return the change that a Prefect event tells of: a flow run is taken, begins or ends; None for anything else."""
+    """Return the change that a Prefect event tells of; `None` for one that is no change of a flow run.
+
+    A flow run is taken, begins, ends, or goes on again.
+    """
     resource = event.get("resource", {})
     number, state = str(resource.get("prefect.resource.id", "")), str(resource.get("prefect.state-type", ""))
     if not number.startswith(_RUN):
@@ -82,8 +100,10 @@ def run_change(event: Json) -> RunChange | None:
     if state in _OUTCOMES:
         at = _moment(resource.get("prefect.state-timestamp") or event.get("occurred"))
         return RunChange(run, deployment, end=run_end(state, str(resource.get("prefect.state-name", "")), at))
-    if state in ("PENDING", "RUNNING"):
-        return RunChange(run, deployment, began=_start_in(resource, state))
+    intended = _mapping(_mapping(event.get("payload")).get("intended"))
+    retried = _moment(resource.get("prefect.state-timestamp")) if intended.get("from") in _OUTCOMES else None
+    if retried is not None or state in ("PENDING", "RUNNING"):
+        return RunChange(run, deployment, began=_start_in(resource, state), retried=retried)
     return None
 
 
@@ -94,7 +114,7 @@ def run_end(state_type: str, name: str, at: datetime | None = None) -> RunEnd | 
 
 def end_in(run: Json) -> RunEnd | None:
     """Return how a run ended that Prefect describes so, or `None` if it goes on."""
-    end = run_end(str(run.get("state_type", "")), str(run.get("state_name", "")), _moment(run.get("end_time")))
+    end = run_end(str(run.get("state_type", "")), str(run.get("state_name", "")), _state_at(run))
     return None if end is None else end._replace(began=_moment(run.get("start_time")))
 
 
@@ -117,6 +137,20 @@ def open_run(run: Json) -> RunGoingOn | None:
         by_time=by_time,
         began=_moment(run.get("start_time")),
     )
+
+
+def _state_at(run: Json) -> datetime | None:
+    return _moment(_mapping(run.get("state")).get("timestamp"))
+
+
+def _newest_state(run: Json) -> tuple[UUID, datetime] | None:
+    at = _state_at(run)
+    is_over = run.get("state_type") in _OUTCOMES
+    return None if at is None else (UUID(str(run["id"])), at - datetime.resolution if is_over else at)
+
+
+def _in_state(*types: str) -> Json:
+    return {"state": {"type": {"any_": types}}}
 
 
 def _start_in(resource: Json, state: str) -> datetime | None:

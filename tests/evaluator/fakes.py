@@ -48,6 +48,7 @@ class FakeLedger:
         self.dead: dict[UUID, str] = {}
         self.attempts: list[tuple[UUID, str]] = []
         self.states: dict[UUID, str] = {}
+        self.retries: list[tuple[UUID, datetime, datetime | None]] = []
         # The runs whose updates have to be recorded before their ends.
         self.compared: set[UUID] = set()
         self.compares_runs_of: set[UUID] = set()
@@ -151,6 +152,9 @@ class FakeLedger:
             await self.began(flow_run, end.began)
         return True
 
+    async def retried(self, states: Mapping[UUID, datetime], at: datetime | None = None) -> None:
+        self.retries += [(run, state_at, at) for run, state_at in states.items() if run in self.states]
+
     async def renew_lease(self) -> None:
         self._maybe_fail("renew_lease")
 
@@ -213,6 +217,8 @@ class FakeOpenRuns:
     def __init__(self, *runs: RunGoingOn) -> None:
         self.runs = {each.run: each for each in runs}
         self.asked: list[UUID] = []
+        self.newest: dict[UUID, datetime] = {}
+        self.looked_since: list[datetime | None] = []
 
     async def find(self, run: UUID) -> RunGoingOn | None:
         return self.runs.get(run)
@@ -220,6 +226,10 @@ class FakeOpenRuns:
     async def began(self, run: UUID) -> datetime | None:
         self.asked.append(run)
         return self.runs[run].began if run in self.runs else None
+
+    async def states(self, ended_since: datetime | None) -> AsyncIterator[Mapping[UUID, datetime]]:
+        self.looked_since.append(ended_since)
+        yield self.newest
 
     async def all(self) -> AsyncIterator[RunGoingOn]:
         for run in list(self.runs.values()):

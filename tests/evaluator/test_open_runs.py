@@ -31,7 +31,7 @@ async def test_the_end_of_the_youngest_of_many_runs_is_heard(tmp_path: Path) -> 
             runs.append(uuid4())
             writer.decisions.launched(decision.id, runs[-1], NOW)
         prefect.over = {run: RunEnd("Completed", "completed") for run in runs[-10:]}
-        watch = RunWatch(thread, prefect, FakeOpenRuns(), Health(), lambda: None, nothing, ask_every=0.001)
+        watch = RunWatch(thread, prefect, FakeOpenRuns(), Health(), lambda: None, nothing, lambda: NOW, ask_every=0.001)
         loop = asyncio.create_task(watch.run())
         await until_async(lambda: len(thread.ledger.reader.decisions.open_runs(2_000)) == len(runs) - 10)
         await cancel(loop)

@@ -13,7 +13,7 @@ from assetflow.errors import PrefectUnreachable
 from assetflow.evaluator import health as health_module
 from assetflow.evaluator.health import Health, keep_going
 from assetflow.evaluator.runs import watch as runs_module
-from assetflow.evaluator.runs.watch import RunWatch
+from assetflow.evaluator.runs.watch import OVERLAP, RunWatch
 from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async
 from tests.evaluator.fakes import START, FakeLedger, FakeOpenRuns, FakeRuns, recording
@@ -34,7 +34,7 @@ async def launched(ledger: FakeLedger, number: int) -> list[UUID]:
 async def test_the_end_of_a_run_is_recorded_once() -> None:
     ledger, ended = FakeLedger(), []
     (run,) = await launched(ledger, 1)
-    watch = RunWatch(ledger, FakeRuns(), FakeOpenRuns(), Health(), lambda: ended.append(1), nothing)
+    watch = RunWatch(ledger, FakeRuns(), FakeOpenRuns(), Health(), lambda: ended.append(1), nothing, lambda: START)
     await watch.end(uuid4(), RunEnd("Completed", "completed"))
     assert (ledger.states, ended) == ({}, [])
     await watch.end(run, RunEnd("Skipped", "completed"))
@@ -49,7 +49,7 @@ async def test_prefect_is_asked_for_the_ends_of_some_runs_at_a_time(monkeypatch:
     runs = await launched(ledger, 5)
     prefect.over = {runs[4]: RunEnd("Crashed", "crashed"), runs[2]: DELETED}
     loop = asyncio.create_task(
-        RunWatch(ledger, prefect, FakeOpenRuns(), Health(), lambda: None, nothing, ask_every=0.005).run()
+        RunWatch(ledger, prefect, FakeOpenRuns(), Health(), lambda: None, nothing, lambda: START, ask_every=0.005).run()
     )
     await until_async(lambda: len(ledger.states) == 2)
     assert ledger.states == {runs[4]: "Crashed", runs[2]: "Deleted"}
@@ -87,7 +87,7 @@ async def test_the_updates_of_a_compared_run_are_recorded_before_its_end() -> No
     async def read_logs() -> None:
         ended_when_read.append(dict(ledger.states))
 
-    watch = RunWatch(ledger, FakeRuns(), FakeOpenRuns(), Health(), lambda: None, read_logs)
+    watch = RunWatch(ledger, FakeRuns(), FakeOpenRuns(), Health(), lambda: None, read_logs, lambda: START)
     await watch.end(other, RunEnd("Completed", "completed"))
     assert ended_when_read == []
     await watch.end(run, RunEnd("Completed", "completed"))
@@ -100,7 +100,7 @@ def by_hand(deployment: UUID) -> RunGoingOn:
 
 
 def watching(ledger: FakeLedger, *runs: RunGoingOn) -> RunWatch:
-    return RunWatch(ledger, FakeRuns(), FakeOpenRuns(*runs), Health(), lambda: None, nothing)
+    return RunWatch(ledger, FakeRuns(), FakeOpenRuns(*runs), Health(), lambda: None, nothing, lambda: START)
 
 
 async def test_8_6_a_run_that_somebody_starts_is_recorded_if_what_it_makes_is_compared() -> None:
@@ -144,7 +144,37 @@ async def test_8_6_prefect_is_asked_at_the_end_for_a_start_that_was_not_heard() 
     other, run, heard = await launched(ledger, 3)
     ledger.compared, ledger.starts = {run, heard}, {heard: START}
     known = FakeOpenRuns(*(by_hand(uuid4())._replace(run=each, began=START) for each in (other, run, heard)))
-    watch = RunWatch(ledger, FakeRuns(), known, Health(), lambda: None, nothing)
+    watch = RunWatch(ledger, FakeRuns(), known, Health(), lambda: None, nothing, lambda: START)
     for each in (other, run, heard):
         await watch.end(each, RunEnd("Completed", "completed"))
     assert (ledger.starts, known.asked) == ({run: START, heard: START}, [run])
+
+
+async def test_4_7_a_run_that_leaves_its_final_state_goes_on_again() -> None:
+    ledger = FakeLedger()
+    (run,) = await launched(ledger, 1)
+    watch = watching(ledger)
+    await watch.end(run, RunEnd("Failed", "failed"))
+    await watch.follow(RunChange(run, None, retried=START))
+    assert ledger.retries == [(run, START, START)]
+
+
+async def test_4_7_what_prefect_did_not_send_is_looked_for_once_it_sends_again() -> None:
+    ledger, now = FakeLedger(), [START]
+    run, other = await launched(ledger, 2)
+    ledger.states[run] = "Failed"
+    known = FakeOpenRuns()
+    known.newest = {run: START, other: START}
+    watch = RunWatch(ledger, FakeRuns(), known, Health(), lambda: None, nothing, lambda: now[0])
+
+    async def changes() -> AsyncIterator[RunChange]:
+        now[0] += 2 * OVERLAP
+        await watch.look()
+        yield RunChange(uuid4(), None)
+
+    await watch.look()
+    assert ledger.retries == [(run, START, None)]
+    now[0] += OVERLAP
+    await watch.listen(changes())
+    await watch.look()
+    assert known.looked_since == [None, START - OVERLAP, None, START + 2 * OVERLAP]

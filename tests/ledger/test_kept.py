@@ -298,7 +298,7 @@ def test_a_decision_that_cannot_be_started_counts_as_a_failed_run(place: Place) 
     first = only(place.update(RAW))
     decisions = place.ledger.writer.decisions
     assert not decisions.undeliverable(first.id, "the deployment is gone", place.later())
-    decisions.replay(first.id)
+    decisions.replay(first.id, place.later())
     assert not place.update(RAW)
     assert place.names(place.end(first)) == ["core"]
 

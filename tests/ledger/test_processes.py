@@ -150,7 +150,7 @@ class Site:
         if waiting:
             decision = sorted(waiting, key=lambda each: each.id)[index % len(waiting)]
             ledger.writer.decisions.undeliverable(decision.id, "no answer", self.now)
-            ledger.writer.decisions.replay(decision.id)
+            ledger.writer.decisions.replay(decision.id, self.now)
 
     def _with(self, ledger: Ledger, name: str, act: Callable[[int], Any]) -> None:
         for record in ledger.reader.consumers.all():

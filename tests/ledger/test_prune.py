@@ -115,7 +115,7 @@ def test_a_decision_whose_run_has_not_ended_stays_with_its_events(ledger: Ledger
     newest(ledger, A)
     assert prune(ledger) == Pruned()
     if state == "undeliverable":
-        ledger.writer.decisions.replay(decision.id)
+        ledger.writer.decisions.replay(decision.id, NOW)
     if state != "running":
         (_, events) = next(each for each in ledger.reader.decisions.waiting() if each[0].id == decision.id)
         assert [each.id for each in events] == [consumed.events[0].id]

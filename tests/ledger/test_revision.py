@@ -30,6 +30,7 @@ from assetflow.ledger.read.backfills import Planned
 from assetflow.ledger.records import TimerRecord
 from assetflow.ledger.sql.tables import ASSET, CONSUMER, EVENT, LEDGER, RECEIPT
 from assetflow.ledger.write.backfills import BackfillWriter
+from assetflow.ledger.write.decisions import DecisionWriter
 from assetflow.ledger.write.writer import Writer
 from assetflow.watchers import FileTrigger
 from tests.ledger.making import NOW, A, B, C, declared, deploy, deploy_maker, update
@@ -39,6 +40,7 @@ MADE = Asset("s3://lake/made")
 WATCHED = Asset("s3://lake/watched", watchers=[AssetWatcher("w", FileTrigger("/in/*"))])
 CONSUMER_ID, DEPLOYMENT, HOLDER = 1, UUID(int=1), Holder(UUID(int=2), "here", 1)
 LATER = NOW + timedelta(days=400)
+RUN = UUID(int=4)
 BY_HAND = RunGoingOn(UUID(int=3), DEPLOYMENT, None, None, NOW, by_time=False)
 
 
@@ -87,11 +89,13 @@ OPERATIONS: dict[str, Callable[[Writer, UUID, UUID], Any]] = {
     "decisions.give_up": lambda writer, waiting, _: writer.decisions.give_up(
         waiting, by="ann", why="never sent", now=NOW
     ),
-    "decisions.replay": lambda writer, _, given_up: writer.decisions.replay(given_up),
+    "decisions.replay": lambda writer, _, given_up: writer.decisions.replay(given_up, NOW),
     "decisions.ended": lambda writer, waiting, _: writer.decisions.ended("Completed", NOW, decision_id=waiting),
+    "decisions.retried": lambda writer, waiting, _: ended_decision(writer, waiting).retried(RUN, LATER, LATER),
     "decisions.backfill": lambda writer, *_: writer.decisions.backfill(CONSUMER_ID, {}, at_once=1, now=NOW),
     "runs.goes_on": lambda writer, *_: writer.runs.goes_on(BY_HAND, NOW),
     "runs.began": lambda writer, *_: writer.runs.began(BY_HAND.run, NOW, NOW),
+    "runs.retried": lambda writer, *_: writer.runs.retried(BY_HAND.run, LATER, LATER),
     "runs.ended": lambda writer, *_: writer.runs.ended(BY_HAND.run, RunEnd("Completed", "completed"), NOW),
     "backfills.begin": lambda writer, *_: writer.backfills.begin(Backfill(0, NOW), Planned([], [], {}), NOW),
     "backfills.stop": lambda writer, *_: begun_backfill(writer).stop(1, NOW),
@@ -140,6 +144,13 @@ def filled(ledger: Ledger, *, compares: bool = True) -> tuple[UUID, UUID]:
     one, two = (ledger.reader.decisions.find(consumer=number)[0].id for number in (1, 2))
     ledger.writer.decisions.undeliverable(two, "gone", NOW)
     return one, two
+
+
+def ended_decision(writer: Writer, decision: UUID) -> DecisionWriter:
+    """Let a decision have a run that has ended."""
+    writer.decisions.launched(decision, RUN, NOW)
+    writer.decisions.ended("Failed", NOW, flow_run_id=RUN, outcome="failed", state_at=NOW)
+    return writer.decisions
 
 
 @dataclass

@@ -227,10 +227,10 @@ def test_undeliverable_is_listed_and_replayed(ledger: Ledger) -> None:
     [record] = ledger.reader.decisions.find(status="undeliverable")
     assert (record.error, ledger.reader.status().undeliverable) == ("deployment is gone", 1)
     assert ledger.reader.decisions.waiting() == []
-    ledger.writer.decisions.replay(decision.id)
+    ledger.writer.decisions.replay(decision.id, NOW)
     assert [each.id for each, _ in ledger.reader.decisions.waiting()] == [decision.id]
     with pytest.raises(UnknownEvent):
-        ledger.writer.decisions.replay(decision.id)
+        ledger.writer.decisions.replay(decision.id, NOW)
     for unknown in (ledger.writer.decisions.replay, lambda n: ledger.writer.decisions.launched(n, uuid4(), NOW)):
         with pytest.raises(UnknownEvent):
             unknown(uuid4())

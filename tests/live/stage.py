@@ -95,6 +95,12 @@ class Stage:
         number = self._number(consumer)
         self._until(lambda: all(each.consumer != number for each in self.reader.decisions.running()))
 
+    def retry(self, consumer: str) -> None:
+        """Somebody retries the last run of the consumer in Prefect."""
+        run = self._runs(consumer)[-1]["id"]
+        self._post(f"/flow_runs/{run}/set_state", {"state": {"type": "SCHEDULED", "name": "Scheduled"}, "force": True})
+        self._until(lambda: [str(each.flow_run_id) for each in self.reader.decisions.running()] == [run])
+
     # Updates
 
     def post_event(self, step: int, source: dict[str, Any], action: EventStep) -> None:

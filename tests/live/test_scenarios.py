@@ -12,7 +12,7 @@ import pytest
 
 from assetflow.core.simulation import simulate
 from assetflow.core.simulation.consumers import ConsumerSpec
-from assetflow.core.simulation.freshness_steps import FinishStep, TriggerStep
+from assetflow.core.simulation.freshness_steps import AgainStep, FinishStep, TriggerStep
 from assetflow.core.simulation.scenario import Step, read_scenario
 from assetflow.core.simulation.steps import (
     Action,
@@ -136,6 +136,11 @@ def _(action: TriggerStep, live: Stage, number: int, step: Step) -> None:  # noq
 @carry_out.register
 def _(action: FinishStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
     live.finish(action.consumer)
+
+
+@carry_out.register
+def _(action: AgainStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
+    live.retry(action.consumer)
 
 
 @carry_out.register

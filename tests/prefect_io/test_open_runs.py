@@ -52,6 +52,24 @@ def test_8_6_a_run_that_runs_again_after_it_waited_does_not_start() -> None:
     assert run_change(event) == RunChange(RUN, DEPLOYMENT)
 
 
+@pytest.mark.parametrize(
+    ("before", "kind", "change"),
+    [
+        ("FAILED", "SCHEDULED", RunChange(RUN, DEPLOYMENT, retried=AT)),
+        ("CRASHED", "PENDING", RunChange(RUN, DEPLOYMENT, retried=AT)),
+        ("CANCELLED", "PAUSED", RunChange(RUN, DEPLOYMENT, retried=AT)),
+        ("FAILED", "COMPLETED", RunChange(RUN, DEPLOYMENT, end=RunEnd("Any", "completed", AT))),
+        ("RUNNING", "SCHEDULED", None),
+    ],
+)
+def test_4_7_an_event_tells_of_a_run_that_leaves_its_final_state(
+    before: str, kind: str, change: RunChange | None
+) -> None:
+    event = state_event(f"flow-run.{RUN}", kind, "Any")
+    event["payload"] = {"intended": {"from": before, "to": kind}}
+    assert run_change(event) == change
+
+
 def test_other_events_tell_of_no_run() -> None:
     assert run_change(state_event(f"task-run.{RUN}", "COMPLETED", "Completed")) is None
     assert run_change({}) is None
@@ -62,7 +80,8 @@ def test_8_6_an_end_has_the_time_that_prefect_gives() -> None:
         "state_type": "FAILED",
         "state_name": "TimedOut",
         "start_time": BEGAN.isoformat(),
-        "end_time": AT.isoformat(),
+        "end_time": BEGAN.isoformat(),
+        "state": {"timestamp": AT.isoformat()},
     }
     assert end_in(run) == RunEnd("TimedOut", "failed", AT, BEGAN)
     assert end_in({"state_type": "RUNNING", "state_name": "Running"}) is None

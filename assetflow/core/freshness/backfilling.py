@@ -118,10 +118,27 @@ def note_end(book: Book, run: Run, state: RunState, now: datetime) -> None:
             _end(book, backfill, step, now, done=state == "completed")
 
 
+def note_retry(book: Book, run: Run, now: datetime) -> None:
+    """Note in the backfills that a run of theirs goes on again; one that is over goes on with it."""
+    node = book.graph.find(run.target.consumer)
+    if node is None or run.kind != "backfill":
+        return
+    for backfill in book.backfills.of_target(run.target):
+        step = book.backfills.find(backfill.number, run.target)
+        if step is None or step.state != "failed":
+            continue
+        if run.id == run_id(backfill, node.consumer.deployment_id, run.target.key, step.attempt):
+            book.backfills.set(replace(backfill, ended=None))
+            book.backfills.save(backfill.number, replace(step, state="asked"), now)
+
+
 def _end(book: Book, backfill: Backfill, step: BackfillItem, now: datetime, *, done: bool) -> None:
     if done:
         for each in book.backfills.below(backfill.number, [step.place]):
-            book.backfills.save(backfill.number, replace(each, waits=each.waits - 1), now)
+            # A failure of a run that was retried has taken it off.
+            is_back = each.state == "removed" and each.waits == 1 and book.graph.find(each.target.consumer) is not None
+            state = "todo" if is_back else each.state
+            book.backfills.save(backfill.number, replace(each, waits=each.waits - 1, state=state), now)
     else:
         _remove_below(book, backfill, [step], now)
     book.backfills.save(backfill.number, replace(step, state="done" if done else "failed"), now)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
-from assetflow.core.freshness.backfilling import note_end
+from assetflow.core.freshness.backfilling import note_end, note_retry
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.inputs import are_same, inputs_now, is_changed
 from assetflow.core.freshness.records import Inputs, Item, ItemUpdate, Run, RunKind, RunState, Target, TargetRecord
@@ -38,6 +38,20 @@ def begin_run(
     book.runs.begin(run)
     book.agenda.add(run.target)
     return run
+
+
+def retry_run(book: Book, node: FlowNode, run: Run, at: datetime, place: int) -> None:
+    """Remember that a run which had ended goes on again, as if it were asked for now: its failure does not count (4.7).
+
+    Parameters:
+        at: when it left its final state.
+        place: the place in the ledger up to which it reads.
+    """
+    begin_run(book, node, run.target.key, run.id, run.kind, at, place=place, predecessor=run.predecessor)
+    record = book.targets.find(run.target)
+    if record.failures and record.tried == run.tried:
+        book.targets.save(run.target, replace(record, failures=record.failures - 1, retry_at=None))
+    note_retry(book, run, at)
 
 
 def start_run(book: Book, node: FlowNode, run: Run, at: datetime, place: int) -> None:

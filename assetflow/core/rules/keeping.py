@@ -10,7 +10,7 @@ from assetflow.core.consumers import Decision
 from assetflow.core.events import AssetEvent
 from assetflow.core.freshness.deciding import decide
 from assetflow.core.freshness.records import Asked, Inputs, Run, RunKind, RunState, Target
-from assetflow.core.freshness.running import adopt_run, begin_run, end_run, start_run
+from assetflow.core.freshness.running import adopt_run, begin_run, end_run, retry_run, start_run
 from assetflow.core.freshness.touching import touch_flow
 from assetflow.core.rules.state import State
 
@@ -87,6 +87,19 @@ def end_kept_run(state: State, consumer: int, run: UUID, outcome: RunState, ende
     known = _open_run(state, consumer, run)
     if known is not None:
         end_run(state.freshness, known, outcome, max(ended, known.began))
+
+
+def retry_kept_run(state: State, consumer: int, run: UUID, at: datetime) -> None:
+    """Remember that a run which had ended goes on again, if what it read and tried is remembered. Contract 8.6.
+
+    Parameters:
+        run: the id of its decision, or its own if no decision asked for it.
+        at: when it left its final state. In doubt the earlier: what it has not read must not count as tried.
+    """
+    node = state.freshness.graph.find(consumer)
+    known = None if node is None or not state.freshness.compares else state.freshness.runs.of_flow_run(consumer, run)
+    if node is not None and known is not None:
+        retry_run(state.freshness, node, known, at, _place_before_news(state, node.inputs, at))
 
 
 def adopt_kept_run(

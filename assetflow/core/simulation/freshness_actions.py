@@ -17,6 +17,7 @@ from assetflow.core.simulation import lasting
 from assetflow.core.simulation.actions import carry_out
 from assetflow.core.simulation.freshness_answers import freshness_answer, plan_answer, status_answer, target_to_answer
 from assetflow.core.simulation.freshness_steps import (
+    AgainStep,
     BackfillStep,
     BeginStep,
     FinishStep,
@@ -78,6 +79,16 @@ def _(action: FinishStep, world: World) -> Touched:
         world.state.decisions.end_runs(consumer.id)
         registry.touch_ended(world.state, consumer.id, None, touched)
     return touched
+
+
+@carry_out.register
+def _(action: AgainStep, world: World) -> Touched:
+    target = Target(world.consumer(action.consumer).id, action.partition_key)
+    if not lasting.lasts(world, target.consumer):
+        world.state.decisions.retry_run(*target)
+    elif target in world.lasting.last:
+        lasting.retry(world, world.lasting.last[target])
+    return {}
 
 
 @carry_out.register

@@ -63,6 +63,14 @@ class FinishStep:
 
 
 @dataclass(frozen=True)
+class AgainStep:
+    """The last run of a consumer, or of one key, goes on again after its end: somebody retries it in Prefect (4.7)."""
+
+    consumer: str
+    partition_key: str | None = None
+
+
+@dataclass(frozen=True)
 class RunStep:
     """A manual run from begin to end."""
 
@@ -113,6 +121,7 @@ FreshnessAction = (
     | TriggerStep
     | BeginStep
     | FinishStep
+    | AgainStep
     | RunStep
     | RetryStep
     | BackfillStep
@@ -129,6 +138,7 @@ STEP_KEYS: dict[str, tuple[str, ...]] = {
     "trigger": ("partition_key",),
     "begin": ("partition_key",),
     "finish": _ENDING_KEYS,
+    "again": ("partition_key",),
     "run": _ENDING_KEYS,
     "retry": ("partition_key",),
 }
@@ -209,6 +219,7 @@ READERS: dict[str, Reader] = {
     "trigger": _of_key("trigger", TriggerStep),
     "begin": _of_key("begin", BeginStep),
     "finish": _of_ending("finish", FinishStep),
+    "again": _of_key("again", AgainStep),
     "run": _of_ending("run", RunStep),
     "retry": _of_key("retry", RetryStep),
     "backfill": _read_backfill,

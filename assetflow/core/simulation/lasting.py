@@ -14,7 +14,7 @@ from assetflow.core.events import AssetEvent, Origin, Recording, SourceFlowRun
 from assetflow.core.freshness.inputs import inputs_now
 from assetflow.core.freshness.recording import Made, confirm
 from assetflow.core.freshness.records import Item, Run, RunKind, RunState, Target
-from assetflow.core.freshness.running import begin_run, end_run
+from assetflow.core.freshness.running import begin_run, end_run, retry_run
 from assetflow.core.rules.fold import Touched, record
 from assetflow.core.rules.registry import touch_ended
 from assetflow.core.simulation.freshness_steps import Ending
@@ -131,11 +131,22 @@ def end(world: World, run: Run, ending: Ending | None) -> Touched:
     world.lasting.ended = run if world.now - run.asked < _ALMOST_NO_TIME else None
     touched = _record_outputs(world, run, ending)
     end_run(world.state.freshness, run, cast("RunState", ending.state), world.now)
+    world.lasting.last[run.target] = run
     consumer, key = run.target.consumer, run.target.key
     if run.kind == "asset":
         world.state.decisions.end_run(consumer, key)
         touch_ended(world.state, consumer, [key], touched)
     return touched
+
+
+def retry(world: World, run: Run) -> None:
+    """Let a run go on again that has ended, until a step ends it."""
+    book = world.state.freshness
+    node = book.graph.find(run.target.consumer)
+    if node is not None:
+        retry_run(book, node, run, world.now, book.place())
+        if run.kind == "asset":
+            world.state.decisions.retry_run(run.target.consumer, run.target.key)
 
 
 def begin_later(world: World, run: Run) -> None:
@@ -159,12 +170,12 @@ def _record_outputs(world: World, run: Run, ending: Ending) -> Touched:
     if ending.made is not None:
         made = [uri for uri in run.pins if uri in ending.made]
     events = [_event(world, run, uri, ending) for uri in made if uri not in ending.skips]
-    recorded = record(world.state, Recording(world.new_id("run", run.id), tuple(events)), world.now)
+    recorded = record(world.state, Recording(world.new_id("run", run.id, run.asked), tuple(events)), world.now)
     world.note_events(recorded.events)
     for uri in run.pins if ending.state == "completed" else ():
         if uri in ending.skips:
             how = Made(run.target.consumer, run.pins[uri], run.tried.code_versions.get(uri), run.began)
-            number = world.new_id("confirmation", run.id, uri)
+            number = world.new_id("confirmation", run.id, run.asked, uri)
             confirm(world.state.freshness, Item(uri, run.target.key), number, how, world.now)
     return recorded.touched
 
@@ -173,7 +184,7 @@ def _event(world: World, run: Run, uri: str, ending: Ending) -> AssetEvent:
     consumer = world.state.consumers.find(run.target.consumer)
     deployment = None if consumer is None else consumer.deployment_id
     return AssetEvent(
-        id=world.new_id("output", run.id, uri),
+        id=world.new_id("output", run.id, run.asked, uri),
         asset=Asset(uri),
         occurred=world.now,
         origin=Origin("task", flow_run=SourceFlowRun(run.id, deployment_id=deployment)),

@@ -9,7 +9,7 @@ from uuid import UUID, uuid5
 
 from assetflow.core.consumers import Consumer, Decision
 from assetflow.core.events import AssetEvent
-from assetflow.core.freshness.records import Run
+from assetflow.core.freshness.records import Run, Target
 from assetflow.core.rules.state import State
 from assetflow.core.simulation.consumers import ConsumerSpec
 from assetflow.core.simulation.freshness_steps import Ending
@@ -80,6 +80,7 @@ class Lasting:
         endings: how they end.
         ended: the run that ended last at this instant, if it took almost no time; `None` if there is none.
         followed: the runs that began after the end of such a run, each with that run and how many followed one another.
+        last: the run of each target that ended last.
     """
 
     specs: dict[int, LastingRuns] = field(default_factory=dict[int, LastingRuns])
@@ -88,6 +89,7 @@ class Lasting:
     endings: dict[UUID, Ending] = field(default_factory=dict[UUID, Ending])
     ended: Run | None = None
     followed: dict[UUID, tuple[Run, int]] = field(default_factory=dict[UUID, "tuple[Run, int]"])
+    last: dict[Target, Run] = field(default_factory=dict[Target, Run])
 
 
 @dataclass

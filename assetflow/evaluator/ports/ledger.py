@@ -58,6 +58,15 @@ class EvaluatorLedger(Protocol):
         """Record that a run has ended. Return False if the ledger does not know it, or its end is known already."""
         ...
 
+    async def retried(self, states: Mapping[UUID, datetime], at: datetime | None = None) -> None:
+        """Record which runs go on again that had ended as far as the ledger knows. Contract 4.7.
+
+        Parameters:
+            states: the time of the newest state of each run.
+            at: when they left their final state, if Prefect tells.
+        """
+        ...
+
     async def compares(self, deployment: UUID | None = None) -> bool:
         """Return True if what the flow of a deployment reads and makes is compared; by default, if anything is."""
         ...

@@ -127,6 +127,13 @@ class RunsGoingOn(Protocol):
     async def find(self, run: UUID) -> RunGoingOn | None: ...
     async def began(self, run: UUID) -> datetime | None: ...
     def all(self) -> AsyncIterator[RunGoingOn]: ...
+    def states(self, ended_since: datetime | None) -> AsyncIterator[Mapping[UUID, datetime]]:
+        """Yield, in parts, the time of the newest state of each run that goes on, or was retried and has to start.
+
+        Parameters:
+            ended_since: also of those that ended since then, with a time just before their end; `None` for none.
+        """
+        ...
 
 
 class TimeRunMaker(Protocol):

@@ -113,7 +113,7 @@ class Evaluator:
         )
         self.timers = Timers(ledger, prefect.time_runs, registry.inherited, health, utc_now, self._time_run_created)
         self.run_watch = RunWatch(
-            ledger, prefect.runs, prefect.open_runs, health, self.launcher.wake, self.catch_up.read_on
+            ledger, prefect.runs, prefect.open_runs, health, self.launcher.wake, self.catch_up.read_on, utc_now
         )
 
     async def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
@@ -222,9 +222,7 @@ class Evaluator:
     async def _listen_for_runs(self) -> None:
         async with self._prefect.run_changes() as changes:
             self.health.up("listening for runs")
-            await self.run_watch.look()
-            async for change in changes:
-                await self.run_watch.follow(change)
+            await self.run_watch.listen(changes)
 
     async def _keep_lease(self) -> None:
         while True:

@@ -206,9 +206,16 @@ class LedgerThread:
         moved = end._replace(at=self._moved(end.at), began=self._moved(end.began))
         times = {"at": moved.at, "began": moved.began}
         given = {"flow_run_id": flow_run, "late": self._is_late(now), "outcome": moved.outcome, **times}
-        if await self.call(self._writer.decisions.ended, moved.state, now, **given) is not None:
+        if await self.call(self._writer.decisions.ended, moved.state, now, state_at=end.at, **given) is not None:
             return True
-        return await self.call(self._writer.runs.ended, flow_run, moved, now) is not None
+        return await self.call(self._writer.runs.ended, flow_run, moved, now, end.at) is not None
+
+    async def retried(self, states: Mapping[UUID, datetime], at: datetime | None = None) -> None:
+        now, left = self.now(), self._moved(at)
+        for run in await self.call(self._reader.decisions.ended, states):
+            given = {"late": self._is_late(now), "at": left}
+            if not await self.call(self._writer.decisions.retried, run, states[run], now, **given):
+                await self.call(self._writer.runs.retried, run, states[run], now, left)
 
     async def compares(self, deployment: UUID | None = None) -> bool:
         return await self.call(self._reader.freshness.compares, deployment)

@@ -1,9 +1,15 @@
-"""Follow flow runs from begin to end: Prefect sends the changes, and is asked for them. Contract 4.7, 8.6."""
+"""Follow flow runs from begin to end: Prefect sends the changes, and is asked for them. Contract 4.7, 8.6.
+
+Prefect may not have sent all of them. The states of the runs that go on are read each minute, and, when an evaluator
+starts or Prefect was away, those of the runs that ended meanwhile: one that somebody retried goes on in the ledger too,
+until its end is asked for.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from assetflow.core.run_changes import RunChange, RunEnd
@@ -14,6 +20,10 @@ ASK_EVERY = 5.0
 ASKED_AT_ONCE = 50
 # How many times Prefect is asked for the ends of runs, until it is asked again for all that go on.
 ASKED_BETWEEN_LOOKS = 12
+# The cursor up to which Prefect has sent all changes of runs.
+CURSOR = "runs"
+# How much later the end of a run may be visible, and how much the clocks may differ.
+OVERLAP = timedelta(minutes=15)
 
 
 class RunWatch:
@@ -22,6 +32,7 @@ class RunWatch:
     Parameters:
         open_runs: the runs that go on, whoever started them. A target of which one goes on is not asked for (8.6).
         on_ended: called after the end of a run, which may lead to a new decision.
+        now: returns the time.
         read_logs: records what Prefect's logs have by now. What a run has updated counts before its end (8.16).
         ask_every: the seconds between two requests to Prefect.
     """
@@ -34,6 +45,7 @@ class RunWatch:
         health: Health,
         on_ended: Callable[[], None],
         read_logs: Callable[[], Awaitable[None]],
+        now: Callable[[], datetime],
         ask_every: float = ASK_EVERY,
     ) -> None:
         self._ledger = ledger
@@ -42,8 +54,10 @@ class RunWatch:
         self._health = health
         self._on_ended = on_ended
         self._read_logs = read_logs
+        self._now = now
         self._ask_every = ask_every
         self._asked_last: UUID | None = None
+        self._hears = False
 
     async def run(self) -> None:
         """Ask Prefect, until cancelled, for the runs that have not ended as far as the ledger knows, some at a time.
@@ -60,12 +74,31 @@ class RunWatch:
                 self._health.up("asking for runs")
                 await asyncio.sleep(self._ask_every)
 
+    async def listen(self, changes: AsyncIterator[RunChange]) -> None:
+        """Follow the changes that Prefect sends, after a look at those that it has not sent.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused, LedgerError: call it again.
+        """
+        await self.look()
+        self._hears = True
+        try:
+            async for change in changes:
+                await self.follow(change)
+        finally:
+            self._hears = False
+
     async def look(self) -> None:
-        """Record which runs go on, as far as what they make is compared: Prefect may not have told of all.
+        """Record which runs go on: those that were retried, and those of what is compared. Prefect may not tell of all.
 
         Raises:
             PrefectUnreachable, PrefectRefused, LedgerError
         """
+        began, heard = self._now(), await self._ledger.cursor(CURSOR)
+        since = None if self._hears or heard is None else min(heard, began) - OVERLAP
+        async for states in self._open_runs.states(since):
+            await self._ledger.retried(states)
+        await self._ledger.set_cursor(CURSOR, began)
         if await self._ledger.compares():
             async for run in self._open_runs.all():
                 if await self._ledger.compares(run.deployment):
@@ -77,6 +110,8 @@ class RunWatch:
         Raises:
             PrefectUnreachable, PrefectRefused, LedgerError
         """
+        if change.retried is not None:
+            await self._ledger.retried({change.run: change.retried}, change.retried)
         if change.end is not None:
             await self.end(change.run, change.end)
         elif change.deployment is not None and await self._ledger.compares(change.deployment):

@@ -21,6 +21,11 @@ _T, _E = BACKFILL_TARGET.c, BACKFILL_EDGE.c
 IS_LIVE = and_(BACKFILL.c.begun.is_not(None), BACKFILL.c.ended.is_(None))
 HAS_BACKFILLS = exists(select(BACKFILL.c.number).where(IS_LIVE))
 _LIVE = select(*BACKFILL_COLUMNS).where(IS_LIVE).order_by(BACKFILL.c.number)
+_OF_TARGET = (
+    select(*BACKFILL_COLUMNS)
+    .join(BACKFILL_TARGET, _T.backfill == BACKFILL.c.number)
+    .where(BACKFILL.c.begun.is_not(None), _T.consumer == bindparam("consumer"), _T.target_key == bindparam("key"))
+)
 _STEPS = select(*STEP_COLUMNS).where(_T.backfill == bindparam("backfill"))
 _STEP = _STEPS.where(_T.consumer == bindparam("consumer"), _T.target_key == bindparam("key"))
 _READY = (
@@ -52,6 +57,10 @@ class BackfillTables(FreshnessSource):
 
     def backfills(self) -> Iterable[Backfill]:
         return [backfill_from_row(row) for row in self._connection().execute(_LIVE)]
+
+    def backfills_of(self, target: Target) -> Iterable[Backfill]:
+        of = {"consumer": target.consumer, "key": key_to_column(target.key)}
+        return [backfill_from_row(row) for row in self._connection().execute(_OF_TARGET, of)]
 
     def step(self, backfill: int, target: Target) -> BackfillItem | None:
         found = self._steps(_STEP, backfill, consumer=target.consumer, key=key_to_column(target.key))

@@ -40,7 +40,6 @@ from assetflow.ledger.sql.freshness_tables import (
     DATA_FLOW,
     ITEM,
     ITEM_VERSION,
-    KEPT_RUN,
     POLICY,
     POLICY_CHANGE,
     POLICY_TOUCH,
@@ -59,7 +58,7 @@ _ADD_READINGS = upsert_rows((*_READING_KEY, READING.c.source_key), ())
 _ADD_TARGET_KEYS = upsert_rows((TARGET_KEY.c.consumer, TARGET_KEY.c.target_key), ())
 _SET_TARGETS = upsert_rows(TARGET_PLACE, TARGET_VALUES)
 _SET_LOOKS = update_rows(TARGET_PLACE, (TARGET.c.look,))
-_BEGIN_RUNS = upsert_rows(RUN_KEY, RUN_VALUES, kept=(KEPT_RUN.c.state,))
+_BEGIN_RUNS = upsert_rows(RUN_KEY, (*RUN_VALUES, *RUN_END))
 _END_RUNS = update_rows(RUN_KEY, RUN_END)
 _SET_FLOWS = upsert_rows((DATA_FLOW.c.consumer,), (DATA_FLOW.c.record,))
 _DROP_FLOWS = delete_rows((DATA_FLOW.c.consumer,))
@@ -137,7 +136,7 @@ def _setting_aside(connection: Connection) -> Executable:
 
 
 def _write_runs(connection: Connection, changes: FreshnessChanges) -> None:
-    _BEGIN_RUNS.run(connection, [(*run_to_row(run), "") for run in changes.begun.values()])
+    _BEGIN_RUNS.run(connection, [(*run_to_row(run), None, "") for run in changes.begun.values()])
     _END_RUNS.run(connection, [(number, at, state) for number, (_, state, at) in changes.ended.items()])
 
 

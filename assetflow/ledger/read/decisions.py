@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, bindparam, exists, func, literal_column, or_, select
+from sqlalchemy import Connection, Select, bindparam, exists, func, literal_column, or_, select, union
 
 from assetflow.core.codec.freshness import causes_from_json, reads_from_json
 from assetflow.core.events import AssetEvent
@@ -58,10 +58,14 @@ _IS_COMPARED = select(
         exists(
             select(KEPT_RUN.c.id)
             .join(DECISION, DECISION.c.id == KEPT_RUN.c.id)
-            .where(DECISION.c.flow_run_id == bindparam("flow_run"), KEPT_RUN.c.ended.is_(None))
+            .where(DECISION.c.flow_run_id == bindparam("flow_run"))
         ),
-        exists().where(KEPT_RUN.c.id == bindparam("flow_run"), KEPT_RUN.c.ended.is_(None)),
+        exists().where(KEPT_RUN.c.id == bindparam("flow_run")),
     )
+)
+_ENDED = union(
+    select(DECISION.c.flow_run_id).where(in_values(DECISION.c.flow_run_id, "runs"), DECISION.c.ended.is_not(None)),
+    select(KEPT_RUN.c.id).where(in_values(KEPT_RUN.c.id, "runs"), KEPT_RUN.c.ended.is_not(None)),
 )
 _TRIED = select(KEPT_RUN.c.id, KEPT_RUN.c.tried, KEPT_RUN.c.predecessor).where(in_values(KEPT_RUN.c.id, "ids"))
 _WITHOUT_NOTE = DECISIONS.where(DECISION.c.noted.is_(None), DECISION.c.flow_run_id.is_not(None))
@@ -96,9 +100,14 @@ class DecisionReader:
         return list(found)[:most]
 
     def is_compared(self, flow_run_id: UUID) -> bool:
-        """Return True if a flow run goes on, as far as the ledger knows, and what it makes is compared (8.6)."""
+        """Return True if the ledger knows a flow run, and what it makes is compared (8.6)."""
         with self._connect() as connection:
             return bool(connection.scalar(_IS_COMPARED, {"flow_run": flow_run_id}))
+
+    def ended(self, flow_runs: Collection[UUID]) -> Sequence[UUID]:
+        """Return those of some flow runs that have ended, as far as the ledger knows, whoever started them."""
+        with self._connect() as connection:
+            return connection.scalars(_ENDED, {"runs": list(flow_runs)}).all()
 
     def find(
         self,

@@ -101,7 +101,8 @@ class TargetRow(Base, table=True):
 class KeptRunRow(Base, table=True):
     """A run of a flow in the data graph, by the id of its decision: what it reads, and how it ended (8.6).
 
-    `predecessor` is the decision before it for its target, if an Eager or Lazy flow was asked for (8.17).
+    `predecessor` is the decision before it for its target, if an Eager or Lazy flow was asked for (8.17). `state_at` is
+    the time of the newest state that was heard of, by Prefect's clock, of a run without a decision (4.7).
     """
 
     __table_args__ = (
@@ -119,6 +120,7 @@ class KeptRunRow(Base, table=True):
     predecessor: UUID | None = None
     ended: datetime | None = Field(default=None, sa_type=UtcTime)
     state: str = ""
+    state_at: datetime | None = Field(default=None, sa_type=UtcTime)
 
 
 class PolicyRow(Base, table=True):

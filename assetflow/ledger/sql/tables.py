@@ -230,6 +230,7 @@ class DecisionRow(Base, table=True):
     `noted` is the time at which its run in Prefect got the note that says why it ran. `made` is the instant of the
     decision, `decided` the time at which the ledger made it: later if no evaluator was running (9.6). `scheduled` is
     when its run starts, if that is not at once (9.11). `because` has the causes for which an Eager flow runs (8.5).
+    `state_at` is the time of the newest state of its run that was heard of, by Prefect's clock (4.7).
     """
 
     __table_args__ = (
@@ -253,6 +254,7 @@ class DecisionRow(Base, table=True):
     attempts: int = 0
     error: str = Field(default="", sa_type=Text)
     run_state: str = ""
+    state_at: datetime | None = Field(default=None, sa_type=UtcTime)
     noted: datetime | None = Field(default=None, sa_type=UtcTime)
     opening: datetime | None = Field(default=None, sa_type=UtcTime)
     by_deadline: bool = False

@@ -6,19 +6,19 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Update, bindparam, func, literal_column, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Update, func, literal_column, or_, select, update
 
 from assetflow.core.consumers import Decision
 from assetflow.core.freshness.records import RunState
 from assetflow.core.rules import clock
 from assetflow.core.rules.backfill import backfill_decisions, next_decisions
 from assetflow.core.rules.fold import Touched
-from assetflow.core.rules.keeping import end_kept_run, start_kept_run
+from assetflow.core.rules.keeping import end_kept_run, retry_kept_run, start_kept_run
 from assetflow.core.rules.registry import touch_ended
+from assetflow.core.run_changes import is_news
 from assetflow.errors import UnknownEvent
 from assetflow.ledger.fold.unit_of_work import UnitOfWork
 from assetflow.ledger.read.decisions import known_decisions
-from assetflow.ledger.sql.freshness_tables import KEPT_RUN
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import key_from_column
 from assetflow.ledger.sql.tables import DECISION
@@ -26,7 +26,7 @@ from assetflow.ledger.write.consumers import find_consumer
 from assetflow.ledger.write.store import Store
 
 _BACKFILL: ColumnElement[str] = literal_column("'backfill'")
-_GOES_ON = update(KEPT_RUN).where(KEPT_RUN.c.id == bindparam("of_decision")).values(ended=None, state="")
+_RUNS = select(DECISION.c.id, DECISION.c.consumer, DECISION.c.target_key, DECISION.c.ended, DECISION.c.state_at)
 _NOTED = update(DECISION).where(in_values(DECISION.c.id, "ids"))
 
 
@@ -96,21 +96,48 @@ class DecisionWriter:
                 )
             return self._pass_over_ended(unit, decision_id, consumer, key, "failed", now, late)
 
-    def replay(self, decision_id: UUID) -> None:
-        """Let an undeliverable decision wait for its run again. Contract 4.6.
+    def replay(self, decision_id: UUID, now: datetime) -> None:
+        """Let an undeliverable decision wait for its run again. Contract 4.6, 4.7.
 
         Raises:
             UnknownEvent: no undeliverable decision has this id.
         """
         given_up = _update(decision_id).where(DECISION.c.status == "undeliverable")
-        with self._store.writes() as connection:
-            changed = connection.execute(given_up.values(status="waiting", error="", attempts=0, ended=None))
+        with self._store.transaction(now) as unit:
+            changed = unit.connection.execute(given_up.values(status="waiting", error="", attempts=0, ended=None))
             if not changed.rowcount:
                 raise UnknownEvent(
                     f"there is no undeliverable decision {decision_id}",
                     fix="`assetflow decisions ls` lists the decisions",
                 )
-            connection.execute(_GOES_ON, {"of_decision": decision_id})
+            consumer, _ = _queue_of(unit.connection, decision_id)
+            retry_kept_run(unit.state, consumer, decision_id, now)
+            self._store.keep_up_to_date(unit.state, [], now)
+
+    def retried(
+        self, flow_run_id: UUID, state_at: datetime, now: datetime, *, late: bool = False, at: datetime | None = None
+    ) -> bool:
+        """Store that the run of a decision goes on again, which had ended. Contract 4.7.
+
+        Parameters:
+            state_at: the time of its newest state, by Prefect's clock.
+            late: as in `ended`.
+            at: when it left its final state; `None` if nobody knows: then as early as can be, at its end.
+
+        Returns:
+            False if no decision has this run, it goes on, or its end is newer.
+        """
+        with self._store.transaction(now) as unit:
+            row = unit.connection.execute(_RUNS.where(DECISION.c.flow_run_id == flow_run_id)).one_or_none()
+            if row is None or row.ended is None or not is_news(state_at, row.state_at, row.ended):
+                return False
+            self._settle(unit, row.consumer, now, late)
+            values = {"status": "launched", "ended": None, "run_state": "", "state_at": state_at}
+            unit.connection.execute(_update(row.id).values(values))
+            unit.state.decisions.renew()
+            retry_kept_run(unit.state, row.consumer, row.id, min(at or row.state_at, now))
+            self._store.keep_up_to_date(unit.state, [], now)
+            return True
 
     def ended(
         self,
@@ -123,6 +150,7 @@ class DecisionWriter:
         outcome: RunState = "completed",
         at: datetime | None = None,
         began: datetime | None = None,
+        state_at: datetime | None = None,
     ) -> list[Decision] | None:
         """Store that the run of a decision has ended; a pass follows. Contract 4.7, 8.16.
 
@@ -133,27 +161,28 @@ class DecisionWriter:
             late: updates which came before the end may not be recorded yet. Then nothing is decided for a timed queue.
             at: when the run ended; `None` for now. What is kept up to date by it counts from then (8.6).
             began: when the run started, if Prefect tells.
+            state_at: the time of the run's last state, by Prefect's clock. A run that ended before goes on again first.
 
         Returns:
-            The decisions of the pass; `None` if no decision that has not ended has this run or id.
+            The decisions of the pass; `None` if no decision has this run or id, or it has ended with this state or a
+            newer one.
         """
         conditions: list[ColumnElement[bool]] = []
         if flow_run_id is not None:
             conditions.append(DECISION.c.flow_run_id == flow_run_id)
         if decision_id is not None:
             conditions.append(DECISION.c.id == decision_id)
-        query = select(DECISION.c.number, DECISION.c.id, DECISION.c.consumer, DECISION.c.target_key)
-        query = query.where(or_(*conditions), DECISION.c.ended.is_(None))
         with self._store.transaction(now) as unit:
-            row = unit.connection.execute(query).one_or_none()
-            if row is None:
+            row = unit.connection.execute(_RUNS.where(or_(*conditions))).one_or_none()
+            if row is None or not is_news(state_at, row.state_at, row.ended):
                 return None
-            number, decision, consumer, key = row
-            self._settle(unit, consumer, now, late)
-            values = {"status": "ended", "ended": now, "run_state": state}
-            unit.connection.execute(update(DECISION).where(DECISION.c.number == number).values(values))
-            target_key = key_from_column(key)
-            return self._pass_over_ended(unit, decision, consumer, target_key, outcome, now, late, at, began)
+            self._settle(unit, row.consumer, now, late)
+            if row.ended is not None:
+                retry_kept_run(unit.state, row.consumer, row.id, min(row.state_at, now))
+            values = {"status": "ended", "ended": now, "run_state": state, "state_at": state_at}
+            unit.connection.execute(_update(row.id).values(values))
+            target_key = key_from_column(row.target_key)
+            return self._pass_over_ended(unit, row.id, row.consumer, target_key, outcome, now, late, at, began)
 
     def backfill(
         self, consumer: int, attempts: Mapping[str, int], *, at_once: int, now: datetime

@@ -73,6 +73,7 @@ class Backfills:
         self._source = source
         self._changes = changes
         self._live: dict[int, Backfill] | None = None
+        self._over: dict[int, Backfill] = {}
         self._steps: dict[int, dict[int, BackfillItem]] = {}
         self._places: dict[tuple[int, Target], int | None] = {}
         self._below: dict[int, dict[int, list[int]]] = {}
@@ -80,6 +81,11 @@ class Backfills:
     def live(self) -> Collection[Backfill]:
         """Return the backfills that go on, also those that were stopped, in order."""
         return list(self._known().values())
+
+    def of_target(self, target: Target) -> Collection[Backfill]:
+        """Return the backfills of which a target is part, also those that are over, in order."""
+        known = {each.number: each for each in self._source.backfills_of(target)} | self._over | self._known()
+        return [known[number] for number in sorted(known) if self.find(number, target) is not None]
 
     def add(self, backfill: Backfill, steps: Iterable[BackfillItem], edges: Iterable[tuple[int, int]]) -> None:
         """Add a backfill.
@@ -100,7 +106,7 @@ class Backfills:
         known = self._known()
         known[backfill.number] = self._changes.backfills[backfill.number] = backfill
         if backfill.ended is not None:
-            del known[backfill.number]
+            self._over[backfill.number] = known.pop(backfill.number)
 
     def find(self, number: int, target: Target) -> BackfillItem | None:
         """Return the target's step in a backfill, or `None` if it is not part of it."""
@@ -164,6 +170,7 @@ class Backfills:
     def renew(self) -> None:
         """Forget everything: it is in the source now, and other processes may change it."""
         self._live = None
+        self._over.clear()
         self._steps.clear()
         self._places.clear()
         self._below.clear()

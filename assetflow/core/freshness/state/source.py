@@ -174,6 +174,10 @@ class FreshnessSource:
         """Return the backfills that go on, also those that were stopped, in order."""
         return ()
 
+    def backfills_of(self, target: Target) -> Iterable[Backfill]:
+        """Return the backfills of which a target is part, also those that are over."""
+        return ()
+
     def step(self, backfill: int, target: Target) -> BackfillItem | None:
         """Return a target in a backfill."""
         return None

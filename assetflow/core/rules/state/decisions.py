@@ -39,6 +39,11 @@ class Decisions:
         if decision.consumer in self._busy:
             self._busy[decision.consumer].add(decision.target_key)
 
+    def retry_run(self, consumer: int, target_key: str | None) -> None:
+        """Let a run of a consumer for one key count as going again. Contract 4.7."""
+        self.load([consumer])
+        self._busy[consumer].add(target_key)
+
     def end_runs(self, consumer: int) -> None:
         """Let all runs of a consumer count as ended. Contract 4.7."""
         self._busy[consumer] = set()

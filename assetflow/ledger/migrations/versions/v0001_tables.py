@@ -225,6 +225,7 @@ def _create_decisions() -> None:
         sa.Column("attempts", sa.Integer(), nullable=False),
         sa.Column("error", sa.Text(), nullable=False),
         sa.Column("run_state", sa.String(), nullable=False),
+        sa.Column("state_at", MOMENT),
         sa.Column("noted", MOMENT),
         sa.Column("opening", MOMENT),
         sa.Column("by_deadline", sa.Boolean(), nullable=False),
@@ -401,6 +402,7 @@ def _create_data_graph() -> None:
         sa.Column("predecessor", sa.Uuid()),
         sa.Column("ended", MOMENT),
         sa.Column("state", sa.String(), nullable=False),
+        sa.Column("state_at", MOMENT),
     )
     op.create_index("kept_run_completed", "kept_run", ["consumer", "ended"], **_where("state = 'completed'"))
     op.create_index("kept_run_open", "kept_run", ["consumer"], **_where("ended IS NULL"))
