@@ -53,7 +53,7 @@ app.command(
     help="Show what Eager and Lazy consumers would run, and what holds them back.",
 )
 app.command("assetflow.cli.queue:app", name="queue", help="Queues: updates that consumers have not consumed yet.")
-app.command("assetflow.cli.retry:retry", name="retry", help="Try again what an Eager or Lazy consumer tried or waived.")
+app.command("assetflow.cli.retry:retry", name="retry", help="Let a consumer try again, or run its failed runs again.")
 app.command("assetflow.cli.runs:app", name="runs", help="Flow runs that assetflow started.")
 app.command("assetflow.cli.server:app", name="server", help="Evaluator, REST API and pages in one process.")
 app.command("assetflow.cli.simulate:simulate", name="simulate", help="Show what schedules would do with events.")

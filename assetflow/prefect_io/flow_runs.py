@@ -26,11 +26,12 @@ from assetflow.prefect_io.names import (
     PREDECESSOR_LABEL,
     TRACEPARENT_LABEL,
 )
-from assetflow.prefect_io.open_runs import end_in
+from assetflow.prefect_io.open_runs import PAGE, end_in
 from assetflow.prefect_io.rest import Json, PrefectApi
 from assetflow.prefect_io.turns import Turns
 
 MOST_IN_LABEL = 1_000
+_RETRIED = {"type": "SCHEDULED", "name": "AwaitingRetry", "message": "Retried by assetflow"}
 
 
 class FlowRuns:
@@ -104,6 +105,21 @@ class FlowRuns:
             if run not in found and await self._api.get(f"/flow_runs/{run}") is None:
                 states[run] = DELETED
         return {run: end for run, end in states.items() if end is not None}
+
+
+async def retry_runs(api: PrefectApi, runs: Sequence[UUID]) -> list[UUID]:
+    """Let runs that have ended run again, each with what it was given, and return their ids. Others stay as they are.
+
+    Raises:
+        PrefectUnreachable, PrefectRefused: those before may run again.
+    """
+    retried: list[UUID] = []
+    for place in range(0, len(runs), PAGE):
+        ended = await FlowRuns(api).ended(runs[place : place + PAGE])
+        for run in (each for each, end in ended.items() if end is not DELETED):
+            await api.post(f"/flow_runs/{run}/set_state", {"state": _RETRIED, "force": True})
+            retried.append(run)
+    return retried
 
 
 def run_request(decision: Decision, context: RunContext) -> dict[str, Any]:

@@ -441,7 +441,9 @@ class Harness:
         return found[0]
 
     def retry(self, consumer: AnyFlow | str, partition_key: str | None = None) -> Harness:
-        """Let a deployed Eager or Lazy flow try again what it tried or waived, as `assetflow retry` does. Contract 8.7.
+        """Let a deployed flow try again, as `assetflow retry` does: of one that updates start, its last failed run.
+
+        An Eager or Lazy flow tries again what it tried or waived. Contract 4.7, 8.7.
 
         >>> from assetflow import Asset, Eager, flow, task
         >>> from assetflow.testing import harness
@@ -470,10 +472,18 @@ class Harness:
 
         Raises:
             UnknownConsumer: it is not deployed, or it has no schedule.
-            InvalidCall: it is neither Eager nor Lazy, or has no such key.
+            InvalidCall: it has no such key.
+            Conflict: none of its runs has failed.
         """
+        record = self._consumer(consumer)
         with Ledger.open(self._reader.place) as ledger:
-            retry(Installation(ledger, now=self._calls.now), self._consumer(consumer), partition_key)
+            here = Installation(ledger, now=self._calls.now)
+
+            async def try_again(evaluator: Evaluator) -> None:
+                await retry(here, record, partition_key)
+                await evaluator.run_watch.look()
+
+            self._calls.make(try_again, f"for {record.consumer.name} to be tried again")
         return self
 
     def freshness(self, asset: Asset | str) -> State:

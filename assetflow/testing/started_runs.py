@@ -35,10 +35,10 @@ class StartedRuns:
         self._reader = reader
         self._calls = calls
         self._deployed = deployed
-        self._executed: set[UUID] = set()
+        self._executed = 0
 
     def execute(self, allowance: Allowance) -> bool:
-        """Run what was started and has not run yet, oldest first; return whether there was anything.
+        """Run what was started, or is retried, and has not run yet, oldest first; return whether there was anything.
 
         Raises:
             TimedOut: the time ended before all of them had run.
@@ -46,7 +46,7 @@ class StartedRuns:
         waiting = self._waiting()
         for done, (run, deployment) in enumerate(waiting):
             if allowance.left < 0:
-                left = f"for {len(waiting) - done} more started runs to be run, after {len(self._executed)} that were"
+                left = f"for {len(waiting) - done} more started runs to be run, after {self._executed} that were"
                 raise self.circle(allowance) or allowance.exceeded(left)
             self._execute(run, self._deployed[deployment], allowance)
         return bool(waiting)
@@ -63,15 +63,15 @@ class StartedRuns:
         )
 
     def _waiting(self) -> list[tuple[UUID, UUID]]:
-        """Return the runs that were started but not executed here, with their deployments, oldest first."""
+        """Return the runs that have not ended, with their deployments, oldest first."""
         return [
             (each.flow_run_id, each.deployment_id)
             for each in self._reader.decisions.running()
-            if each.flow_run_id not in self._executed and each.flow_run_id and each.deployment_id in self._deployed
+            if each.flow_run_id and each.deployment_id in self._deployed
         ]
 
     def _execute(self, run: UUID, flow: AnyFlow, allowance: Allowance) -> None:
-        self._executed.add(run)
+        self._executed += 1
         with get_client(sync_client=True) as client:
             flow_run = client.read_flow_run(run)
         left = max(0.1, allowance.left)
@@ -81,7 +81,7 @@ class StartedRuns:
             from prefect.flow_engine import run_flow
         # A failed run is a result too, which the test reads from its state.
         state = finished(run_flow(limited, flow_run=flow_run, return_type="state"))
-        end_of_run = run_end(state.type.value, state.name or "")
+        end_of_run = run_end(state.type.value, state.name or "", state.timestamp)
         assert end_of_run is not None, "the run of a flow that was called has ended"
 
         async def tell(evaluator: Evaluator) -> None:

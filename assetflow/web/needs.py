@@ -143,4 +143,5 @@ def _failed(reader: Reader, failed: list[ConsumerRecord]) -> Iterator[Need]:
         if last is not None:
             page = url("/runs", last.flow_run_id) if last.flow_run_id else url("/decisions", last.id)
             state = last.run_state.lower() or last.status
-            yield Need("bad", state, each.name, page, last.error or "its last run", last.ended or last.made)
+            words = last.error or f"its last run; `assetflow retry {each.name}` lets it try again"
+            yield Need("bad", state, each.name, page, words, last.ended or last.made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -13,7 +14,8 @@ from assetflow.api.security import Access
 from assetflow.errors import ApiRefused, InvalidCall, LedgerError, UnknownConsumer
 from assetflow.ledger import Ledger
 from tests.api.conftest import Api, MakeApi
-from tests.cli.shop import deploy
+from tests.cli.shop import deploy, update
+from tests.ledger.making import NOW
 from tests.ledger.test_kept import CORE, RAW, Place, kept, only
 
 RETRY = "/api/v1/consumers/core/lake/retry"
@@ -40,11 +42,59 @@ def test_8_7_a_retry_of_nothing_is_refused(failed: Place, api: Api) -> None:
     deploy(failed.ledger, "report/shop", RAW)
     for path, code, where in (
         ("nobody/here/retry", 404, ""),
-        ("report/shop/retry", 422, "path.flow"),
+        ("report/shop/retry", 409, ""),
+        ("core/lake/retry?all_failed=true", 422, "query.all_failed"),
         ("core/lake/retry?target_key=a", 422, "query.target_key"),
     ):
         answer = api.post(f"/api/v1/consumers/{path}", json={})
         assert (answer.status_code, answer.json().get("where") or "") == (code, where)
+
+
+def failed_runs(ledger: Ledger, number: int) -> list[UUID]:
+    """Let runs of a consumer that updates start fail; return them, oldest first."""
+    deploy(ledger, "report/shop", RAW)
+    runs = [UUID(int=each) for each in range(1, number + 1)]
+    for run in runs:
+        decision = only(update(ledger, RAW, run.int))
+        ledger.writer.decisions.launched(decision.id, run, NOW)
+        ledger.writer.decisions.ended("Failed", NOW, flow_run_id=run, outcome="failed")
+    return runs
+
+
+class Prefect:
+    """Prefect's flow runs: each by its state, as Prefect is asked for them and told of a new one."""
+
+    def __init__(self, states: dict[UUID, str]) -> None:
+        self.states = states
+
+    async def __aenter__(self) -> Prefect:
+        return self
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+    async def get(self, path: str) -> None: ...
+
+    async def post(self, path: str, body: dict[str, Any]) -> Any:
+        if path == "/flow_runs/filter":
+            asked = [UUID(each) for each in body["flow_runs"]["id"]["any_"]]
+            return [{"id": str(run), "state_type": self.states[run]} for run in asked if run in self.states]
+        assert body["force"]
+        self.states[UUID(path.split("/")[2])] = body["state"]["name"]
+
+
+def test_4_7_the_last_failed_run_of_a_consumer_runs_again_or_all_do(ledger: Ledger, make_api: MakeApi) -> None:
+    first, second, running, gone = runs = failed_runs(ledger, 4)
+    prefect = Prefect(dict.fromkeys((first, second), "FAILED") | {running: "RUNNING"})
+    api = make_api(prefect=lambda: prefect)
+    retry = "/api/v1/consumers/report/shop/retry"
+    assert api.post(retry, json={}).status_code == 409, f"{gone} was deleted"
+    answer = api.post(f"{retry}?all_failed=true", json={}).json()
+    assert answer["flow_runs"] == [str(first), str(second)]
+    assert answer["decisions"] == []
+    assert prefect.states == {first: "AwaitingRetry", second: "AwaitingRetry", running: "RUNNING"}
+
+    prefect.states = dict.fromkeys(runs, "CRASHED")
+    assert api.post(retry, json={}).json()["flow_runs"] == [str(gone)], "the newest one"
 
 
 def test_8_7_a_retry_needs_the_right_to_operate(failed: Place, make_api: MakeApi) -> None:

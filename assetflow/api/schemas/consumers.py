@@ -137,6 +137,7 @@ class RetriedOut(BaseModel):
     consumer: str
     target_key: str | None = Field(description="Null for all targets.")
     decisions: list[DecisionMade] = Field(description="What runs at once; the rest waits for what holds it back.")
+    flow_runs: list[UUID] = Field(description="The failed runs that run again in Prefect, each with its updates.")
 
 
 class RemovedOut(BaseModel):

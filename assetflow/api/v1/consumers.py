@@ -161,18 +161,24 @@ async def resume_consumer(flow: Flow, deployment: Deployment, backend: TheBacken
 
 
 @router.post("/consumers/{flow}/{deployment}/retry", response_model=RetriedOut, responses=answers(404, 409, 415))
-def retry_consumer(
+async def retry_consumer(
     flow: Flow,
     deployment: Deployment,
     backend: TheBackend,
     target_key: Annotated[
         str | None, Query(max_length=250, description="Only this target key; without it, all of them.")
     ] = None,
+    all_failed: Annotated[
+        bool, Query(description="All failed runs of a consumer that updates start, instead of the last one.")
+    ] = False,
 ) -> Json:
-    """Let an Eager or Lazy consumer try again what it tried or waived: what is out of date is asked for (8.7)."""
-    record = consumer_at(backend.ledger.reader, flow, deployment)
-    with places(consumer="path.flow", key="query.target_key"):
-        return Json(retrying.retry(backend, record, target_key).as_json())
+    """Let a consumer try again: an Eager or Lazy one what it tried or waived, another one its last failed run.
+
+    What is out of date is asked for (8.7). A failed run runs again in Prefect, with the updates that it was given.
+    """
+    record = await run_in_threadpool(consumer_at, backend.ledger.reader, flow, deployment)
+    with places(key="query.target_key", all_failed="query.all_failed"):
+        return Json((await retrying.retry(backend, record, target_key, all_failed=all_failed)).as_json())
 
 
 async def _switched(backend: Backend, flow: str, deployment: str, *, paused: bool) -> Json:

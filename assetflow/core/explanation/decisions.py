@@ -134,7 +134,10 @@ def run_words(run: RunFacts) -> str:
         return f"It created the flow run {run.flow_run_id}{started}. {not_started_words(run.not_started)}"
     if run.ended is None:
         return f"It started the flow run {run.flow_run_id}{started}."
-    return f"It started the flow run {run.flow_run_id}{started}, which ended {run.state} at {at(run.ended)}."
+    ended = f"It started the flow run {run.flow_run_id}{started}, which ended {run.state} at {at(run.ended)}."
+    if not run.has_failed:
+        return ended
+    return f"{ended} `prefect flow-run retry {run.flow_run_id}` runs it again, with what it was given."
 
 
 def not_started_words(found: NotStarted) -> str:

@@ -15,6 +15,7 @@ from assetflow.core.events import AssetEvent
 from assetflow.core.explanation.waiting import Waiting
 from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.core.rules.evaluation import Pending
+from assetflow.core.run_changes import FAILED
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,10 @@ class RunFacts:
     ended: datetime | None = None
     state: str = ""
     not_started: NotStarted | None = None
+
+    @property
+    def has_failed(self) -> bool:
+        return self.state in FAILED
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ def check_retry(book: Book, consumer: Consumer, key: str | None) -> FlowNode:
             f"the schedule of {consumer.name} is not Eager, OnMissing or Lazy, so it waives and repeats nothing",
             where="consumer",
             rule="8.7",
-            fix="Start a run of its deployment: `prefect deployment run`",
+            fix="Retry the run that failed in Prefect: `prefect flow-run retry`",
         )
     if key is not None and not node.is_partitioned:
         raise InvalidCall(f"{consumer.name} is not partitioned", where="key", rule="8.7", fix="Leave the key out")

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Select, bindparam, exists, func, literal_colu
 from assetflow.core.codec.freshness import causes_from_json, reads_from_json
 from assetflow.core.events import AssetEvent
 from assetflow.core.freshness.records import Asked
+from assetflow.core.run_changes import FAILED
 from assetflow.core.short_ids import IdStart
 from assetflow.ledger.read.consumed import ConsumedAsset, consumed_assets
 from assetflow.ledger.read.samples import EventSample, sample
@@ -179,6 +180,19 @@ class DecisionReader:
         query = _OPEN_RUNS if after is None else _OPEN_RUNS.where(DECISION.c.flow_run_id > after)
         with self._connect() as connection:
             return connection.scalars(query.limit(limit)).all()
+
+    def failed_runs(self, consumer: int, key: str | None = None, limit: int | None = None) -> Sequence[UUID]:
+        """Return the flow runs of a consumer's decisions that failed, the newest decision first.
+
+        Parameters:
+            key: only of this target key.
+        """
+        query = select(DECISION.c.flow_run_id).where(DECISION.c.consumer == consumer, DECISION.c.run_state.in_(FAILED))
+        if key is not None:
+            query = query.where(DECISION.c.target_key == key)
+        query = query.where(DECISION.c.flow_run_id.is_not(None)).order_by(DECISION.c.number.desc()).limit(limit)
+        with self._connect() as connection:
+            return connection.scalars(query).all()
 
     def without_note(self, *, limit: int = 100) -> list[DecisionRecord]:
         """Return the decisions whose run has no note yet that says why it ran, oldest first."""
