@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.reads import mapped_keys, reads_key
@@ -11,10 +12,15 @@ from assetflow.core.freshness.state.book import Book
 from assetflow.core.freshness.verdicts import Verdict
 from assetflow.core.freshness.walks import reached, work_out
 
-Keys = Collection[str | None]
+Keys = Mapping[str | None, datetime]
+"""The target keys of a consumer that are coming, each with the instant since when it is."""
 
 Verdicts = Mapping[int, Mapping[str | None, Verdict | None]]
 """What was said in a pass, by consumer and target key; `None` of a target that is up to date."""
+
+
+# The instants of a key that counts in any case, and of one that is asked for only now.
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 class Coming:
@@ -35,14 +41,26 @@ class Coming:
         self._expected = [*nodes]
 
     def waits_for(self, node: FlowNode, key: str | None, since: Moment) -> Iterator[Target]:
-        """Yield the targets that a target waits for: those that are coming and have not ended a run since a moment."""
+        """Yield the targets that a target waits for: those that are coming and have not ended a run since a moment.
+
+        A flow without partitions waits for no keys that come after the first one that a maker has made since then: new
+        ones may come for ever.
+        """
         for uri in node.inputs:
             for maker in self._book.graph.makers(uri):
                 if maker.id == node.id:
                     continue
-                coming = [Target(maker.id, made) for made in self._keys_of(maker) if self._reads(node, key, uri, made)]
+                latest = self._first_made(node, maker, uri, since)
+                keys = (made for made, at in self._keys_of(maker).items() if at <= latest)
+                coming = [Target(maker.id, made) for made in keys if self._reads(node, key, uri, made)]
                 self._book.targets.load(coming)
                 yield from (target for target in coming if not self._has_ended(target, since))
+
+    def _first_made(self, node: FlowNode, maker: FlowNode, uri: str, since: Moment) -> datetime:
+        """Return when a partitioned maker of a flow without partitions made its first key since a moment."""
+        are_many = maker.is_partitioned and not node.is_partitioned
+        first = self._book.updates.first_of(uri, since) if are_many else None
+        return _LAST if first is None else first.recorded
 
     def _reads(self, node: FlowNode, key: str | None, uri: str, made: str | None) -> bool:
         """Return True if a target reads this key through its mapper, or an input without keys."""
@@ -62,7 +80,10 @@ class Coming:
         return work_out(node, _number, self._above, self._coming_of, self._keys)
 
     def _coming_of(self, node: FlowNode) -> Keys:
-        return dict.fromkeys((*self._active(node), *self._about_to_start(node)))
+        found: dict[str | None, datetime] = {}
+        for key, at in (*self._about_to_start(node), *self._active(node)):
+            found[key] = min(at, found.get(key, at))
+        return found
 
     def _read_ahead(self, node: FlowNode) -> None:
         """Read at once which runs of the expected consumers and of all above them go on, and what waits there."""
@@ -77,25 +98,25 @@ class Coming:
             for uri in sorted(node.starts):
                 yield from (maker for maker in self._book.graph.makers(uri) if maker.id != node.id)
 
-    def _active(self, node: FlowNode) -> Iterator[str | None]:
-        """Yield the keys that run, are asked for in this pass or soon, or wait."""
-        yield from (run.target.key for run in self._book.runs.of(node.id))
+    def _active(self, node: FlowNode) -> Iterator[tuple[str | None, datetime]]:
+        """Yield the keys that run, are asked for in this pass or soon, or wait, with the instant since when they do."""
+        yield from ((run.target.key, run.asked) for run in self._book.runs.of(node.id))
         if node.keeping is not None:
             said = self._verdicts.get(node.id, {})
-            yield from (key for key, verdict in said.items() if verdict and verdict.name in ("run", "waits"))
-            coming = [target.key for target in self._book.targets.waiting(node.id)]
+            yield from ((key, _LAST) for key, verdict in said.items() if verdict and verdict.name in ("run", "waits"))
+            coming = [(target.key, _LAST) for target in self._book.targets.waiting(node.id)]
             if node.is_partitioned:
-                coming += (target.key for target in self._book.targets.with_verdict("owed", node.id))
-                coming += self._book.keys_set_aside(node.id)
-            yield from (key for key in coming if key not in said)
+                coming += ((target.key, _FIRST) for target in self._book.targets.with_verdict("owed", node.id))
+                coming += ((key, _FIRST) for key in self._book.keys_set_aside(node.id))
+            yield from (each for each in coming if each[0] not in said)
 
-    def _about_to_start(self, node: FlowNode) -> Iterator[str | None]:
-        """Yield the keys that an input which is coming will start."""
+    def _about_to_start(self, node: FlowNode) -> Iterator[tuple[str | None, datetime]]:
+        """Yield the keys that an input which is coming will start, with the instant since when that is coming."""
         if self._follows_data(node):
             for uri in sorted(node.starts):
                 for maker in self._book.graph.makers(uri):
-                    for made in self._keys.get(maker.id, ()) if maker.id != node.id else ():
-                        yield from self._started_by(node, uri, made)
+                    for made, at in self._keys.get(maker.id, {}).items() if maker.id != node.id else ():
+                        yield from ((key, at) for key in self._started_by(node, uri, made))
 
     def _follows_data(self, node: FlowNode) -> bool:
         return node.is_eager and not node.rests and node.keeping is not None and "data" in node.keeping.on

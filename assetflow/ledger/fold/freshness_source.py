@@ -13,7 +13,7 @@ from uuid import UUID
 from sqlalchemy import Select, and_, bindparam, exists, func, literal_column, or_, select
 
 from assetflow.core.freshness.graph import DataGraph, Resolve, TokensOf
-from assetflow.core.freshness.records import FlowRecord, Item, ItemUpdate, Row, Run, Target, TargetRecord
+from assetflow.core.freshness.records import FlowRecord, Item, ItemUpdate, Moment, Row, Run, Target, TargetRecord
 from assetflow.core.freshness.state.policies import PolicyRecord
 from assetflow.core.freshness.state.runs import REMEMBERED
 from assetflow.ledger.fold.backfill_source import HAS_BACKFILLS, BackfillTables
@@ -78,6 +78,12 @@ _NEWEST_OF_UNTIL = (
 )
 _OF_ASSET = select(*VERSION_COLUMNS).where(_V.uri == bindparam("uri")).order_by(*_NEWEST_FIRST)
 _NEWEST_OF = _OF_ASSET.limit(1)
+_FIRST_OF = (
+    select(*VERSION_COLUMNS)
+    .where(_V.uri == bindparam("uri"), _V.sequence >= bindparam("place"), _V.recorded >= bindparam("at"))
+    .order_by(_V.sequence)
+    .limit(1)
+)
 _SEEN = select(_V.seen).where(_OF_ITEM, _V.sequence == bindparam("sequence"), _V.confirms == bindparam("confirms"))
 _KEYS = (
     select(ITEM.c.partition_key)
@@ -197,6 +203,10 @@ class FreshnessTables(BackfillTables):
 
     def newest_of(self, uri: str, until: datetime | None = None) -> ItemUpdate | None:
         rows = self._rows(_NEWEST_OF, uri=uri) if until is None else self._rows(_NEWEST_OF_UNTIL, uri=uri, until=until)
+        return update_from_row(rows[0]) if rows else None
+
+    def first_of(self, uri: str, since: Moment) -> ItemUpdate | None:
+        rows = self._rows(_FIRST_OF, uri=uri, at=since.at, place=since.place)
         return update_from_row(rows[0]) if rows else None
 
     def first(self, item: Item) -> ItemUpdate | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from assetflow.core.freshness.graph import DataGraph, Resolve, TokensOf
-from assetflow.core.freshness.records import FlowRecord, Item, ItemUpdate, Row, Run, Target, TargetRecord
+from assetflow.core.freshness.records import FlowRecord, Item, ItemUpdate, Moment, Row, Run, Target, TargetRecord
 
 if TYPE_CHECKING:
     from assetflow.core.freshness.state.backfills import Backfill, BackfillItem
@@ -52,6 +52,10 @@ class FreshnessSource:
 
     def newest_of(self, uri: str, until: datetime | None = None) -> ItemUpdate | None:
         """Return the newest update of an asset, whatever its key; with `until`, that of an earlier instant."""
+        return None
+
+    def first_of(self, uri: str, since: Moment) -> ItemUpdate | None:
+        """Return the first update of an asset since a moment, whatever its key."""
         return None
 
     def first(self, item: Item) -> ItemUpdate | None:

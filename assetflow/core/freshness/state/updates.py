@@ -9,7 +9,7 @@ from heapq import merge
 from itertools import islice
 from uuid import UUID
 
-from assetflow.core.freshness.records import Item, ItemUpdate, Row
+from assetflow.core.freshness.records import Item, ItemUpdate, Moment, Row
 from assetflow.core.freshness.state.changes import FreshnessChanges
 from assetflow.core.freshness.state.source import FreshnessSource
 
@@ -23,6 +23,7 @@ class Updates:
         self._own: dict[Item, list[ItemUpdate]] = {}
         self._newest: dict[Item, ItemUpdate | None] = {}
         self._first: dict[Item, ItemUpdate] = {}
+        self._of: dict[str, list[ItemUpdate]] = {}
         self._seen: dict[UUID, datetime | None] = {}
         # The keys of each asset, sorted, and its items in the order of their newest updates.
         self._keys: dict[str, list[str]] = {}
@@ -42,6 +43,7 @@ class Updates:
         is_new = self.newest(item) is None
         self._own.setdefault(item, []).append(update)
         self._newest[item] = update
+        self._of.setdefault(item.uri, []).append(update)
         self._changes.updates.append(update)
         if is_new:
             self._first[item] = update
@@ -133,6 +135,12 @@ class Updates:
             self._stored[uri] = self._source.newest_of(uri)
         return self._stored[uri]
 
+    def first_of(self, uri: str, since: Moment) -> ItemUpdate | None:
+        """Return the first update of an asset since a moment, whatever its key."""
+        own = self._of.get(uri, ())
+        later = islice(own, _place_after(own, since.place - 1), None)
+        return self._source.first_of(uri, since) or next((each for each in later if each.moment >= since), None)
+
     def newest_of_until(self, uri: str, until: datetime) -> ItemUpdate | None:
         """Return the update of an asset that was the newest one at an earlier instant, whatever its key."""
         return self._source.newest_of(uri, until)
@@ -161,7 +169,8 @@ class Updates:
 
     def renew(self) -> None:
         """Forget everything: what was added is in the source now, and other processes may add to it."""
-        for known in (self._own, self._newest, self._first, self._seen, self._keys, self._recent, self._stored):
+        own = (self._own, self._newest, self._first, self._of, self._seen, self._keys, self._recent, self._stored)
+        for known in own:
             known.clear()
 
 
