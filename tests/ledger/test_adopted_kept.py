@@ -212,8 +212,9 @@ def test_8_7_retries_of_the_newest_run_count_anew(place: Place, new_sqlite: NewL
 
 
 @pytest.mark.parametrize("is_partitioned", [False, True])
+@pytest.mark.parametrize("killed", [False, True], ids=["at once", "killed and continued"])
 def test_a_flow_waits_for_the_run_above_it_that_an_earlier_ledger_decided(
-    new_sqlite: NewLedger, is_partitioned: bool
+    new_sqlite: NewLedger, is_partitioned: bool, killed: bool
 ) -> None:
     """The maker above has an event schedule."""
     key = "mon" if is_partitioned else None
@@ -231,8 +232,15 @@ def test_a_flow_waits_for_the_run_above_it_that_an_earlier_ledger_decided(
     decided = Decided(uuid4(), number, key, frozenset([raw.id]), new.later(), began=new.later())
     new.ledger.writer.events.begin_adoption([decided])
     new.ledger.writer.events.record([Recording(raw.id, (raw,), durable=raw.occurred)], new.later())
+    if killed:
+        assert new.ledger.writer.events.begin_adoption([decided]) == 0
     assert new.ledger.writer.events.end_adoption(new.later()) == []
 
     assert new.update(LEFT, key) == []
     run = Decision(decided.id, new.consumers["core"].id, number, key, (), decided.made)
-    assert len(new.names(new.run("core", run, CORE))) == 1
+    assert not new.run("board", only(new.run("core", run, CORE)), BOARD)
+
+    # Another rebuild finds the run again, which has ended.
+    new.ledger.writer.events.begin_adoption([decided])
+    assert new.ledger.writer.events.end_adoption(new.later()) == []
+    assert len(new.update(LEFT, key)) == 1

@@ -69,6 +69,37 @@ def test_8_13_an_update_that_is_heard_of_late_counts_at_its_instant(place: Place
     assert told(place) == [("warn", stale + HOUR / 2), ("pass", fresh)]
 
 
+def observed(place: Place, after: timedelta) -> datetime:
+    """Let an observation see that the source is as it was, and be recorded before the clock looks."""
+    at = place.later(after.total_seconds())
+    seen = AssetEvent(uuid4(), RAW, at, Origin("api"), data_version="1")
+    place.ledger.writer.events.record([Recording(uuid4(), observed=(seen,), durable=at)], at)
+    return at
+
+
+@pytest.mark.parametrize("looked", [True, False], ids=["judged before", "not judged before"])
+def test_8_13_what_failed_while_nobody_observed_is_told_although_an_observation_is_heard_first(
+    place: Place, looked: bool
+) -> None:
+    place.deploy("core", kept([RAW], [CORE], on=()))
+    place.run("core", only(place.update(RAW, version="1")), CORE)
+    last = observed(place, timedelta(minutes=10))
+    if looked:
+        passes(place)
+    again = observed(place, 5 * HOUR)
+    passes(place)
+    assert told(place) == [("warn", last + HOUR / 2), ("fail", last + HOUR), ("pass", again)]
+
+
+def test_8_13_what_was_observed_in_time_did_not_fail(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE], on=()))
+    place.run("core", only(place.update(RAW, version="1")), CORE)
+    for _ in range(20):
+        observed(place, timedelta(minutes=15))
+    passes(place)
+    assert told(place) == []
+
+
 def test_8_13_pass_is_told_after_fail_only_and_each_state_once(place: Place) -> None:
     place.deploy("core", kept([RAW], [CORE], on=()))
     decision = only(place.update(RAW))

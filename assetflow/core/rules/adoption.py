@@ -103,14 +103,16 @@ class Adoption:
         return decisions + pass_over(state, free, now, instant, recorded_from=recorded_from)
 
     def finish(
-        self, state: State, consumers: Iterable[Consumer], now: datetime, known: Collection[UUID] = ()
+        self, state: State, consumers: Iterable[Consumer], now: datetime, known: Mapping[UUID, bool] | None = None
     ) -> list[Decision]:
         """Adopt the remaining decisions with those of their events that are queued, because no others will come.
 
         Parameters:
             consumers: all consumers, because another process may have recorded some of the events.
-            known: which of the decisions are in the ledger by now.
+            known: which of the decisions are in the ledger by now, and whether the run of each goes on: an earlier
+                process may have adopted them and was killed.
         """
+        known = known or {}
         everybody: Touched = {consumer.id: (consumer, None) for consumer in consumers}
         decisions: list[Decision] = []
         for consumer, _ in everybody.values():
@@ -118,8 +120,8 @@ class Adoption:
                 decisions += self._adopt(state, consumer, key, partly=True)
         of_deployment = {consumer.deployment_id: consumer for consumer, _ in everybody.values()}
         decisions += self._adopt_without_events(state, of_deployment, known)
-        self._begin_runs(state, of_deployment, now)
-        self._adopt_kept(state, of_deployment)
+        self._begin_runs(state, of_deployment, now, known)
+        self._adopt_kept(state, of_deployment, known)
         for number, (consumer, _) in list(everybody.items()):
             if consumer.is_timed:
                 clock.look_at(state, consumer, now)
@@ -142,21 +144,25 @@ class Adoption:
                 clock.go_on_after(state, consumer, decided[-1].target_key, decided[-1].made)
         return found
 
-    def _begin_runs(self, state: State, consumers: Mapping[UUID, Consumer], now: datetime) -> None:
+    def _begin_runs(
+        self, state: State, consumers: Mapping[UUID, Consumer], now: datetime, known: Mapping[UUID, bool]
+    ) -> None:
         """Let the newest run of each target go on in the data graph until its end is heard. Contract 8.6."""
         for (deployment_id, key), decided in self._decided.items():
             consumer, newest = consumers.get(deployment_id), decided[-1]
-            if consumer is not None and newest.asked is None:
+            if consumer is None or newest.asked is not None or not known.get(newest.id, True):
+                continue
+            if state.freshness.runs.of_flow_run(consumer.id, newest.id) is None:
                 begin_other_run(state, Target(consumer.id, key), newest.id, "asset", newest.made)
                 if newest.began is not None:
                     start_kept_run(state, consumer.id, newest.id, newest.began, now)
 
-    def _adopt_kept(self, state: State, consumers: Mapping[UUID, Consumer]) -> None:
+    def _adopt_kept(self, state: State, consumers: Mapping[UUID, Consumer], known: Collection[UUID]) -> None:
         """Adopt the decisions of Eager and Lazy flows. What the newest run of a target tried counts as tried (8.17)."""
         for (deployment_id, key), decided in self._decided.items():
             consumer = consumers.get(deployment_id)
             kept = [] if consumer is None else [(each, each.asked) for each in decided if each.asked is not None]
-            for each, asked in kept:
+            for each, asked in ((each, asked) for each, asked in kept if each.id not in known):
                 assert consumer is not None
                 decision = Decision(each.id, consumer.id, deployment_id, key, (), each.made, asked.kind)
                 state.decide(replace(decision, scheduled=each.launched, because=asked.because))
@@ -164,7 +170,8 @@ class Adoption:
                 # Prefect may have created the runs in another order, but each names the decision before it.
                 followed = {asked.predecessor for _, asked in kept}
                 newest, asked = next((each for each in reversed(kept) if each[0].id not in followed), kept[-1])
-                adopt_kept_run(state, Target(consumer.id, key), newest.id, asked, newest.made, newest.began)
+                if newest.id not in known:
+                    adopt_kept_run(state, Target(consumer.id, key), newest.id, asked, newest.made, newest.began)
 
     def _adopt(self, state: State, consumer: Consumer, key: str | None, *, partly: bool) -> list[Decision]:
         return [

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from assetflow.core.events import AssetEvent, Recording
 from assetflow.core.freshness.recording import Made, confirm, made_of, see
 from assetflow.core.freshness.records import Item
+from assetflow.core.freshness.states import judge_states
 from assetflow.core.rules.keeping import start_run_of
 from assetflow.core.rules.state import State
 from assetflow.errors import InvalidEvent
+
+# Updates from before an observation may be heard of a little later.
+_HEARD_WITHIN = timedelta(seconds=15)
 
 
 def check_observed(state: State, recording: Recording) -> Iterator[tuple[AssetEvent, InvalidEvent]]:
@@ -39,8 +43,12 @@ def observed_updates(state: State, recording: Recording, instant: datetime) -> I
 def remember(state: State, recording: Recording, instant: datetime) -> None:
     """Remember what a recording confirmed, and which versions it observed, of the assets that are compared."""
     book = state.freshness
-    for event in recording.observed:
-        if book.concerns(event.uri) and not state.is_made(event.uri):
+    seen = [event for event in recording.observed if book.concerns(event.uri) and not state.is_made(event.uri)]
+    if seen:
+        if book.graph.has_policies:
+            # Afterwards nobody knows when the sources were observed before.
+            judge_states(book, instant - _HEARD_WITHIN)
+        for event in seen:
             see(book, Item(event.uri, event.partition_key), event.data_version, event.id, instant)
     for skipped in recording.confirmed:
         if book.concerns(skipped.uri):

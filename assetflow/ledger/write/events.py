@@ -19,9 +19,11 @@ from assetflow.core.rules.fold import Recorded
 from assetflow.core.rules.keeping import keep_up_to_date, look_at_all
 from assetflow.core.rules.state.prefetch import prefetch
 from assetflow.ledger.read.decisions import known_decisions
-from assetflow.ledger.sql.tables import REFUSED
+from assetflow.ledger.sql.functions import in_values
+from assetflow.ledger.sql.tables import DECISION, REFUSED
 from assetflow.ledger.write.store import Store
 
+_ENDS = select(DECISION.c.id, DECISION.c.ended).where(in_values(DECISION.c.id, "ids"))
 _NAMESPACE = UUID("0d6bb2f4-55a4-5d6e-9a44-3a0c3d5f6b1e")
 
 
@@ -55,9 +57,8 @@ class EventWriter:
         """
         with self._store.writes() as connection:
             known = known_decisions(connection, [each.id for each in decided])
-        adopted = [each for each in decided if each.id not in known]
-        self._store.adoption = Adoption(adopted)
-        return len(adopted)
+        self._store.adoption = Adoption(decided)
+        return sum(each.id not in known for each in decided)
 
     def end_adoption(self, now: datetime) -> list[Decision]:
         """Decide as usual again: everything that can be found is recorded. Return the decisions that were left."""
@@ -66,7 +67,7 @@ class EventWriter:
             return []
         with self._store.transaction(now) as unit:
             ids = set(adoption.ids)
-            known = known_decisions(unit.connection, ids)
+            known = {number: ended is None for number, ended in unit.connection.execute(_ENDS, {"ids": list(ids)})}
             decisions = adoption.finish(unit.state, unit.state.consumers.live(), now, known)
             look_at_all(unit.state, now)
             # In the data graph, the runs of those that are adopted go on since they were made.

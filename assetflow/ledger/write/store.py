@@ -52,6 +52,9 @@ class Store:
     def record(self, state: State, recording: Recording, now: datetime) -> tuple[Recorded, list[Decision]]:
         """Record a recording and make the passes that follow it; return what became of it, and the decisions."""
         recorded, decided = record_and_pass(state, recording, now, self.passing)
+        if self.adoption is not None:
+            # A rebuilt ledger does not know what was told before (8.17).
+            state.freshness.changes.told.clear()
         return recorded, self.keep_up_to_date(state, decided, now)
 
     def keep_up_to_date(
