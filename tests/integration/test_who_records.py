@@ -10,6 +10,7 @@ import pytest
 from prefect import flow as prefect_flow
 from prefect import task as prefect_task
 from prefect import unmapped
+from prefect.states import Failed, State
 from prefect.transactions import atransaction, transaction
 
 from assetflow import AssetAlias, Metadata, OutletEvents, emit, flow, task
@@ -25,6 +26,11 @@ A, B = fresh("a"), fresh("b")
 @task(outlets=[A])
 def plain(value: int = 1) -> int:
     return value
+
+
+@task(outlets=[A])
+def returning_failed() -> State[None]:
+    return Failed(message="not today")
 
 
 @task(outlets=[A])
@@ -75,6 +81,27 @@ def test_what_is_rolled_back_makes_no_event() -> None:
             raise ValueError("roll back")
 
     with new_events(A) as events, pytest.raises(ValueError, match="roll back"):
+        in_flow(body)
+    assert not events
+
+
+def test_a_task_that_returns_a_failed_state_is_rolled_back_and_makes_no_event() -> None:
+    rolled_back: list[object] = []
+    undone = returning_failed.with_options(name="undone")
+    undone.on_rollback_hooks = [rolled_back.append]
+    with new_events(A) as events:
+        state: State[None] = in_flow(lambda: undone(return_state=True))
+    assert (state.is_failed(), len(rolled_back), len(events)) == (True, 1, 0)
+
+
+def test_a_returned_failed_state_rolls_back_the_users_transaction_too() -> None:
+    def body() -> None:
+        with transaction():
+            plain()
+            fails = returning_failed(return_state=True)
+            assert fails.is_failed()
+
+    with new_events(A) as events:
         in_flow(body)
     assert not events
 
