@@ -231,7 +231,10 @@ def test_undeliverable_is_listed_and_replayed(ledger: Ledger) -> None:
     assert [each.id for each, _ in ledger.reader.decisions.waiting()] == [decision.id]
     with pytest.raises(UnknownEvent):
         ledger.writer.decisions.replay(decision.id, NOW)
-    for unknown in (ledger.writer.decisions.replay, lambda n: ledger.writer.decisions.launched(n, uuid4(), NOW)):
+    for unknown in (
+        lambda n: ledger.writer.decisions.replay(n, NOW),
+        lambda n: ledger.writer.decisions.launched(n, uuid4(), NOW),
+    ):
         with pytest.raises(UnknownEvent):
             unknown(uuid4())
 
