@@ -38,8 +38,11 @@ class Retried:
         made = [
             {"id": str(each.id), "consumer": self.consumer, "target_key": each.target_key} for each in self.decisions
         ]
-        return {"consumer": self.consumer, "target_key": self.partition_key, "decisions": made} | {
-            "flow_runs": [str(each) for each in self.flow_runs]
+        return {
+            "consumer": self.consumer,
+            "target_key": self.partition_key,
+            "decisions": made,
+            "flow_runs": [str(each) for each in self.flow_runs],
         }
 
 

@@ -80,6 +80,7 @@ class Prefect:
             return [{"id": str(run), "state_type": self.states[run]} for run in asked if run in self.states]
         assert body["force"]
         self.states[UUID(path.split("/")[2])] = body["state"]["name"]
+        return None
 
 
 def test_4_7_the_last_failed_run_of_a_consumer_runs_again_or_all_do(ledger: Ledger, make_api: MakeApi) -> None:
