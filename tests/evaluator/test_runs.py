@@ -69,7 +69,7 @@ async def test_asking_for_runs_works_again_when_prefect_has_answered_and_not_bef
 
     monkeypatch.setattr(health_module, "FIRST_PAUSE", 0.001)
     monkeypatch.setattr(prefect, "all", no_answer)
-    watch = RunWatch(ledger, FakeRuns(), prefect, health, lambda: None, nothing, ask_every=0.001)
+    watch = RunWatch(ledger, FakeRuns(), prefect, health, lambda: None, nothing, lambda: START, ask_every=0.001)
     loop = asyncio.create_task(keep_going("asking for runs", watch.run, health))
     await until_async(lambda: len(asked) == 4)
     assert asked == [False, True, True, True]
