@@ -76,8 +76,9 @@ def ls(*, group: str | None = None, hidden: bool = False, wide: bool = False, js
         Print one JSON document.
     """
     with Reader.open() as reader:
-        found = [each for each in list_assets(reader, hidden=hidden) if group in (None, each.asset.group)]
-        empty = empty_message(reader, "No assets yet: deploy or run a flow whose task has outlets.")
+        listed = list_assets(reader, hidden=hidden)
+        found = [each for each in listed if group in (None, each.asset.group)]
+        empty = empty_message(reader, _nothing(group, hidden, listed))
     if json:
         print_json([each.as_json() for each in found])
         return
@@ -86,6 +87,14 @@ def ls(*, group: str | None = None, hidden: bool = False, wide: bool = False, js
     made = table(*columns, right=("events",), whole=("uri",))
     cells = (_cells(each, now) for each in found)
     show(rows(made, cells, empty=empty, spare=("uri", "group", "events"), wide=wide), wide=wide)
+
+
+def _nothing(group: str | None, hidden: bool, listed: Sequence[AssetLine]) -> str:
+    """Return why there is nothing to list; an option may leave out all that is there."""
+    if not listed:
+        return "No hidden assets." if hidden else "No assets yet: deploy or run a flow whose task has outlets."
+    groups = sorted({each.asset.group for each in listed if each.asset.group})
+    return f"No assets in the group {group}. Groups: {', '.join(groups) or 'none'}."
 
 
 def list_assets(reader: Reader, *, hidden: bool) -> list[AssetLine]:

@@ -99,7 +99,7 @@ def past_parts(explanation: PastExplanation) -> list[RenderableType]:
 def partition_parts(explanation: PartitionExplanation, *, events: bool = True) -> list[RenderableType]:
     """Lay out a pending partition: its condition with received and missing keys, and its queued events."""
     parts: list[RenderableType] = [text(explanation.words, "bold")]
-    parts.append(_tree(explanation.condition))
+    parts += [_tree(explanation.condition)] if explanation.condition else []
     if events and explanation.events:
         parts += [Text(), _events(explanation.events, None)]
     return parts

@@ -51,6 +51,15 @@ def test_assets_are_listed_with_who_updates_them_and_who_runs_on_them(ledger: Le
     assert (customers["events"], customers["last_update"]) == (0, None)
 
 
+def test_a_group_without_assets_is_told_with_the_groups_that_there_are(ledger: Ledger, call: Call) -> None:
+    assert "No assets yet" in call("assets", "ls", "--group", "nobody").out
+    deploy(ledger, "report/shop", Asset("s3://lake/sales", group="sales") & ORDERS)
+    assert call("assets", "ls", "--group", "nobody").out.startswith(
+        "No assets in the group nobody. Groups: sales, shop."
+    )
+    assert "No hidden assets." in call("assets", "ls", "--hidden").out
+
+
 def test_assets_that_flows_declare_are_listed_before_their_first_update(ledger: Ledger, call: Call) -> None:
     told = declaration_to_text(FlowDeclaration(produces=(ORDERS,)))
     ledger.writer.lineage.declare(uuid4(), "ingest/hourly", told, NOON)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from assetflow.core.explanation.conditions import ConditionRow, condition_rows
+from assetflow.core.explanation.decisions import run_words
 from assetflow.core.explanation.events import EventSummary, summary_of
-from assetflow.core.explanation.facts import KnownNames, QueuedEvents
+from assetflow.core.explanation.facts import KnownNames, QueuedEvents, RunFacts
 from assetflow.core.schedules import Schedule
 from assetflow.core.words import at, count, iso
 
@@ -57,7 +58,11 @@ class PartitionExplanation:
 
 
 def explain_partition(
-    schedule: Schedule, queue: QueuedEvents, names: KnownNames, waiting_since: datetime | None = None
+    schedule: Schedule,
+    queue: QueuedEvents,
+    names: KnownNames,
+    waiting_since: datetime | None = None,
+    last: RunFacts | None = None,
 ) -> PartitionExplanation:
     """Explain what a pending partition has and what it waits for.
 
@@ -65,11 +70,16 @@ def explain_partition(
         queue: the events queued for the target key.
         names: the names and links that the schedule needs.
         waiting_since: since when it waits; `None` for the time of its first event.
+        last: the run of the last decision for the key; `None` if there was none.
     """
+    key = queue.target_key or ""
+    if last is not None and not queue.events:
+        done = " is done" if last.state == "Completed" else ""
+        words = f"Partition {key}{done}: nothing queued since its last decision. {run_words(last)}"
+        return PartitionExplanation(key, False, None, words, (), (), 0)
     first = queue.events[0].recorded if queue.events else None
     rows = condition_rows(schedule, queue, names, waiting_since or first)
     holds = bool(queue.events) and bool(rows) and rows[0].state == "satisfied"
-    key = queue.target_key or ""
     started = "" if first is None else f", the first at {at(first)}"
     have = f"{count(queue.count, 'event')} queued{started}" if queue.events else "nothing queued"
     words = f"Partition {key}: {have}; its condition {'holds' if holds else 'does not hold yet'}."

@@ -114,6 +114,7 @@ class DecisionReader:
         self,
         *,
         consumer: int | None = None,
+        target_key: str | None = None,
         status: DecisionStatus | None = None,
         has_run: bool = False,
         before: int | None = None,
@@ -127,6 +128,8 @@ class DecisionReader:
         query = DECISIONS.order_by(DECISION.c.number.desc()).limit(limit)
         if consumer is not None:
             query = query.where(DECISION.c.consumer == consumer)
+        if target_key is not None:
+            query = query.where(DECISION.c.target_key == target_key)
         if before is not None:
             query = query.where(DECISION.c.number < before)
         if has_run:

@@ -59,7 +59,9 @@ def partition_explanation(reader: Reader, record: ConsumerRecord, target_key: st
     """Explain what is queued for a target key of a partitioned consumer, and what it waits for."""
     consumer = record.consumer
     queue = queued_events(reader, consumer, target_key, datetime.now(UTC))
-    return explain_partition(consumer.schedule, queue, names_of(reader, consumer.schedule))
+    decided = reader.decisions.find(consumer=consumer.id, target_key=target_key, limit=1)
+    last = _run(decided[0], ()) if decided else None
+    return explain_partition(consumer.schedule, queue, names_of(reader, consumer.schedule), last=last)
 
 
 def run_explanation(reader: Reader, flow_run_id: UUID) -> DecisionExplanation:
