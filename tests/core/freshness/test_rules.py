@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from assetflow.core.simulation import simulate
+from assetflow.errors import InvalidScenario
 
 Json = dict[str, Any]
 
@@ -206,3 +207,56 @@ def test_8_16_the_clock_of_a_removed_consumer_stands_still() -> None:
     found = answer({"a": EAGER, "h": hourly}, {"remove": "h"}, {"event": "s"}, {"advance": 9000}, passes="live")
 
     assert runs(found) == [(0, "h"), (1, "a")]
+
+
+def test_8_2_a_plain_flow_that_writes_keys_confirms_them() -> None:
+    steps = [{"event": "s"}, {"run": "a", "partition_key": "de"}, {"event": "s"}, {"run": "a", "skips": ["a"]}]
+    found = answer({"a": EAGER | {"schedule": None}}, *steps, {"status": [["a", "de"]]}, passes="live")
+
+    assert found["answers"][0]["status"]["a@de"]["state"] == "fresh"
+
+
+def test_8_2_the_version_follows_from_the_last_keys_that_were_read() -> None:
+    last = eager(mappers=[["s", {"last": 1}]]) | {"code_version": "1"}
+    below = EAGER | {"makes": ["b"], "reads": ["a"]}
+    first, second = ({"event": "s", "partition_key": key, "data_version": key} for key in "de")
+    again = [{"trigger": "a"}, second, {"finish": "a"}]
+    found = answer({"a": last, "b": below}, first, {"finish": "a"}, {"finish": "b"}, *again, passes="live")
+
+    # The second run has read the same as the first one, whatever came meanwhile.
+    assert [run["consumer"] for run in found["runs"]] == ["a", "b", "a"]
+
+
+def test_8_9_new_code_of_a_plain_flow_that_writes_keys_starts_a_run() -> None:
+    first, second = (EAGER | {"code_version": version} for version in "12")
+    steps = [{"event": "s"}, {"run": "a", "partition_key": "de"}, {"resume": "a"}, {"redeploy": {"a": second}}]
+    found = answer({"a": first}, {"pause": "a"}, *steps, passes="live")
+
+    assert [(run["step"], run["because"]) for run in found["runs"]] == [(4, [{"kind": "code"}])]
+
+
+def test_8_12_what_was_read_by_another_mapper_stays_what_it_was() -> None:
+    by_key = eager(partitioned={}) | {"freshness": {"a": {"maximum_lag": 3600}}}
+    other = eager(partitioned={"mappers": [["s", {"last": 1}]]}) | {"freshness": by_key["freshness"]}
+    steps = [
+        {"event": "s", "partition_key": "d", "data_version": "1"},
+        {"finish": "a"},
+        {"event": "s", "partition_key": "d", "data_version": "2"},
+        {"finish": "a", "state": "failed"},
+        {"redeploy": {"a": other}},
+        {"event": "s", "partition_key": "e", "data_version": "1"},
+    ]
+    found = answer({"a": by_key}, *steps, {"freshness": ["a"]}, passes="live")
+
+    assert found["answers"][0]["freshness"]["a"]["data_time"] == "2026-01-01T00:03:00Z"
+
+
+@pytest.mark.parametrize("takes", [0, 0.000001])
+def test_flows_that_keep_each_other_running_are_refused_by_name(takes: float) -> None:
+    circle = {
+        "a": {"schedule": "b", "makes": ["a"], "takes": takes},
+        "b": {"schedule": "a", "makes": ["b"], "takes": takes},
+    }
+
+    with pytest.raises(InvalidScenario, match=r"keep each other running: (a → b → a|b → a → b)\."):
+        answer(circle, {"event": "a"}, {"advance": 3600}, passes="live")

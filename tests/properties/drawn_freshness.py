@@ -1,0 +1,126 @@
+"""Drawn scenarios of chapter 8; `python -m tests.properties.drawn_freshness FIRST LAST` prints their answers.
+
+Each number stands for one scenario, whatever the process and its hash seed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+from assetflow.core.simulation import simulate
+
+Json = dict[str, Any]
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+KEYS = ["2026-03-01", "2026-03-02", "2026-03-03"]
+MAPPERS: list[Any] = [None, {"last": 1}, {"last": 2}, {"all_keys": {}}]
+BY_KEY: list[Any] = ["identity", {"all_keys": {}}, {"last": 1}]
+SECONDS = [0, 10, 60, 300]
+_PARTS = ("runs", "answers", "freshness_events", "backfills", "errors")
+
+
+def scenario(number: int) -> Json:
+    """Return the scenario of a number: six to nine flows on two sources, of which each reads what is above it."""
+    draw = Random(number)
+    consumers: dict[str, Json] = {}
+    for place in range(draw.randint(6, 9)):
+        above = ["r", "s", *consumers]
+        reads = draw.sample(above, min(len(above), draw.choice([0, 1, 1, 2, 3, 5])))
+        consumers[f"f{place}"] = _flow(draw, f"f{place}", reads)
+    now, steps = START, list[Json]()
+    for _ in range(draw.randint(6, 14)):
+        # Half of what happens comes at the instant of what came before it.
+        now += timedelta(seconds=draw.choice([0, 0, 0, 10, 60, 300, 2000]))
+        steps.append(_step(draw, consumers) | {"at": _text(now)})
+    last = _text(now + timedelta(hours=3))
+    looked_at = {"status": ["r", "s", *consumers], "freshness": True, "plan": True}
+    steps += [{"advance": 0, "at": last}, *({what: of, "at": last} for what, of in looked_at.items())]
+    return {"name": str(number), "passes": "timed", "start": _text(START), "consumers": consumers, "steps": steps}
+
+
+def _flow(draw: Random, name: str, reads: list[str]) -> Json:
+    kind = draw.choice(["eager", "eager", "eager", "keys", "lazy", "on_missing", "plain"])
+    found: Json = {"makes": [name], "reads": reads, "schedule": _schedule(draw, kind, reads)}
+    found["takes"] = draw.choice(SECONDS)
+    found["outcomes"] = draw.choice([[], [], ["failed"], ["completed", "failed"]])
+    found["gives"] = {name: draw.choice([[], ["u"] * 9])}
+    if draw.random() < 0.4:
+        found["code_version"] = "1"
+    if draw.random() < 0.4:
+        found["freshness"] = {name: {"maximum_lag": draw.choice([600, 3600]), "warn_after": 300}}
+    return found
+
+
+def _schedule(draw: Random, kind: str, reads: list[str]) -> Any:
+    options: Json = {} if kind == "lazy" else {"catchup": draw.choice(["all", "latest"])}
+    options["retries"] = draw.choice([0, 0, 1])
+    if kind == "plain":
+        return None
+    if kind == "keys":
+        pairs = [[uri, draw.choice(BY_KEY)] for uri in reads]
+        return {"eager": options | {"partitioned": {"mappers": pairs}}}
+    if kind != "lazy":
+        options["mappers"] = [[uri, mapper] for uri in reads if (mapper := draw.choice(MAPPERS)) is not None]
+    return {kind: options}
+
+
+def _step(draw: Random, consumers: dict[str, Json]) -> Json:
+    name = draw.choice([*consumers])
+    key = {"partition_key": draw.choice(KEYS)} if draw.random() < 0.5 else {}
+    kind = draw.choice(["event", "event", "event", "observe", "run", "trigger", "finish", "redeploy", "retry", "pause"])
+    if kind == "event":
+        return {"event": draw.choice("rs"), "data_version": draw.choice("12")} | key
+    if kind == "observe":
+        return {"observe": draw.choice("rs"), "version": draw.choice("12")}
+    if kind == "run":
+        # A flow without partitions that writes keys.
+        return {"run": name} | key
+    if kind == "redeploy":
+        return {"redeploy": {name: _redeployed(draw, consumers[name])}}
+    if kind == "pause":
+        return {draw.choice(["pause", "resume"]): name}
+    return {kind: name}
+
+
+def _redeployed(draw: Random, flow: Json) -> Json:
+    """Return a flow with other mappers alone, with another code version, or without one of its inputs."""
+    kind = draw.choice(["mappers", "mappers", "code", "inputs"])
+    schedule = flow["schedule"]
+    if kind == "code":
+        return flow | {"code_version": "2"}
+    if kind == "inputs":
+        return flow | {"reads": flow["reads"][:-1], "schedule": None}
+    if schedule is None or "eager" not in schedule:
+        return flow
+    what = "partitioned" if "partitioned" in schedule["eager"] else "mappers"
+    again = _schedule(draw, "keys" if what == "partitioned" else "eager", flow["reads"])
+    return flow | {"schedule": {"eager": schedule["eager"] | {what: again["eager"][what]}}}
+
+
+def _text(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def answer(of: Json) -> Json:
+    """Return the answer of the simulator as plain JSON, without the order of causes."""
+    found: Json = json.loads(json.dumps(simulate(of)))
+    return {
+        part: _sorted(found.get(part, [])) for part in ("runs", "answers", "freshness_events", "backfills", "errors")
+    }
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _sorted(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return sorted((_sorted(each) for each in value), key=lambda each: json.dumps(each, sort_keys=True))
+    return value
+
+
+if __name__ == "__main__":
+    for each in range(*map(int, sys.argv[1:])):
+        print(json.dumps([each, answer(scenario(each))], sort_keys=True))  # noqa: T201

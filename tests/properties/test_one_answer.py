@@ -1,0 +1,46 @@
+"""A scenario of chapter 8 has one answer: by any hash seed, in any order of flows, above a flow that reads all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.properties.drawn_freshness import answer, scenario
+
+Json = dict[str, Any]
+
+NUMBERS = range(60)
+
+
+def test_three_hash_seeds_give_one_answer() -> None:
+    command = [sys.executable, "-m", "tests.properties.drawn_freshness", str(NUMBERS.start), str(NUMBERS.stop)]
+    found = [
+        subprocess.run(command, env=os.environ | {"PYTHONHASHSEED": seed}, check=True, capture_output=True).stdout
+        for seed in "123"
+    ]
+
+    assert found[0].count(b"\n") == len(NUMBERS)
+    assert len(set(found)) == 1
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_the_order_of_definitions_and_a_flow_below_change_nothing(number: int) -> None:
+    drawn = scenario(number)
+    plain, flows = answer(drawn), drawn["consumers"]
+    below = {"schedule": {"eager": {}}, "makes": ["zz"], "reads": ["r", "s", *flows], "takes": 10}
+
+    assert answer(drawn | {"consumers": dict(reversed(flows.items()))}) == plain
+    assert _without("zz", answer(drawn | {"consumers": flows | {"zz": below}})) == plain
+
+
+def _without(consumer: str, found: Json) -> Json:
+    runs = [run for run in found["runs"] if run["consumer"] != consumer]
+    answers = [
+        each | {"plan": [row for row in each["plan"] if row["consumer"] != consumer]} if "plan" in each else each
+        for each in found["answers"]
+    ]
+    return found | {"runs": runs, "answers": answers}
