@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from threading import Lock
@@ -90,6 +90,12 @@ class TaskRecording:
             if not any(isinstance(outlet, AssetAlias) for outlet in self.outlets):
                 raise
 
+    def wrote_no_partition(self, asset: Asset) -> None:
+        """Say that a write of partitions had no rows: it updates nothing. Contract 2.5."""
+        # An asset that is added to an alias is updated in any case.
+        with suppress(OutletError):
+            self.outcome.update_partitions_only(asset)
+
     def complete(self) -> Recording:
         """Return the recording of this attempt, which has just completed.
 
@@ -97,16 +103,24 @@ class TaskRecording:
             RecordingFailed: a fact holds something that an update may not hold. Contract 2.7.
             InvalidEvent: the run's key cannot be a partition key.
         """
-        return Recording(recording_id(self.task_run_id), self._events(self.outcome.updates(partition_key())))
+        key = partition_key()
+        return self._told(self.outcome.updates(key), self.outcome.unchanged(key))
 
     def confirm(self) -> Recording:
         """Return the recording of this attempt, which skipped: its outlets are up to date. Contract 8.2.
 
-        Outside of a deployment, a task that read nothing says nothing. Raises as `complete`.
+        Raises as `complete`.
         """
-        updates = [each for each in self.outcome.updates(partition_key()) if not each.aliases]
+        key = partition_key()
+        skipped = [each for each in self.outcome.updates(key) if not each.aliases]
+        return self._told((), (*skipped, *self.outcome.unchanged(key)))
+
+    def _told(self, updates: Sequence[Update], confirmed: Sequence[Update]) -> Recording:
+        # Outside of a deployment, a task that read nothing confirms nothing.
         says = is_deployed() or bool(self.inputs)
-        return Recording(recording_id(self.task_run_id), confirmed=self._events(updates if says else ()))
+        return Recording(
+            recording_id(self.task_run_id), self._events(updates), confirmed=self._events(confirmed if says else ())
+        )
 
     def _events(self, updates: Sequence[Update]) -> tuple[AssetEvent, ...]:
         origin = current_origin("task") if updates else None

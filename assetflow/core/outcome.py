@@ -68,7 +68,7 @@ class _Said:
     """The keys and the version that a task has given for one outlet so far.
 
     Attributes:
-        keys: the partitions that it named, each with its data version; `None` if it named none.
+        keys: the partitions that it named, each with its data version; `None` if the outlet is updated as a whole.
         version: the data version of the outlet.
     """
 
@@ -176,6 +176,15 @@ class TaskOutcome:
                 known = said.keys or {}
                 said.keys = known | {key: own or known.get(key) for key, own in added.items()}
 
+    def update_partitions_only(self, target: Asset | AssetRef) -> None:
+        """Say that only partitions of an outlet are updated: those that are named, and nothing if none is named.
+
+        Raises `OutletError` as `say` does. Contract 2.5.
+        """
+        said = self._of(target)
+        with _MERGING:
+            said.keys = said.keys or {}
+
     def check_outlet(self, target: Asset | AssetRef) -> None:
         """Raise `OutletError` unless the asset is an outlet of the task. Contract 2.3."""
         self._of(target)
@@ -208,13 +217,18 @@ class TaskOutcome:
         run_key = None if partition_key is None else check_key(partition_key)
         found: list[Update] = []
         for uri, asset in self._declared().items():
-            said = self._said.get(Token("uri", uri)) or _Said()
+            said = self._said_of(uri)
             extra = _checked(said.extra, asset)
             keys = {run_key: None} if said.keys is None else said.keys
             found += [Update(asset, extra, key, data_version=own or said.version) for key, own in keys.items()]
         for added, (asset, extra, aliases) in self._added.items():
             found.append(Update(asset, extra, run_key, tuple(sorted(aliases)), added.data_version))
         return found
+
+    def unchanged(self, partition_key: str | None = None) -> list[Update]:
+        """Return the updates that a completed task did not have to make: of outlets without one partition to write."""
+        declared = self._declared().items()
+        return [Update(each, {}, partition_key) for uri, each in declared if self._said_of(uri).keys == {}]
 
     def unknown_names(self) -> list[str]:
         """Return the names of the outlets that belong to no asset, which get no update. Contract 2.1."""
@@ -226,6 +240,9 @@ class TaskOutcome:
         assets = {each.uri: each for each in distinct(self._outlets) if isinstance(each, Asset)}
         tokens = dict.fromkeys(self._token(outlet) for outlet in self._outlets)
         return {uri: assets[uri] if uri in assets else Asset(uri=uri) for kind, uri in tokens if kind == "uri"}
+
+    def _said_of(self, uri: str) -> _Said:
+        return self._said.get(Token("uri", uri)) or _Said()
 
     def _of(self, target: Asset | AssetRef) -> _Said:
         token = self._token(target)

@@ -11,6 +11,7 @@ import logging
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from assetflow.prefect_io.internals import flow_run_contexts
+from assetflow.spark.causes import reason_of
 
 logger = logging.getLogger("assetflow.spark")
 
@@ -64,7 +65,8 @@ def _interrupt_all(url: str) -> bool:
         if _CLOSED in str(error):
             return False
         logger.warning(
-            "Spark jobs of an earlier process of this flow run may still run; Spark could not be asked: %s", error
+            "Spark jobs of an earlier process of this flow run may still run; Spark could not be asked: %s",
+            reason_of(error),
         )
     else:
         if interrupted:

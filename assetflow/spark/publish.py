@@ -26,6 +26,7 @@ from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, PublishFailed
 from assetflow.spark.append import carry_over, mark_files
 from assetflow.spark.attempt import AttemptId, current_attempt
+from assetflow.spark.causes import reason_of
 from assetflow.spark.durable import flushed_meanwhile, sync_tree
 from assetflow.spark.key_column import check_columns, folders_by_key, rows_by_key, with_key
 from assetflow.spark.layout import DatasetLayout, Staging
@@ -140,7 +141,7 @@ def publish(
 
     Inside a task with outlets, the numbers of rows, bytes, files and seconds become the `metrics` of the asset's event.
     The event has the key of the partition that was written; on a local path, each of several keys has its own event.
-    Contract 2.5.
+    With `partition_column` and no rows there is no event. Contract 2.5.
 
     Parameters:
         df: the data to write. Spark computes it once.
@@ -196,7 +197,10 @@ def publish_together(writes: Sequence[Write]) -> list[Published]:
         ready = [stack.enter_context(_written(write, attempt)) for write in writes]
         published = [make_visible() for make_visible in ready]
     if recording is not None:
-        for each in published:
+        for write, each in zip(writes, published, strict=True):
+            if write.partition_column is not None and not each.metrics["rows"]:
+                recording.wrote_no_partition(each.asset)
+                continue
             for key, metrics in each.partitions.items() or ((None, each.metrics),):
                 recording.measure(each.asset, metrics, partition_key=key)
             for key, version in each.data_versions.items():
@@ -378,9 +382,8 @@ def _clear_errors(write: Write) -> Generator[None]:
     except Exception as error:
         protected = asset_path(write.asset) is not None and write.format in _FILE_FORMATS
         kept = "the old data is whole" if protected else "the data is as Spark left it"
-        reason = str(error).strip().partition("\n")[0]
         raise PublishFailed(
-            f"could not be published ({kept}): {type(error).__name__}: {reason}",
+            f"could not be published ({kept}): {reason_of(error)}",
             where=write.asset.uri,
             fix="Read the cause; a retry is safe" if protected else "Read the cause",
         ) from error

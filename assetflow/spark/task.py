@@ -119,7 +119,7 @@ class _SparkBody:
 
     def session(self) -> SparkSession:
         profile = SparkProfile.from_settings().override(master=self.master, remote=self.remote, conf=self.conf)
-        _refuse_process_pool(profile, self.fn.__name__)
+        _refuse_process_pool(profile)
         return get_session(profile)
 
     def finish(self, result: object, session: SparkSession, tag: str | None) -> object:
@@ -242,7 +242,7 @@ class _SparkBody:
             )
 
     def _error(self, what: str, fix: str) -> OutletError:
-        return OutletError(f"the task {what}", where=f"task {self.fn.__name__}", fix=fix)
+        return OutletError(f"the task {what}", fix=fix)
 
 
 def _without_session(fn: Callable[..., Any]) -> inspect.Signature:
@@ -264,13 +264,12 @@ def _is_frame(value: object) -> TypeGuard[DataFrame]:
     return isinstance(value, DataFrame)
 
 
-def _refuse_process_pool(profile: SparkProfile, name: str) -> None:
+def _refuse_process_pool(profile: SparkProfile) -> None:
     context = FlowRunContext.get()
     if context is None or not context.detached or profile.mode == "connect":
         return
     if isinstance(context.task_runner, ProcessPoolTaskRunner):
         raise SparkSettingsConflict(
             "a ProcessPoolTaskRunner would start a JVM in each of its processes",
-            where=f"task {name}",
             fix='Use ThreadPoolTaskRunner (Spark runs the work in parallel anyway), or remote="local"',
         )

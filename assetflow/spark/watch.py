@@ -22,6 +22,7 @@ from prefect.context import TaskRunContext
 from assetflow.errors import AssetflowError, SparkStopped
 from assetflow.prefect_io.internals import flow_run_contexts
 from assetflow.prefect_io.task_api import TaskApi
+from assetflow.spark.causes import reason_of
 from assetflow.spark.tags import job_tag, stop_jobs
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Work:
         try:
             stop_jobs(self.session, self.tag)
         except Exception as error:
-            logger.warning("The Spark jobs of %s could not be stopped: %s", self.tag, str(error).partition("\n")[0])
+            logger.warning("The Spark jobs of %s could not be stopped: %s", self.tag, reason_of(error))
 
 
 @dataclass

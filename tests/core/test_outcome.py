@@ -157,6 +157,18 @@ def test_rule_2_5_no_partition_at_all_leaves_the_runs_key() -> None:
     assert [(uri, key) for uri, _, key, _ in made(outcome, "r")] == [(A.uri, "r"), (B.uri, "k")]
 
 
+def test_rule_2_5_only_partitions_and_none_named_is_no_update() -> None:
+    outcome = TaskOutcome([A, B])
+    outcome.update_partitions_only(A)
+    assert [(uri, key) for uri, _, key, _ in made(outcome, "r")] == [(B.uri, "r")]
+    assert [(each.asset, each.partition_key) for each in outcome.unchanged("r")] == [(A, "r")]
+
+    outcome.add_partitions(A, "k")
+    outcome.update_partitions_only(A)
+    assert [(uri, key) for uri, _, key, _ in made(outcome, "r")] == [(A.uri, "k"), (B.uri, "r")]
+    assert outcome.unchanged("r") == []
+
+
 @pytest.mark.parametrize("keys", ["", "  ", ["ok", ""], [5], 5, "k" * 251])
 def test_rule_2_5_bad_keys_are_refused(keys: Any) -> None:
     with pytest.raises(AssetflowError) as caught:
