@@ -34,7 +34,7 @@ from tests.environment.prefect_server import PrefectServer
 pytestmark = [pytest.mark.long, pytest.mark.prefect]
 
 RAW, LEFT, RIGHT, BOARD = (Asset(f"s3://eager/{name}") for name in ("raw", "left", "right", "board"))
-HITS, DAY, ONCE = (Asset(f"s3://eager/{name}") for name in ("hits", "day", "once"))
+HITS, DAY, ONCE, COUNTRIES = (Asset(f"s3://eager/{name}") for name in ("hits", "day", "once", "countries"))
 
 
 @task(inlets=[RAW], outlets=[LEFT])
@@ -82,6 +82,16 @@ def once() -> None:
     make_once()
 
 
+@task(inlets=[RAW], outlets=[COUNTRIES])
+def make_countries() -> None:
+    outlet_events[COUNTRIES].add_partitions(["de", "fr"])
+
+
+@flow(schedule=OnMissing())
+def countries() -> None:
+    make_countries()
+
+
 @flow(schedule=Eager(RAW))
 def fails() -> None:
     make_never()
@@ -123,6 +133,15 @@ def test_a_failed_run_is_not_repeated_for_the_same_data(h: Harness) -> None:
     assert states(h.settle(), fails) == [(None, "Failed")]
     h.emit(RAW)
     assert states(h.settle(), fails) == [(None, "Failed")] * 2
+
+
+def test_8_5_what_a_flow_without_partitions_makes_in_keys_is_there(h: Harness) -> None:
+    h.deploy(countries)
+    for _ in range(2):
+        h.emit(RAW)
+        h.settle()
+    assert states(h, countries) == [(None, "Completed")]
+    assert h.plan(countries).targets[0].verdict == "ignored"
 
 
 def test_a_test_can_ask_for_status_and_plan(h: Harness) -> None:

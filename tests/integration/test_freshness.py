@@ -44,6 +44,16 @@ def board() -> None:
     make_board()
 
 
+@task(outlets=[Asset("s3://fresh/root", freshness=FreshnessPolicy(HOUR))])
+def make_root() -> None:
+    raise ValueError("on purpose")
+
+
+@flow(schedule=Lazy())
+def root() -> None:
+    make_root()
+
+
 @flow(schedule=RAW)
 def follows() -> None:
     make_board()
@@ -166,3 +176,12 @@ def test_a_trigger_knows_three_states() -> None:
     with pytest.raises(InvalidCall, match="Write") as refused:
         freshness_trigger(BOARD, "late")  # type: ignore[arg-type]
     assert refused.value.rule == "8.13"
+
+
+def test_8_7_a_retry_runs_a_lazy_flow_that_failed_for_good(h: Harness) -> None:
+    h.deploy(root)
+    assert [run.state for run in h.settle().runs(root)] == ["Failed"]
+
+    h.retry(root)
+
+    assert [run.state for run in h.settle().runs(root)] == ["Failed"] * 2
