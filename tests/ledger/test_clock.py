@@ -25,6 +25,7 @@ from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule
 from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.timing import Deadline, Intake, Opening
 from assetflow.ledger import Ledger
+from assetflow.ledger.fold import unit_of_work
 from assetflow.ledger.read.explanations import consumer_explanation
 from tests.ledger.making import A, B, C, declared, deploy, update
 
@@ -706,6 +707,29 @@ class TestLongQueue:
             costs.append([*judged])
 
         assert all(many <= 11 * few for few, many in zip(*costs, strict=True))
+
+    def test_many_decisions_are_made_in_several_transactions(
+        self, tmp_path: Path, template: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(unit_of_work, "MOST_DECISIONS", 3)
+        place, later = shutil.copy(template, tmp_path / "ledger.db"), self.NOON + timedelta(seconds=1)
+        with Ledger.open(place) as ledger:
+            deploy(ledger, A | B, intake=Intake(max_events=4))
+            ((_, first),) = ledger.writer.events.record([update(*[A] * 30)], self.NOON)
+            assert len(first) == 3
+            ((_, none),) = ledger.writer.events.record([update(B, B)], later)
+            assert none == []
+
+        # The process was killed, and another one goes on.
+        with Ledger.open(place) as ledger:
+            slices: list[int] = []
+            while (passed := ledger.writer.clock.run(later, END)).next is not None and passed.next <= later:
+                slices.append(len(passed.decisions))
+            decisions = ledger.reader.decisions.find()[::-1]
+            consumed = ledger.reader.decisions.events_of(decisions)
+        assert max(slices) == 3
+        assert [len(consumed[each.id]) for each in decisions] == [4, 4, 4, 4, 4, 4, 4, 2, 2]
+        assert [each.made for each in decisions] == [self.NOON] * 8 + [later]
 
     def test_of_a_window_after_a_downtime(self, sqlite_ledger: Ledger, judged: list[int]) -> None:
         deploy(sqlite_ledger, (A & B).within(hours(1)))

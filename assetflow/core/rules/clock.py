@@ -46,6 +46,8 @@ def pass_over_queue(
         return []
     made, left = _decide_on(queue, state)
     _look_again(state, left, over=False)
+    if _is_cut_off(state, left):
+        defer(state, consumer, key, now)
     return made
 
 
@@ -116,11 +118,15 @@ def finish(
         # The pass comes first: it may still decide in time.
         decided, queue = _decide_on(queue, state)
         made += decided
-        deadlines.miss_openings(state, queue)
+        if not _is_cut_off(state, queue):
+            deadlines.miss_openings(state, queue)
         # What the deadline asks for is done at the same instant, also where nothing else is due for the queue.
         keys = {*keys, None}
     for key in sorted(keys, key=lambda key: key or ""):
         left = _act(state, TimedQueue(state, consumer, key, now, recorded=True, line=lines[key]), made)
+        if _is_cut_off(state, left):
+            defer(state, consumer, key, now)
+            continue
         go_on_after(state, consumer, key, now)
         _look_again(state, left, over=True)
     opening_hours.look_again(state, consumer, now)
@@ -155,6 +161,8 @@ def run(state: State, queues: Iterable[QueueKey], until: datetime, most: int = 1
         now, number = heappop(waiting)
         consumer = consumers[number]
         made += _run_instant(state, consumer, now, keys[number], lines[number])
+        if state.changes.is_full:
+            break
         due = due_at(state, consumer, keys[number])
         if due is not None:
             heappush(waiting, (due, number))
@@ -177,6 +185,8 @@ def settle(state: State, consumer: Consumer, now: datetime) -> list[Decision]:
         return []
     keys = (None, *state.queues.target_keys(consumer.id))
     made: list[Decision] = []
+    # Nothing of it can be left for later.
+    most, state.changes.most_decisions = state.changes.most_decisions, None
     are_left = True
     while are_left:
         more, are_left = run(state, [(consumer.id, key) for key in keys], now - _INSTANT)
@@ -188,6 +198,7 @@ def settle(state: State, consumer: Consumer, now: datetime) -> list[Decision]:
         made += _pass_over_recordings(state, consumer, key, now, lines[key])
         _stop_waiting(state, consumer, key, lines[key])
         _look_again(state, TimedQueue(state, consumer, key, now, recorded=False, line=lines[key]), over=False)
+    state.changes.most_decisions = most
     return made
 
 
@@ -212,7 +223,9 @@ def _run_instant(state: State, consumer: Consumer, now: datetime, keys: TargetKe
             made += _pass_over_recordings(state, consumer, key, now, lines[key])
     made += finish(state, consumer, now, due, lines)
     for key in due:
-        _stop_waiting(state, consumer, key, lines[key])
+        # What is cut off goes on at this instant.
+        if not state.changes.is_full or state.clocks.queue(consumer.id, key).due != now:
+            _stop_waiting(state, consumer, key, lines[key])
     return made
 
 
@@ -299,6 +312,8 @@ def _act(state: State, queue: TimedQueue, made: list[Decision]) -> TimedQueue:
     while True:
         decided, queue = _decide_on(queue, state)
         made += decided
+        if _is_cut_off(state, queue):
+            return queue
         if not (decided or deadlines.miss_oldest(state, queue) or _expire(queue)):
             return queue
         queue = queue.again()
@@ -308,14 +323,19 @@ def _decide_on(queue: TimedQueue, state: State) -> tuple[list[Decision], TimedQu
     """Make the decisions that a queue leads to, and return them with the queue as they leave it."""
     consumer = queue.consumer
     made: list[Decision] = []
-    while not queue.waits().keys() - {"at_latest"}:
+    while queue.is_ready and not _is_cut_off(state, queue):
         made.append(_decide(state, queue))
         queue = queue.again()
         if consumer.options.intake.max_events is None:
             break
-    if made:
+    if made and not _is_cut_off(state, queue):
         opening_hours.close(state, consumer, queue.target_key)
     return made, queue
+
+
+def _is_cut_off(state: State, queue: TimedQueue) -> bool:
+    """Return True if decisions on a queue that `max_events` splits are left to a later unit of work."""
+    return state.changes.is_full and queue.consumer.options.intake.max_events is not None and queue.is_ready
 
 
 def _decide(state: State, queue: TimedQueue) -> Decision:

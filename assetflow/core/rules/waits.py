@@ -185,6 +185,11 @@ class TimedQueue:
         return found
 
     @property
+    def is_ready(self) -> bool:
+        """True if it is decided on now."""
+        return not self.waits().keys() - {"at_latest"}
+
+    @property
     def cool_at(self) -> datetime | None:
         """When the cooldown after the last decision is over; `None` without one (9.11)."""
         cooldown = self.consumer.cooldown

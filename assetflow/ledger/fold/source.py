@@ -80,7 +80,11 @@ _DECLARED = (
     .where(EDGE.c.kind == "uri", EDGE.c.value == bindparam("uri"), EDGE.c.deployment_id != bindparam("besides"))
     .limit(1)
 )
-_RECORDINGS = select(EVENT.c.sequence, EVENT.c.recording).where(in_values(EVENT.c.sequence, "sequences"))
+_ENDS_OF_RECORDINGS = (
+    select(EVENT.c.recording, func.max(EVENT.c.sequence))
+    .where(in_values(EVENT.c.sequence, "sequences"))
+    .group_by(EVENT.c.recording)
+)
 _WANTING = select(CONSUMER_TOKEN.c.kind, CONSUMER_TOKEN.c.value, CONSUMER_TOKEN.c.consumer).where(
     or_(
         *(
@@ -156,8 +160,8 @@ class LedgerSource(StateSource):
     def is_made(self, tokens: Collection[Token]) -> bool:
         return bool(self._rows(_MADE, **_by_kind(tokens)))
 
-    def recordings(self, sequences: Collection[int]) -> Iterable[tuple[int, UUID]]:
-        return self._rows(_RECORDINGS, sequences=sequences) if sequences else ()
+    def ends_of_recordings(self, sequences: Collection[int]) -> Iterable[tuple[UUID, int]]:
+        return self._rows(_ENDS_OF_RECORDINGS, sequences=sequences) if sequences else ()
 
     def wanting(self, tokens: Collection[Token]) -> Iterable[tuple[Token, int]]:
         rows = self._rows(_WANTING, **_by_kind(tokens))

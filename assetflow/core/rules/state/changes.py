@@ -47,11 +47,14 @@ class Changes:
         counts: the number of events at a place before the unit, and now.
         decisions: the new decisions, in order.
         missed: the deadlines that were missed, in the order in which the clock looked at them.
+        most_decisions: with so many, further ones on a queue that `max_events` splits are left to the clock, in a later
+            unit of work (9.10); `None` for no limit.
         consumer_clocks, queue_clocks: what the clock remembers from now on of timed consumers and their queues.
     """
 
     def __init__(self) -> None:
         self.first = 1
+        self.most_decisions: int | None = None
         self.assets: dict[str, None] = {}
         self.descriptions: dict[str, None] = {}
         self.names: dict[str, str] = {}
@@ -71,6 +74,11 @@ class Changes:
     def next_event(self) -> int:
         """The sequence of the event that is recorded next."""
         return self.first + len(self.events)
+
+    @property
+    def is_full(self) -> bool:
+        """True if no decision has to be added that can be made in a later unit of work."""
+        return self.most_decisions is not None and len(self.decisions) >= self.most_decisions
 
     def all_receipts(self) -> Iterator[Receipt]:
         """Yield every receipt that was written and not deleted."""

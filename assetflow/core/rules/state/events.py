@@ -119,9 +119,9 @@ class Events:
         if len(sequences) < 2:
             return sequences
         first, new = self._changes.first, self._changes.recordings
-        known = dict(self._source.recordings([number for number in sequences if number < first]))
-        known |= {number: new[number - first] for number in sequences if number >= first}
-        return list({known[number]: number for number in sequences}.values())
+        ends = dict(self._source.ends_of_recordings([number for number in sequences if number < first]))
+        ends |= {new[number - first]: number for number in sequences if number >= first}
+        return sorted(ends.values())
 
     def find(self, sequence: int) -> AssetEvent | None:
         """Return an event of an earlier unit of work, or `None` if it is not remembered."""

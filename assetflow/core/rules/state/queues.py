@@ -171,11 +171,13 @@ class Queues:
     def renew(self) -> None:
         """Forget the events of long queues, and the least recently used queues if there are too many."""
         self._stored_keys.clear()
-        for key in self._long:
+        # The next unit of work goes on with the queue that has filled this one with decisions.
+        for key in () if self._changes.is_full else self._long:
             queue = self._queues.find(key)
             if queue is not None:
                 self._shorten(key, queue)
-        self._long.clear()
+        if not self._changes.is_full:
+            self._long.clear()
         self._queues.grew(100 * sum(now - before for before, now in self._changes.counts.values() if now > before))
         self._queues.renew()
 

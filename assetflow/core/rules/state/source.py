@@ -85,8 +85,8 @@ class StateSource:
         """Return True if a deployed flow makes the asset with these tokens."""
         return False
 
-    def recordings(self, sequences: Collection[int]) -> Iterable[tuple[int, UUID]]:
-        """Return the recording of each of these events."""
+    def ends_of_recordings(self, sequences: Collection[int]) -> Iterable[tuple[UUID, int]]:
+        """Return each recording of these events with the last of them."""
         return ()
 
     def wanting(self, tokens: Collection[Token]) -> Iterable[tuple[Token, int]]:
