@@ -69,7 +69,7 @@ class TwoStates:
             setattr(self, part, Compared(getattr(self._mine, part), lambda part=part: getattr(self._twin(), part)))
         self.decisions = self
         whole = Compared(self._mine, self._twin)
-        self.declare = whole.declare
+        self.declare, self.is_declared = whole.declare, self._mine.is_declared
         self.append, self.write, self.unqueue, self.decide = whole.append, whole.write, whole.unqueue, whole.decide
 
     def all_queued(self, consumer: int) -> Any:
