@@ -17,6 +17,7 @@ from assetflow.errors import SparkUnreachable
 
 CONNECT_PORT = 15002
 MASTER_PORT = 7077
+NO_ANSWER = "no answer in time"
 _SECONDS_FOR_PORT = 2.0
 _SECONDS_FOR_CHANNEL = 2.5
 
@@ -31,7 +32,7 @@ def probe_master(url: str) -> None:
     for place in url.removeprefix("spark://").split(","):
         address = urlsplit(f"//{place}")
         host, port = address.hostname or "", address.port or MASTER_PORT
-        problem = _in_time(partial(_open_port, host, port), _SECONDS_FOR_PORT)
+        problem = in_time(partial(_open_port, host, port), _SECONDS_FOR_PORT)
         if not problem:
             return
         problems.append(f"{host}:{port}: {problem}")
@@ -52,7 +53,7 @@ def probe_connect(url: str) -> None:
     import_module("pyspark.sql.connect.client")
     address = urlsplit(url)
     host, port = address.hostname or "", address.port or CONNECT_PORT
-    problem = _in_time(lambda: _open_port(host, port), _SECONDS_FOR_PORT) or _in_time(
+    problem = in_time(lambda: _open_port(host, port), _SECONDS_FOR_PORT) or in_time(
         lambda: _open_channel(url), _SECONDS_FOR_CHANNEL
     )
     if problem:
@@ -83,9 +84,9 @@ def _open_channel(url: str) -> None:
         channel.close()
 
 
-def _in_time(attempt: Callable[[], None], seconds: float) -> str:
+def in_time(attempt: Callable[[], object], seconds: float) -> str:
     """Run a step that may block in the resolver or the network. Return the problem, or an empty text."""
-    problems: list[str] = ["no answer in time"]
+    problems: list[str] = [NO_ANSWER]
 
     def run() -> None:
         try:

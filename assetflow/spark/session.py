@@ -19,6 +19,7 @@ from assetflow.errors import SparkNotInstalled, SparkSettingsConflict
 from assetflow.settings import Settings, get_settings, spark_text
 from assetflow.spark.connect import give_up_early, own_local_server, stop_recorded_server
 from assetflow.spark.java import use_java
+from assetflow.spark.life import end, keep_for_tasks, lives
 from assetflow.spark.orphans import take_over_session
 from assetflow.spark.probe import probe_connect, probe_master
 
@@ -105,7 +106,9 @@ _process = _Process()
 
 
 def get_session(profile: SparkProfile | None = None) -> SparkSession:
-    """Return the session of this process. The first call starts it or connects. Do not `stop()` it: other tasks use it.
+    """Return the session of this process. The first call starts it or connects, and so does a call after its end.
+
+    While a task runs, `stop()` of the session or of its context only warns: all tasks of the process use it.
 
     Parameters:
         profile: the profile that the caller needs; by default that of the settings. Configuration that a live session
@@ -114,7 +117,7 @@ def get_session(profile: SparkProfile | None = None) -> SparkSession:
     Raises:
         SparkNotInstalled: PySpark is missing.
         JavaNotFound: no Java that Spark can run on was found.
-        SparkUnreachable: the master or the Connect server does not answer within 5 seconds.
+        SparkUnreachable: the master, the Connect server or the JVM of the session does not answer within 5 seconds.
         SparkSettingsConflict: the process is in the other mode, or connected to another server.
     """
     wanted = profile or SparkProfile.from_settings()
@@ -122,8 +125,9 @@ def get_session(profile: SparkProfile | None = None) -> SparkSession:
     with _process.lock:
         _check_mode(wanted)
         session = _process.session
-        if session is None or _is_stopped(session):
+        if session is None or not lives(session):
             session = _process.session = _start(wanted)
+            keep_for_tasks(session)
             _process.profile = wanted
             _process.conf = wanted.full_conf()
         elif wanted != _process.profile or wanted.full_conf() != _process.conf:
@@ -158,7 +162,7 @@ def stop_local_server() -> bool:
     """
     with _process.lock:
         if _process.session is not None and _process.profile is not None and _process.profile.remote == "local":
-            _process.session.stop()
+            end(_process.session)
             _process.session = None
         return stop_recorded_server()
 
@@ -199,14 +203,6 @@ def _mode_of_foreign_session() -> Mode | None:
     return "classic" if SparkContext._active_spark_context is not None else None  # pyright: ignore[reportPrivateUsage]
 
 
-def _is_stopped(session: SparkSession) -> bool:
-    from pyspark.sql.utils import is_remote
-
-    if is_remote():
-        return bool(session.is_stopped)  # pyright: ignore
-    return session.sparkContext._jsc is None  # pyright: ignore
-
-
 def _start(wanted: SparkProfile) -> SparkSession:
     from pyspark.sql import SparkSession
 
@@ -231,7 +227,9 @@ def _start(wanted: SparkProfile) -> SparkSession:
 def _on_local_server(builder: SparkSession.Builder, wanted: SparkProfile) -> SparkSession:
     use_java()
     conf = wanted.full_conf()
-    session = builder.remote(take_over_session(own_local_server(wanted.master, conf))).getOrCreate()
+    url = own_local_server(wanted.master, conf)
+    probe_connect(url)
+    session = builder.remote(take_over_session(url)).getOrCreate()
     # A running server refuses settings that it takes only at its start, and PySpark warns about each.
     for key, value in conf.items():
         if session.conf.isModifiable(key):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import coroutine
 from typing import TYPE_CHECKING, Any
@@ -32,27 +32,30 @@ def tagged(session: SparkSession, tag: str | None) -> Generator[None]:
         yield
         return
     # In classic mode only the thread that set a session's tag can interrupt it; any thread can interrupt a context's.
-    add, remove = (session.addTag, session.removeTag) if _is_remote() else _context_tags(session)
+    add, remove = (session.addTag, session.removeTag) if is_remote() else _context_tags(session)
     add(tag)
     try:
         yield
     except BaseException as error:
         if not isinstance(error, Exception):
-            _leave_call(session)
+            leave_call(session)
         raise
     finally:
-        remove(tag)
+        # If Spark has ended meanwhile, the tag is gone too; the result or the error of the block is what counts.
+        with suppress(Exception):
+            remove(tag)
 
 
 def stop_jobs(session: SparkSession, tag: str) -> None:
     """Cancel the jobs that now run under a tag, in whatever thread they were started."""
-    if _is_remote():
+    if is_remote():
         session.interruptTag(tag)
     else:
         session.sparkContext.cancelJobsWithTag(tag)
 
 
-def _is_remote() -> bool:
+def is_remote() -> bool:
+    """Return True if this process uses Spark Connect."""
     from pyspark.sql.utils import is_remote
 
     return is_remote()
@@ -63,12 +66,12 @@ def _context_tags(session: SparkSession) -> tuple[Callable[[str], None], Callabl
     return context.addJobTag, context.removeJobTag
 
 
-def _leave_call(session: SparkSession) -> None:
+def leave_call(session: SparkSession) -> None:
     """Close this thread's connection to the JVM, on which a time limit or a signal may have interrupted a call.
 
     The answer to that call comes later, and the next call would take it for its own. A new call opens a new connection.
     """
-    if _is_remote():
+    if is_remote():
         return
     gateway: Any = session.sparkContext._gateway  # pyright: ignore
     connection = gateway._gateway_client.get_thread_connection()

@@ -96,6 +96,11 @@ class Watch:
     _changed: Condition = field(default_factory=Condition)
     _thread: Thread | None = None
 
+    @property
+    def is_needed(self) -> bool:
+        """True if there is any work."""
+        return bool(self._work)
+
     @contextmanager
     def over(self, work: Work) -> Generator[None]:
         """Stop the work when it has to stop, and its remaining jobs if the block fails.
@@ -177,6 +182,11 @@ def ask_prefect(flow_runs: Iterable[UUID]) -> set[UUID]:
 
 
 _watch = Watch(ask_prefect)
+
+
+def is_task_running() -> bool:
+    """Return True in a task, and in any thread of a process in which a `spark_task` runs."""
+    return TaskRunContext.get() is not None or _watch.is_needed
 
 
 @contextmanager

@@ -17,7 +17,7 @@ EXAMPLE = re.compile(r"^```json\n(.*?)^```\s+^```json answer\n(.*?)^```", re.M |
 CHAPTERS = re.split(r"^## (?=\d)", PAGE, flags=re.M)[1:]
 RULES = {
     1: (1, 8),
-    2: (1, 7),
+    2: (1, 8),
     3: (1, 7),
     4: (1, 7),
     5: (1, 7),

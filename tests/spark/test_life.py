@@ -1,0 +1,68 @@
+"""A session that all tasks share: a task cannot stop it, its end is noticed, and its errors say their reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from assetflow.errors import SparkUnreachable
+from assetflow.spark import life
+from assetflow.spark.causes import reason_of
+from assetflow.spark.connect import stop_recorded_server
+
+
+@pytest.mark.long
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("remote", ["", "local"])
+def test_errors_stops_and_the_end_of_spark(child: Callable[..., Any], tmp_path: Path, remote: str) -> None:
+    try:
+        found = child("life_child.py", str(tmp_path), ASSETFLOW_SPARK_REMOTE=remote, ASSETFLOW_SPARK_MASTER="local[1]")
+    finally:
+        stop_recorded_server()
+    place = f"{Path(__file__).with_name('life_child.py')}:36"
+    assert f"ZeroDivisionError: integer division or modulo by zero ({place})" in found["udf"]
+    assert "Failed to find the data source: delta" in found["delta"]
+    assert "SparkRuntimeException: [USER_RAISED_EXCEPTION] no" in found["sql"]
+    assert found["stopped"] == "ValueError: order 17 has no customer"
+    assert found["same"]
+    assert found["milliseconds"] < 20
+    assert found["died"] == "no error: done"
+    assert found["again"] == 4
+    assert found["final"] == 5
+
+
+def test_a_jvm_that_hangs_is_an_error_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(life, "in_time", lambda *_: life.NO_ANSWER)
+    monkeypatch.setattr(life, "is_remote", lambda: False)
+    with pytest.raises(SparkUnreachable, match="has not answered within 5 seconds"):
+        life.lives(SimpleNamespace())  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "ValueError: "),
+        ("first\nsecond", "ValueError: first"),
+        ("Traceback (most recent call last):\n", "ValueError: Traceback (most recent call last):"),
+        (
+            'x: Traceback (most recent call last):\n  File "/flows/a.py", line 7, in f\n    g()\n'
+            '  File "/v/site-packages/lib/b.py", line 9, in g\n    raise KeyError("k")\nKeyError: \'k\'\n SQLSTATE: 1',
+            "KeyError: 'k' (/flows/a.py:7)",
+        ),
+        (
+            '[DIVIDE_BY_ZERO] By zero.\n== DataFrame ==\n"__truediv__" was called from\n/flows/a.py:3\n',
+            "ValueError: [DIVIDE_BY_ZERO] By zero. (/flows/a.py:3)",
+        ),
+        (
+            "An error occurred while calling o7.save.\n: org.apache.spark.SparkException: [X] No.\n\tat org.a(B)",
+            "SparkException: [X] No.",
+        ),
+    ],
+)
+def test_the_reason_of_an_error_is_one_line(text: str, reason: str) -> None:
+    assert reason_of(ValueError(text)) == reason
