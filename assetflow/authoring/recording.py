@@ -12,7 +12,7 @@ from assetflow.authoring.origin import current_origin, is_deployed, run_start
 from assetflow.authoring.outlet_events import OutletEvents
 from assetflow.authoring.triggering import partition_key
 from assetflow.core.assets import Asset, AssetAlias, Outlet
-from assetflow.core.events import AssetEvent, Pin, Recording, fit_metrics, recording_id
+from assetflow.core.events import SCHEMA, AssetEvent, Pin, Recording, fit_metrics, recording_id
 from assetflow.core.outcome import ResolveName, TaskOutcome, Update
 from assetflow.errors import InvalidFlow, OutletError
 
@@ -57,6 +57,8 @@ class TaskRecording:
     def measure(self, asset: Asset, metrics: Mapping[str, int | float], *, partition_key: str | None = None) -> None:
         """Add measurements to the event of an asset: rows, bytes, files, seconds. Repeated calls add up.
 
+        `schema`, the id of a schema as a number, is that of the last call.
+
         Parameters:
             partition_key: the key of the partition that was written. The asset gets an event with this key.
 
@@ -76,7 +78,7 @@ class TaskRecording:
         with _MEASURING:
             known = self._metrics.setdefault((asset.uri, partition_key), {})
             for name, value in metrics.items():
-                known[name] = known.get(name, 0) + value
+                known[name] = value if name == SCHEMA else known.get(name, 0) + value
 
     def set_version(self, asset: Asset, version: str, *, partition_key: str | None = None) -> None:
         """Say which data version an asset has, or one of its partitions. Raises as `measure`. Contract 8.2."""

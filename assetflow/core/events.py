@@ -209,6 +209,9 @@ class AssetEvent:
         return hash(self.id)
 
 
+SCHEMA = "schema"
+"""The metric that is the id of the schema of the data, as a number. Where it changes, the columns or types changed."""
+
 _PLACE = ("sequence", "recorded")
 _COPIED = [each.name for each in fields(AssetEvent) if each.name not in _PLACE]
 _WITHOUT_PLACE: Callable[[AssetEvent], tuple[object, ...]] = attrgetter(*_COPIED)

@@ -25,7 +25,7 @@ from assetflow.core.codec.events import (
     recording_to_json,
 )
 from assetflow.core.codec.fields import Json
-from assetflow.core.events import AssetEvent, Origin, Recording, SourceFlowRun, SourceTaskRun, check_extra
+from assetflow.core.events import SCHEMA, AssetEvent, Origin, Recording, SourceFlowRun, SourceTaskRun, check_extra
 from assetflow.core.json_data import fit_text
 from assetflow.errors import AssetflowError, InvalidEvent
 from assetflow.prefect_io.markdown import code_span
@@ -275,8 +275,8 @@ def _sentence(event: AssetEvent, what: str) -> str:
         parts.append(f"partition {code_span(event.partition_key)}")
     if event.aliases:
         parts.append("through " + ", ".join(f"alias {code_span(_shortened(alias))}" for alias in event.aliases[:5]))
-    if event.metrics:
-        parts.append(", ".join(f"{value:,} {name}" for name, value in sorted(event.metrics.items())))
+    if metrics := [f"{value:,} {name}" for name, value in sorted(event.metrics.items()) if name != SCHEMA]:
+        parts.append(", ".join(metrics))
     if event.extra:
         parts.append(code_span(_shortened(json.dumps(dict(event.extra), ensure_ascii=False))))
     return " · ".join(parts)

@@ -18,7 +18,7 @@ from assetflow.operations.lateness import late_soon
 from assetflow.operations.lookup import find_uri
 from assetflow.web.forms import Form
 from assetflow.web.pages import Pages, address, url
-from assetflow.web.plots import metrics_words, plots_of
+from assetflow.web.plots import metrics_words, plots_of, schema_changes
 
 EVENTS = 20
 
@@ -100,6 +100,7 @@ def asset_page(
         has_metrics=any(event.metrics for event in shown),
         has_extra=any(event.extra for event in shown),
         metrics_words=metrics_words,
+        schema_changes=schema_changes(events),
         has_keys=any(event.partition_key is not None for event in events),
         key=key,
         here=url("/asset", asset=found.uri, key=key, before=before),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from uuid import UUID
 
-from assetflow.core.events import AssetEvent
+from assetflow.core.events import SCHEMA, AssetEvent
 
 WIDTH, HEIGHT = 120, 28
 _MARGIN = 3
@@ -35,7 +36,7 @@ class Plot:
 def plots_of(newest_first: Sequence[AssetEvent]) -> list[Plot]:
     """Return the plots of updates: one for each metric that at least two of them have, and one of the gaps."""
     events = newest_first[::-1]
-    names = {name for event in events for name in event.metrics}
+    names = {name for event in events for name in event.metrics} - {SCHEMA}
     found = [
         _plot(name.capitalize(), [event.metrics[name] for event in events if name in event.metrics], _words(name))
         for name in (*(each for each in _FIRST if each in names), *sorted(names.difference(_FIRST)))
@@ -46,8 +47,14 @@ def plots_of(newest_first: Sequence[AssetEvent]) -> list[Plot]:
 
 def metrics_words(metrics: Mapping[str, float]) -> str:
     """Return the metrics of an update in words: `336,776 rows · 5.6 MB · 42 s`."""
-    names = (*(name for name in _FIRST if name in metrics), *sorted(metrics.keys() - set(_FIRST)))
+    names = (*(name for name in _FIRST if name in metrics), *sorted(metrics.keys() - {*_FIRST, SCHEMA}))
     return " · ".join(_with_unit(name, metrics[name]) for name in names)
+
+
+def schema_changes(newest_first: Iterable[AssetEvent]) -> set[UUID]:
+    """Return the ids of the updates whose data has other columns or types than that of the update before."""
+    known = [event for event in newest_first if SCHEMA in event.metrics]
+    return {event.id for event, before in pairwise(known) if event.metrics[SCHEMA] != before.metrics[SCHEMA]}
 
 
 def span_words(seconds: float) -> str:
@@ -79,7 +86,7 @@ def _places(values: Sequence[float]) -> Iterable[tuple[float, float]]:
 
 
 def _words(name: str) -> Callable[[float], str]:
-    return {"bytes": _bytes, "seconds": span_words}.get(name, _number)
+    return {"bytes": _bytes, "seconds": span_words, SCHEMA: _id}.get(name, _number)
 
 
 def metric_words(name: str, value: float) -> str:
@@ -99,6 +106,10 @@ def _bytes(value: float) -> str:
     while abs(value) >= 999.5 and power < len(_BYTES) - 1:
         value, power = value / 1_000, power + 1
     return f"{_short(value)} {_BYTES[power]}"
+
+
+def _id(value: float) -> str:
+    return f"{int(value):012x}"
 
 
 def _number(value: float) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from assetflow.ledger import Ledger
 from assetflow.web.plots import metrics_words, span_words
-from tests.cli.shop import ORDERS, update
+from tests.cli.shop import ORDERS, event_id, update
 from tests.web.conftest import Site
 
 PAGE = f"/asset?asset={ORDERS.uri}"
@@ -28,6 +28,22 @@ def test_metrics_and_gaps_are_plotted_with_words_for_those_who_hear_them(site: S
     assert lines[0] == "3,25 60,3 117,14.1"
     assert lines[2] == "3,14 60,14 117,14"
     assert "600 rows · 3 MB · 42.1 s" in page.text
+
+
+def test_an_update_with_other_columns_says_so(site: Site, ledger: Ledger) -> None:
+    for minute, metrics in (
+        (-9, {"schema": 1}),
+        (-8, {"rows": 2}),
+        (-7, {"schema": 1}),
+        (-6, {"rows": 4, "schema": 255}),
+    ):
+        update(ledger, ORDERS, minute, metrics=metrics)
+
+    page = site.page(PAGE)
+    assert [row.count("schema changed") for row in page.rows[1:]] == [1, 0, 0, 0]
+    assert "4 rows · schema changed" in page.text
+    assert "Schema of" not in page.text
+    assert "Schema 0000000000ff" in site.page(f"/events/{event_id(-6)}").text
 
 
 def test_columns_without_a_value_are_left_out(site: Site, ledger: Ledger) -> None:
