@@ -431,6 +431,12 @@ class PublishFailed(AssetflowError):
     code = "publish-failed"
 
 
+class ReadFailed(AssetflowError):
+    """The data of an asset could not be read, or its parts have columns that do not fit together."""
+
+    code = "read-failed"
+
+
 class TimedOut(AssetflowError, TimeoutError):
     """Something did not happen in time."""
 

@@ -7,6 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
+from uuid import uuid4
 
 FLUSH_SECONDS = 0.5
 
@@ -47,6 +48,15 @@ def sync_tree(folder: Path) -> None:
 def sync_folder(folder: Path) -> None:
     """Flush the names in a folder to disk."""
     _sync(folder)
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write a file that is there as a whole or not at all."""
+    part = file.with_name(f".{uuid4().hex}")
+    part.write_text(text)
+    _sync(part)
+    part.replace(file)
+    sync_folder(file.parent)
 
 
 def _sync(path: Path) -> None:

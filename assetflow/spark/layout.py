@@ -2,8 +2,9 @@
 
     /lake/orders                      a link to the current version: what readers read
     /lake/orders.versions/
-        000007-<task run id>/         versions, whole from the moment they have this name; the last 3 are kept,
-        000008-<task run id>/         the oldest of them until the next attempt begins
+        000007~<schema>-<task run>/   versions, whole from the moment they have this name; the last 3 are kept,
+        000008~<schema>-<task run>/   the oldest of them until the next attempt begins
+        schemas/<schema>.json         the columns and types of versions (`schemas.py`)
         .lock                         held for the moment of a swap, and while staging is set up or cleaned
         .staging/<attempt>/           a running attempt: `data`, and `lock`, held as long as its process lives
 
@@ -31,7 +32,7 @@ from assetflow.spark.durable import sync_folder
 from assetflow.spark.exchange import exchange
 
 KEPT_VERSIONS = 3
-_VERSION = re.compile(r"(?:_version=)?(\d{6,})-(.+)")
+_VERSION = re.compile(r"(?:_version=)?(\d{6,})(?:~(\w+))?-(.+)")
 _BEFORE = "before-assetflow"
 
 
@@ -134,17 +135,18 @@ class DatasetLayout:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
 
-    def commit(self, staging: Staging) -> Path:
+    def commit(self, staging: Staging, schema: str = "") -> Path:
         """Make the staged data the current version. Call it inside `lock()`.
 
         Parameters:
             staging: the attempt, its data complete and flushed.
+            schema: the id of its schema.
 
         Returns:
             The directory of the version.
         """
         self._drop_unpublished(staging)
-        version = self._next_version(staging.task_run)
+        version = self._next_version(f"~{schema}-{staging.task_run}" if schema else f"-{staging.task_run}")
         staging.data.rename(version)
         sync_folder(self.versions_folder)
         self.point_to(version, staging)
@@ -162,10 +164,10 @@ class DatasetLayout:
         # The link is relative, so that a lake can be moved or mounted elsewhere as a whole.
         return Path(os.path.relpath(version, self.path.parent))
 
-    def _next_version(self, task_run: str) -> Path:
+    def _next_version(self, rest: str) -> Path:
         versions = self.versions()
         number = _number(versions[-1]) + 1 if versions else 1
-        return self.versions_folder / f"{self.prefix}{number:06d}-{task_run}"
+        return self.versions_folder / f"{self.prefix}{number:06d}{rest}"
 
     def _clean(self) -> None:
         folder = self.versions_folder / ".staging"
@@ -223,7 +225,7 @@ class DatasetLayout:
             self._put_back()
         if self.path.is_symlink() or not self.path.is_dir():
             return
-        before = self._next_version(_BEFORE)
+        before = self._next_version(f"-{_BEFORE}")
         before.unlink(missing_ok=True)
         before.symlink_to(self._target(before))
         if not exchange(self.path, before):
@@ -246,9 +248,15 @@ def _number(version: Path) -> int:
     return int(found[1]) if found else -1
 
 
+def schema_of(version: Path) -> str:
+    """Return the id of a version's schema, or an empty text for data that something else wrote."""
+    found = _VERSION.fullmatch(version.name)
+    return (found[2] or "") if found else ""
+
+
 def _task_run(version: Path) -> str:
     found = _VERSION.fullmatch(version.name)
-    return found[2] if found else version.name
+    return found[3] if found else version.name
 
 
 def _is_alive(attempt: Path) -> bool:

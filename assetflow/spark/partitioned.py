@@ -4,7 +4,7 @@
     /lake/weather.versions/
         partitions/key=2026-11-20T05              a link to the current version of this partition
         store/key=2026-11-20T05/                  what `layout.py` says of a dataset: versions, lock, staging
-            _version=000002-<task run id>/
+            _version=000002~<schema>-<task run>/
 
 A partition becomes visible by one rename of its link; no other one is touched, locked or waited for. Spark, and
 whatever else knows Hive's directories, sees the key as the column `key`. Behind the links the directory of a version is
@@ -96,8 +96,8 @@ class PartitionedLayout:
             return sorted(key_of(name) for name in names if name.startswith(f"{KEY_COLUMN}="))
         return []
 
-    def current(self, keys: Collection[str]) -> list[Path]:
-        """Return the directories of the current versions of these partitions.
+    def current(self, keys: Collection[str]) -> dict[str, Path]:
+        """Return the directories of the current versions of these partitions, by key.
 
         Raises:
             UnknownAsset: one of the partitions has no data.
@@ -110,7 +110,7 @@ class PartitionedLayout:
                 f"there is no data at {self.path} for {shown}",
                 fix="Run the flow that produces it for these keys; `assetflow partitions gaps` shows what is missing",
             )
-        return [link.resolve() for link in found.values()]
+        return {key: link.resolve() for key, link in found.items()}
 
 
 def refuse_partitions(path: Path) -> None:

@@ -20,6 +20,7 @@ from prefect.context import FlowRunContext, TaskRunContext
 from assetflow.authoring.recording import current_recording, is_outlet_of_a_running_task
 from assetflow.authoring.triggering import partition_key as key_of_run
 from assetflow.core.assets import Asset
+from assetflow.core.events import SCHEMA
 from assetflow.core.partitions import check_key
 from assetflow.core.versions import check_data_version
 from assetflow.crash_points import reach
@@ -29,9 +30,10 @@ from assetflow.spark.attempt import AttemptId, current_attempt
 from assetflow.spark.causes import reason_of
 from assetflow.spark.durable import flushed_meanwhile, sync_tree
 from assetflow.spark.key_column import check_columns, folders_by_key, rows_by_key, with_key
-from assetflow.spark.layout import DatasetLayout, Staging
+from assetflow.spark.layout import DatasetLayout, Staging, schema_of
 from assetflow.spark.measure import measure_folder, observe_rows, parquet_rows
 from assetflow.spark.partitioned import KEY_COLUMN, PartitionedLayout, directory_of, refuse_partitions
+from assetflow.spark.schemas import SchemaStore, united, with_all_columns
 from assetflow.spark.table_versions import TABLE, folder_version, table_version
 
 if TYPE_CHECKING:
@@ -63,7 +65,8 @@ class Published:
     Attributes:
         asset: the asset.
         path: where readers find the data: the local path, or the URI.
-        metrics: `rows` and `seconds` of this write, and on a local path also `bytes` and `files`.
+        metrics: `rows` and `seconds` of this write, and on a local path also `bytes`, `files` and `schema`, a number
+            that changes with the columns and types.
         partitions: the metrics of each partition key that was written; empty for a dataset without partitions.
         data_versions: the data version of each partition key, under `None` that of a dataset without partitions; empty
             if `publish` was asked for none.
@@ -261,6 +264,9 @@ def _written(write: Write, attempt: AttemptId) -> Generator[Callable[[], Publish
                 PartitionedLayout(path).check()
             if write.partition_key is not None:
                 layout = PartitionedLayout(path).of(write.partition_key)
+            if write.mode == "append" and write.partition_column is None:
+                # Refuse it before anything is written, or another dataset becomes visible.
+                _add_schema(write, path, layout.current())
             staging = stack.enter_context(layout.stage(attempt.task_run, attempt.number))
             rows = _stage(write, staging, attempt)
         if write.partition_column is not None:
@@ -326,14 +332,13 @@ def _commit(
 ) -> Published:
     size = measure_folder(staging.data)
     with _clear_errors(write):
-        version = _swap(write, layout, staging, attempt)
+        version = _swap(write, path, layout, staging, attempt)
         if write.partition_key is not None:
             PartitionedLayout(path).show()
-    versions = {} if version is None else {write.partition_key: version}
-    seconds = round(monotonic() - started, 3)
-    metrics: Metrics = {"rows": rows, "bytes": size.bytes, "files": size.files, "seconds": seconds}
+    measured: Metrics = {"rows": rows, "bytes": size.bytes, "files": size.files, **_schema_of(version)}
+    metrics = measured | {"seconds": round(monotonic() - started, 3)}
     keys = {} if write.partition_key is None else {write.partition_key: metrics}
-    return Published(write.asset, str(path), metrics, keys, versions)
+    return Published(write.asset, str(path), metrics, keys, _versions(write, write.partition_key, version))
 
 
 def _commit_partitions(write: Write, path: Path, staging: Staging, attempt: AttemptId, started: float) -> Published:
@@ -348,29 +353,60 @@ def _commit_partitions(write: Write, path: Path, staging: Staging, attempt: Atte
             partition = layout.of(key)
             with partition.stage(attempt.task_run, attempt.number) as own:
                 folder.rename(own.data)
-                version = _swap(write, partition, own, attempt)
-            if version is not None:
-                versions[key] = version
-            keys[key] = {"rows": rows.get(key, 0), "bytes": size.bytes, "files": size.files}
-        if keys:
-            layout.show()
+                version = _swap(write, path, partition, own, attempt)
+            versions |= _versions(write, key, version)
+            measured: Metrics = {"rows": rows.get(key, 0), "bytes": size.bytes, "files": size.files}
+            keys[key] = {**measured, **_schema_of(version)}
+        # Without rows too, readers find the dataset and its columns.
+        _add_schema(write, path)
+        layout.show()
     totals: Metrics = {name: sum(each[name] for each in keys.values()) for name in ("rows", "bytes", "files")}
     return Published(write.asset, str(path), totals | {"seconds": round(monotonic() - started, 3)}, keys, versions)
 
 
-def _swap(write: Write, layout: DatasetLayout, staging: Staging, attempt: AttemptId) -> str | None:
-    """Make staged data visible, and return its data version; `None` if nobody asked for one."""
+def _swap(write: Write, path: Path, layout: DatasetLayout, staging: Staging, attempt: AttemptId) -> Path:
+    """Make staged data visible, and return its version."""
     with layout.lock():
         if not write.is_keyed:
             # Another run may have published the first partition since this one began.
             refuse_partitions(layout.path)
-        current = layout.current()
-        if write.mode == "append" and current is not None:
+        current = layout.current() if write.mode == "append" else None
+        if current is not None:
             carry_over(current, staging.data, attempt)
             sync_tree(staging.data)
+        schema = _add_schema(write, path, current)
         reach("between-staging-and-swap")
-        committed = layout.commit(staging)
-        return folder_version(committed) if write.data_version == TABLE else write.data_version
+        return layout.commit(staging, schema)
+
+
+def _versions(write: Write, key: str | None, version: Path) -> dict[str | None, str]:
+    """Return the data version by its key; empty if nobody asked for one."""
+    said = folder_version(version) if write.data_version == TABLE else write.data_version
+    return {} if said is None else {key: said}
+
+
+def _schema_of(version: Path) -> Metrics:
+    """Return the schema's id as a metric."""
+    return {SCHEMA: int(schema_of(version), 16)}
+
+
+def _add_schema(write: Write, path: Path, appended_to: Path | None = None) -> str:
+    """Store the schema of the new version, and return its id.
+
+    Raises:
+        PublishFailed: no schema holds the data that is appended and the data that it is appended to.
+    """
+    from pyspark.sql.types import StructType
+
+    store = SchemaStore(path)
+    columns = [each for each in write.df.schema.fields if not write.is_keyed or each.name.lower() != KEY_COLUMN]
+    schemas = {"the new data": StructType(columns)}
+    if appended_to is not None:
+        reader = write.df.sparkSession.read.format(write.format)
+        known = schema_of(appended_to)
+        old = store.get(known) if known else with_all_columns(reader, write.options).load(f"file:{appended_to}").schema
+        schemas = {"the data that is there": old, **schemas}
+    return store.add(united(schemas, PublishFailed, write.format))
 
 
 @contextmanager

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from assetflow.authoring.partition_inputs import keys_of_run
 from assetflow.core.assets import Asset
-from assetflow.errors import AssetflowError, InvalidCall, UnknownAsset
+from assetflow.errors import AssetflowError, InvalidCall, ReadFailed, UnknownAsset
+from assetflow.spark.causes import reason_of
 from assetflow.spark.key_column import with_text_keys
-from assetflow.spark.layout import DatasetLayout
+from assetflow.spark.layout import DatasetLayout, schema_of
 from assetflow.spark.partitioned import KEY_COLUMN, VERSION_COLUMN, PartitionedLayout
 from assetflow.spark.publish import asset_path
+from assetflow.spark.schemas import SchemaStore, united, with_all_columns
 from assetflow.spark.session import get_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.types import StructType
 
 _GLOB = str.maketrans({character: f"\\{character}" for character in "\\*?[]{}"})
 
@@ -44,6 +48,10 @@ def read(
     published while it is used. Three versions are kept of each partition: use the DataFrame before the third publish
     from now.
 
+    It has all columns that its partitions and appended parts have, with null where a part lacks one, and with a type
+    that holds the values of all parts. The schema comes from the publish; for data that something else wrote, and at
+    other places, Spark looks into all files (`options={"mergeSchema": "false"}`: into one).
+
     A dataset with partitions has the column `key`, always a text. A run for a partition key reads the partitions that
     the run is about: those whose updates started it, or, if a user or a backfill started it, those that the flow's
     schedule maps to its key. It reads assets that the flow is not scheduled on as a whole. Other runs read everything.
@@ -58,6 +66,7 @@ def read(
 
     Raises:
         UnknownAsset: there is no data at the asset's local path, or none for one of the keys.
+        ReadFailed: Spark cannot read the data, or no type holds the values of a column in all partitions.
         InvalidCall: the dataset has no partitions and `partition_keys` is given; or `all_partitions` is given too.
     """
     if partition_keys is not None and (all_partitions or isinstance(partition_keys, str)):
@@ -67,51 +76,93 @@ def read(
             fix='Give partition_keys=["2026-11-20"], or all_partitions=True',
         )
     wanted = None if partition_keys is None else list(dict.fromkeys(partition_keys))
-    reader = (spark or get_session()).read.format(format).options(**(options or {}))
+    session = spark or get_session()
     path = asset_path(asset)
+    from py4j.protocol import Py4JError  # pyright: ignore[reportMissingTypeStubs]
     from pyspark.errors import PySparkException
 
     try:
         if path is None:
+            reader = with_all_columns(session.read.format(format), options or {})
             return _remote(asset, reader, wanted, all_partitions)
+        data = _Local(asset, path, session, format, options or {})
         try:
-            return _local(asset, reader, path, wanted, all_partitions)
+            return _looked_at(data.load(wanted, all_partitions))
         except PySparkException:
             # If others publish very often, the version may be deleted before Spark lists its files.
-            return _local(asset, reader, path, wanted, all_partitions)
+            return _looked_at(data.load(wanted, all_partitions))
     except AssetflowError as error:
         raise error if error.where else error.at(asset.uri) from error
+    except (PySparkException, Py4JError) as error:
+        raise ReadFailed(
+            f"could not be read: {reason_of(error)}",
+            where=asset.uri,
+            fix="Read the cause, and check format and options",
+        ) from error
 
 
-def _local(asset: Asset, reader: DataFrameReader, path: Path, wanted: list[str] | None, all_of_them: bool) -> DataFrame:
-    if PartitionedLayout(path).is_there:
-        return _partitions(asset, reader, path, wanted, all_of_them)
-    return _whole(reader, path, wanted)
+@dataclass(frozen=True, slots=True)
+class _Local:
+    """A dataset on a local path, and how to read it."""
+
+    asset: Asset
+    path: Path
+    session: SparkSession
+    format: str
+    options: Mapping[str, str]
+
+    @property
+    def reader(self) -> DataFrameReader:
+        return self.session.read.format(self.format).options(**self.options)
+
+    def load(self, wanted: list[str] | None, all_of_them: bool) -> DataFrame:
+        if PartitionedLayout(self.path).is_there:
+            return self._partitions(wanted, all_of_them)
+        current = DatasetLayout(self.path).current()
+        if current is None:
+            raise UnknownAsset(
+                f"there is no data at {self.path}", fix="Run the task that produces it first, or check the path"
+            )
+        if wanted is not None:
+            raise _without_keys()
+        if not schema_of(current):
+            return with_all_columns(self.reader, self.options).load(_location(current))
+        return self.reader.schema(SchemaStore(self.path).get(schema_of(current))).load(_location(current))
+
+    def _partitions(self, wanted: list[str] | None, all_of_them: bool) -> DataFrame:
+        layout = PartitionedLayout(self.path)
+        if wanted is None and not all_of_them:
+            wanted = keys_of_run(self.asset, layout.keys)
+        folders = layout.current(layout.keys() if wanted is None else wanted)
+        # Without one partition, the dataset has the columns of what was published without rows.
+        schemas = self._schemas(folders) if folders or wanted is not None else SchemaStore(self.path).all()
+        if not schemas:
+            raise UnknownAsset(
+                f"there is no data at {self.path} for the keys that this run is about",
+                fix="Run the flow that produces it for them, or read with all_partitions=True",
+            )
+        schema = united(schemas, ReadFailed, self.format).add(KEY_COLUMN, "string")
+        if not folders:
+            return cast(Any, self.session).createDataFrame([], schema)
+        based = self.reader.option("basePath", f"file:{layout.store}").schema(schema)
+        return based.load([_location(folder) for folder in folders.values()]).drop(VERSION_COLUMN)
+
+    def _schemas(self, folders: Mapping[str, Path]) -> dict[str, StructType]:
+        """Return each schema of these partitions once, by the first key that has it."""
+        store = SchemaStore(self.path)
+        keys: dict[str, str] = {}
+        for key, folder in folders.items():
+            keys.setdefault(schema_of(folder), key)
+        return {
+            f"partition {key}": store.get(name) if name else self.reader.load(_location(folders[key])).schema
+            for name, key in keys.items()
+        }
 
 
-def _whole(reader: DataFrameReader, path: Path, wanted: list[str] | None) -> DataFrame:
-    current = DatasetLayout(path).current()
-    if current is None:
-        raise UnknownAsset(f"there is no data at {path}", fix="Run the task that produces it first, or check the path")
-    if wanted is not None:
-        raise _without_keys()
-    return reader.load(_location(current))
-
-
-def _partitions(
-    asset: Asset, reader: DataFrameReader, path: Path, wanted: list[str] | None, all_of_them: bool
-) -> DataFrame:
-    layout = PartitionedLayout(path)
-    if wanted is None and not all_of_them:
-        wanted = keys_of_run(asset, layout.keys)
-    folders = layout.current(layout.keys() if wanted is None else wanted)
-    if not folders:
-        raise UnknownAsset(
-            f"there is no data at {path} for the keys that this run is about",
-            fix="Run the flow that produces it for them, or read with all_partitions=True",
-        )
-    based = reader.option("basePath", f"file:{layout.store}")
-    return with_text_keys(based, [_location(folder) for folder in folders]).drop(VERSION_COLUMN)
+def _looked_at(frame: DataFrame) -> DataFrame:
+    # A Connect server looks at data only when it is asked for something.
+    _ = frame.schema
+    return frame
 
 
 def _remote(asset: Asset, reader: DataFrameReader, wanted: list[str] | None, all_of_them: bool) -> DataFrame:

@@ -221,6 +221,22 @@ def test_the_event_has_the_key_and_its_own_metrics(spark: Any, orders: Asset) ->
     assert all(event.metrics["files"] >= 1 for event in events)
 
 
+def test_rule_2_5_no_rows_are_no_update(spark: Any, orders: Asset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assetflow.authoring.recording.is_deployed", lambda: True)
+    nothing = spark.createDataFrame([], "id INT, letter STRING")
+    with TaskRecording((orders,), "run", 1).active() as recording:
+        assert publish(nothing, orders, partition_column="letter").partitions == {}
+
+        assert recording.complete().events == ()
+        assert [event.asset for event in recording.complete().confirmed] == [orders]
+        assert read(orders, spark).columns == ["id", "letter", "key"]
+
+        publish(spark.range(1).selectExpr("id", "'a' AS letter"), orders, partition_column="letter")
+        publish(nothing, orders, partition_column="letter")
+        assert [event.partition_key for event in recording.complete().events] == ["a"]
+        assert recording.complete().confirmed == ()
+
+
 def test_threads_of_a_task_publish_with_its_context_or_not_at_all(spark: Any, orders: Asset) -> None:
     def write(key: str) -> None:
         publish(spark.range(3), orders, partition_key=key)
