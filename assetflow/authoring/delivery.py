@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol
 
-from prefect.exceptions import MissingContextError
-from prefect.logging import get_logger, get_run_logger
-
+from assetflow.authoring.origin import run_logger
 from assetflow.core.events import Recording
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, RecordingFailed
@@ -63,21 +60,6 @@ def deliver_observation(recording: Recording) -> None:
             sending.keep_observation(api, recording)
     except AssetflowError as error:
         raise _failed(recording, error) from error
-
-
-class Logger(Protocol):
-    """The methods that are used of a logger."""
-
-    def info(self, msg: object, *args: object) -> None: ...
-    def warning(self, msg: object, *args: object) -> None: ...
-
-
-def run_logger() -> Logger:
-    """Return the logger of the current run, whose lines show in Prefect, or assetflow's own outside of a run."""
-    try:
-        return get_run_logger()
-    except MissingContextError:
-        return get_logger("assetflow")
 
 
 def _write_artifact(api: TaskApi, recording: Recording) -> Recording:

@@ -6,13 +6,14 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 from uuid import UUID
 
 from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext, TaskRunContext
+from prefect.exceptions import MissingContextError
+from prefect.logging import get_logger, get_run_logger
 
-from assetflow.authoring.delivery import run_logger
 from assetflow.authoring.run_times import RunTimes, run_times
 from assetflow.core.codec.schedules import FlowDeclaration
 from assetflow.core.events import Origin, OriginKind, SourceFlowRun, SourceTaskRun
@@ -145,3 +146,18 @@ def _deployment(deployed: UUID, run: UUID, patience: float) -> Mapping[str, obje
             _deployments.clear()
         _deployments[deployed, run] = {name: answer.get(name) for name in ("name", "schedules")}
     return _deployments[deployed, run]
+
+
+class Logger(Protocol):
+    """The methods that are used of a logger."""
+
+    def info(self, msg: object, *args: object) -> None: ...
+    def warning(self, msg: object, *args: object) -> None: ...
+
+
+def run_logger() -> Logger:
+    """Return the logger of the current run, whose lines show in Prefect, or assetflow's own outside of a run."""
+    try:
+        return get_run_logger()
+    except MissingContextError:
+        return get_logger("assetflow")
