@@ -33,18 +33,22 @@ if TYPE_CHECKING:
     from assetflow.authoring.recording import outlet_events
     from assetflow.authoring.tasks import task
     from assetflow.authoring.triggering import TriggeringAssetEvents, partition_key, triggering_asset_events
-    from assetflow.core.assets import Asset, AssetAlias, AssetRef
-    from assetflow.core.conditions import AssetAll, AssetAny, AtLeast
-    from assetflow.core.eager_schedules import Eager, OnMissing
-    from assetflow.core.events import AssetEvent
-    from assetflow.core.freshness.policy import FreshnessPolicy
     from assetflow.core.lazy_schedules import Lazy
-    from assetflow.core.schedule_values import AssetAndTimeSchedule, AssetOrTimeSchedule, PartitionedAssetTimetable
     from assetflow.core.simulation.run import simulate
-    from assetflow.core.uri import register_scheme
-    from assetflow.core.watchers.declaration import AssetWatcher
+    from assetflow.core.values.assets import Asset, AssetAlias, AssetRef
+    from assetflow.core.values.conditions import AssetAll, AssetAny, AtLeast
+    from assetflow.core.values.events import AssetEvent
+    from assetflow.core.values.freshness_policy import FreshnessPolicy
+    from assetflow.core.values.freshness_schedules import Eager, OnMissing
+    from assetflow.core.values.schedule_values import (
+        AssetAndTimeSchedule,
+        AssetOrTimeSchedule,
+        PartitionedAssetTimetable,
+    )
+    from assetflow.core.values.uri import register_scheme
+    from assetflow.core.values.watchers import AssetWatcher
     from assetflow.errors import AssetflowError
-    from assetflow.prefect_io.freshness_events import freshness_trigger
+    from assetflow.prefect_io.own_events import freshness_trigger
     from assetflow.prefect_io.triggers import deployment_triggers
     from assetflow.retrying import retry
     from assetflow.spark.publish import publish
@@ -110,18 +114,22 @@ _PLACES = {
     "assetflow.authoring.past_events.sources": ("inlet_events",),
     "assetflow.authoring.tasks": ("task",),
     "assetflow.authoring.triggering": ("TriggeringAssetEvents", "partition_key", "triggering_asset_events"),
-    "assetflow.core.assets": ("Asset", "AssetAlias", "AssetRef"),
-    "assetflow.core.conditions": ("AssetAll", "AssetAny", "AtLeast"),
-    "assetflow.core.eager_schedules": ("Eager", "OnMissing"),
-    "assetflow.core.events": ("AssetEvent",),
-    "assetflow.core.freshness.policy": ("FreshnessPolicy",),
+    "assetflow.core.values.assets": ("Asset", "AssetAlias", "AssetRef"),
+    "assetflow.core.values.conditions": ("AssetAll", "AssetAny", "AtLeast"),
+    "assetflow.core.values.freshness_schedules": ("Eager", "OnMissing"),
+    "assetflow.core.values.events": ("AssetEvent",),
+    "assetflow.core.values.freshness_policy": ("FreshnessPolicy",),
     "assetflow.core.lazy_schedules": ("Lazy",),
-    "assetflow.core.schedule_values": ("AssetAndTimeSchedule", "AssetOrTimeSchedule", "PartitionedAssetTimetable"),
-    "assetflow.core.simulation.run": ("simulate",),
-    "assetflow.core.uri": ("register_scheme",),
-    "assetflow.core.watchers.declaration": ("AssetWatcher",),
+    "assetflow.core.values.schedule_values": (
+        "AssetAndTimeSchedule",
+        "AssetOrTimeSchedule",
+        "PartitionedAssetTimetable",
+    ),
+    "assetflow.core.simulate.run": ("simulate",),
+    "assetflow.core.values.uri": ("register_scheme",),
+    "assetflow.core.values.watchers": ("AssetWatcher",),
     "assetflow.errors": ("AssetflowError",),
-    "assetflow.prefect_io.freshness_events": ("freshness_trigger",),
+    "assetflow.prefect_io.own_events": ("freshness_trigger",),
     "assetflow.prefect_io.triggers": ("deployment_triggers",),
     "assetflow.retrying": ("retry",),
     "assetflow.spark.publish": ("publish",),

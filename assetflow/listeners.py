@@ -26,9 +26,9 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 from uuid import UUID
 
-from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.events import AssetEvent
-from assetflow.core.timing import OnDeadline
+from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.events import AssetEvent
+from assetflow.core.values.timing import OnDeadline
 from assetflow.errors import InvalidListener, InvalidSettings
 
 __all__ = [

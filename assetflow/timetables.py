@@ -9,7 +9,6 @@ A timetable stands alone in `schedule=`, or beside assets in `AssetOrTimeSchedul
 `AssetTriggeredTimetable` is Airflow's name for a schedule of assets alone.
 """
 
-from assetflow.core.schedule_values import AssetTriggeredTimetable
 from assetflow.core.time.timetables import (
     CronPartitionTimetable,
     CronTriggerTimetable,
@@ -18,6 +17,7 @@ from assetflow.core.time.timetables import (
     RRuleTimetable,
     Timetable,
 )
+from assetflow.core.values.schedule_values import AssetTriggeredTimetable
 
 __all__ = [
     "AssetTriggeredTimetable",

@@ -12,9 +12,9 @@ from assetflow.authoring.asset_decorator import AssetDefinition
 from assetflow.authoring.flows import AssetFlow
 from assetflow.authoring.past_events.reading import EventSequence
 from assetflow.authoring.tasks import AssetTask
-from assetflow.core.events import SourceFlowRun, SourceTaskRun
-from assetflow.core.explanation.plan import PlannedConsumer, PlannedTarget
-from assetflow.core.explanation.status import Status, StatusCause
+from assetflow.core.explain.plan import PlannedConsumer, PlannedTarget
+from assetflow.core.explain.status import Status, StatusCause
+from assetflow.core.values.events import SourceFlowRun, SourceTaskRun
 from assetflow.spark.publish import Published
 
 __all__ = [

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from assetflow.ledger.records import EventFilter
 from benchmarks.chain_pool import SECONDS, Pool
 from benchmarks.latency import installation

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from tests.integration.installation import Installation
 
 ROOT = Path(__file__).parents[1]

@@ -26,7 +26,7 @@ from uuid import uuid4
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError
 
-from assetflow.core.events import Recording
+from assetflow.core.values.events import Recording
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.incoming.inbox import Inbox
 from assetflow.evaluator.process.ledger_thread import LedgerThread

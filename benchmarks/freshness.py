@@ -32,8 +32,8 @@ from typing import TypeVar
 from sqlalchemy import event
 
 from assetflow import Eager
-from assetflow.core.consumers import Decision
-from assetflow.core.events import Recording
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.events import Recording
 from assetflow.evaluator.process.service import freeze_garbage_collection
 from assetflow.ledger import Ledger
 from benchmarks import layers

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from assetflow.evaluator.process.ledger_thread import AUTOMATIONS
 from assetflow.ledger import Ledger
 from benchmarks import ring

@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
-from assetflow.core.assets import Asset
-from assetflow.core.conditions import Condition
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.conditions import Condition
 from assetflow.prefect_io.triggers import UPDATES, condition_triggers
 from benchmarks.report import Figures, median, parser, quantile, tell
 from tests.environment.prefect_server import PrefectServer

@@ -14,15 +14,15 @@ from uuid import UUID, uuid4, uuid5
 from sqlalchemy import ColumnElement, Connection, Table, insert, literal, select
 
 from assetflow import Eager
-from assetflow.core.assets import Asset
-from assetflow.core.codec import FlowDeclaration, declaration_to_text
-from assetflow.core.conditions import Token
-from assetflow.core.consumers import Consumer, Decision
-from assetflow.core.events import AssetEvent, Origin, Recording, SourceFlowRun
 from assetflow.core.freshness.data_flow import Output
 from assetflow.core.partitions import IdentityMapper
-from assetflow.core.schedule_values import to_schedule
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.conditions import Token
+from assetflow.core.values.consumers import Consumer, Decision
+from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun
+from assetflow.core.values.schedule_values import to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
 from assetflow.ledger.sql.freshness_tables import ITEM, ITEM_VERSION, READING, TARGET_KEY
 

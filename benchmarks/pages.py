@@ -25,11 +25,11 @@ from uuid import UUID, uuid4
 import httpx
 
 from assetflow import Asset, AssetWatcher
-from assetflow.core.codec import FlowDeclaration, declaration_to_text
-from assetflow.core.events import AssetEvent, Recording
 from assetflow.core.graph.drawing import MOST
-from assetflow.core.schedule_values import PartitionedAssetTimetable, to_schedule
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.events import AssetEvent, Recording
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
 from assetflow.ledger.records import EventFilter
 from assetflow.operations import asset_backfills

@@ -15,11 +15,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import FlowDeclaration, declaration_to_text
-from assetflow.core.events import AssetEvent, Origin, Recording
-from assetflow.core.schedule_values import PartitionedAssetTimetable, to_schedule
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
 
 BIG, NEVER, LEFT, RIGHT = (Asset(f"s3://lake/{name}") for name in ("big", "never", "left", "right"))

@@ -12,14 +12,14 @@ from itertools import chain
 from random import Random
 from uuid import UUID, uuid4
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import FlowDeclaration, declaration_to_text
-from assetflow.core.conditions import AssetAll
-from assetflow.core.consumers import Consumer
-from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.rules import registry
-from assetflow.core.schedule_values import to_schedule
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.conditions import AssetAll
+from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.schedule_values import to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
 
 BY = Origin("api", by="benchmarks")

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from itertools import cycle
 from pathlib import Path
 
-from assetflow.core.events import Recording
+from assetflow.core.values.events import Recording
 from assetflow.evaluator.process.service import freeze_garbage_collection
 from assetflow.ledger import Ledger
 from benchmarks import ring

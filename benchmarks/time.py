@@ -18,13 +18,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import uuid4
 
-from assetflow.core.codec import FlowDeclaration, declaration_to_text
-from assetflow.core.consumers import Consumer
-from assetflow.core.events import Recording
 from assetflow.core.rules import opening_hours, registry
-from assetflow.core.schedules import ConsumerOptions, Schedule
 from assetflow.core.time.timetables import CronTriggerTimetable
-from assetflow.core.timing import Intake, Opening
+from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.events import Recording
+from assetflow.core.values.schedules import ConsumerOptions, Schedule
+from assetflow.core.values.timing import Intake, Opening
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
 from benchmarks import ring
 from benchmarks.report import Figures, parser, tell

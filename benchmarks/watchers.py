@@ -29,8 +29,8 @@ from uuid import uuid4
 import aio_pika
 from redis import Redis
 
-from assetflow.core.assets import Asset
-from assetflow.core.watchers.declaration import AssetWatcher
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.watchers import AssetWatcher
 from assetflow.core.watchers.intake import Watched
 from assetflow.core.watchers.messages import Message, intake_of
 from assetflow.ledger import Ledger

@@ -12,12 +12,12 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prefect.telemetry.run_telemetry import LABELS_TRACEPARENT_KEY
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import RunContext
-from assetflow.core.codec.events import event_from_json, event_to_json
-from assetflow.core.codec.run_context import run_context_from_json
-from assetflow.core.consumers import Decision
-from assetflow.core.events import AssetEvent, Origin
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.events import AssetEvent, Origin
+from assetflow.core.wire import RunContext
+from assetflow.core.wire.events import event_from_json, event_to_json
+from assetflow.core.wire.run_context import run_context_from_json
 from assetflow.prefect_io.flow_runs import run_request
 from assetflow.prefect_io.names import TRACEPARENT_LABEL
 from assetflow.tracing import current_traceparent, span

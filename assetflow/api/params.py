@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Depends, Path, Query, Request
 from fastapi.dependencies.models import Dependant
 
-from assetflow.api.paging import Text
+from assetflow.api.requests import Text
 from assetflow.errors import InvalidCall
 
 Flow = Annotated[Text, Path(max_length=500, description="The flow of `flow/deployment`.", examples=["report"])]

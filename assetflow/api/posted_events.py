@@ -9,10 +9,10 @@ from datetime import datetime
 from typing import TypeVar
 from uuid import UUID, uuid4, uuid5
 
-from assetflow.core.assets import Asset
-from assetflow.core.by_hand import event_by_hand
-from assetflow.core.events import AssetEvent, Origin
 from assetflow.core.json_data import fit_text
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent, Origin
+from assetflow.core.values.posted_events import event_by_hand
 from assetflow.errors import AssetflowWarning
 from assetflow.operations.recording import RecordedUpdates
 

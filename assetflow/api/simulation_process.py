@@ -6,7 +6,7 @@ import json
 import resource
 import sys
 
-from assetflow.core.simulation import simulate
+from assetflow.core.simulate import simulate
 from assetflow.errors import AssetflowError, InvalidScenario
 
 MEMORY_BYTES = 1024 * 1024 * 1024

@@ -17,16 +17,25 @@ from assetflow.authoring.metadata import OutletValues, to_outlets
 from assetflow.authoring.past_events.sources import resolve_name
 from assetflow.authoring.prefect_schedules import FlowSchedule
 from assetflow.authoring.result_types import AssetDecorator
+from assetflow.authoring.schedule_options import FlowKeywords, UnnamedFlowKeywords
 from assetflow.authoring.signature import PublicSignature
 from assetflow.authoring.tasks import AssetTask, task
-from assetflow.authoring.timing_options import FlowKeywords, UnnamedFlowKeywords
-from assetflow.core.assets import Asset, AssetAlias, AssetRef, Outlet
-from assetflow.core.codec.schedules import FlowDeclaration
-from assetflow.core.conditions import AssetAll, AssetAny, Condition, ConditionValue, Since, Times, Within, to_condition
 from assetflow.core.freshness.data_flow import Output
-from assetflow.core.freshness.policy import FreshnessPolicy
-from assetflow.core.schedules import WhilePaused
 from assetflow.core.time.timetables import Timetable
+from assetflow.core.values.assets import Asset, AssetAlias, AssetRef, Outlet
+from assetflow.core.values.conditions import (
+    AssetAll,
+    AssetAny,
+    Condition,
+    ConditionValue,
+    Since,
+    Times,
+    Within,
+    to_condition,
+)
+from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.schedules import WhilePaused
+from assetflow.core.wire.declarations import FlowDeclaration
 from assetflow.errors import InvalidAsset, InvalidFlow, UnknownAsset
 from assetflow.prefect_io.names import KEY_PARAMETER
 

@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 from assetflow.authoring.metadata import to_outlet
 from assetflow.authoring.remote import RemoteApi
-from assetflow.core.assets import Asset, AssetRef
-from assetflow.core.conditions import ConditionLike
-from assetflow.core.explanation.status import Status
+from assetflow.core.explain.status import Status
+from assetflow.core.values.assets import Asset, AssetRef
+from assetflow.core.values.conditions import ConditionLike
 from assetflow.errors import InvalidCall, UnknownAsset
 from assetflow.settings import get_settings
 

@@ -27,8 +27,8 @@ from assetflow.authoring.past_events.sources import newest_events, open_source, 
 from assetflow.authoring.recording import TaskRecording
 from assetflow.authoring.signature import PublicSignature
 from assetflow.authoring.triggering import triggering_asset_events
-from assetflow.core.assets import Outlet
-from assetflow.core.events import Recording
+from assetflow.core.values.assets import Outlet
+from assetflow.core.values.events import Recording
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, InvalidEvent, InvalidFlow
 from assetflow.prefect_io.internals import ends_completed, ends_skipped, in_user_transaction, on_commit_of_task

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from assetflow.core.assets import Asset, Outlet
-from assetflow.core.versions import check_code_version
+from assetflow.core.values.assets import Asset, Outlet
+from assetflow.core.values.versions import check_code_version
 from assetflow.prefect_io.internals import flow_run_contexts
 from assetflow.prefect_io.options import PrefectTaskOptions
 

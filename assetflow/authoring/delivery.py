@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from assetflow.authoring.origin import run_logger
-from assetflow.core.events import Recording
+from assetflow.core.values.events import Recording
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, RecordingFailed
 from assetflow.prefect_io import sending

@@ -16,9 +16,9 @@ from prefect import Flow, Task
 
 from assetflow.authoring.code_versions import code_version_of
 from assetflow.authoring.names_in_code import objects_named
-from assetflow.core.assets import AssetAlias, Outlet, distinct
 from assetflow.core.condition_tree import Token
 from assetflow.core.freshness.data_flow import Output
+from assetflow.core.values.assets import AssetAlias, Outlet, distinct
 
 _LARGEST_CONTAINER = 200
 

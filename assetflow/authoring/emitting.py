@@ -12,10 +12,10 @@ from assetflow.authoring.metadata import to_outlet
 from assetflow.authoring.origin import current_origin
 from assetflow.authoring.past_events.sources import resolve_name
 from assetflow.authoring.remote import RemoteApi
-from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.by_hand import event_by_hand
-from assetflow.core.conditions import ConditionLike
-from assetflow.core.events import AssetEvent, Recording
+from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.conditions import ConditionLike
+from assetflow.core.values.events import AssetEvent, Recording
+from assetflow.core.values.posted_events import event_by_hand
 from assetflow.errors import ApiRefused, ApiUnreachable, InvalidCall, InvalidEvent, LedgerError, places
 
 

@@ -21,7 +21,7 @@ from assetflow.authoring.discovery import discover
 from assetflow.authoring.flow_runs import flow_function
 from assetflow.authoring.metadata import OutletValues, to_outlets
 from assetflow.authoring.prefect_schedules import FlowSchedule, read_schedule
-from assetflow.authoring.timing_options import (
+from assetflow.authoring.schedule_options import (
     DeadlineValue,
     FlowKeywords,
     TimingOptions,
@@ -30,14 +30,14 @@ from assetflow.authoring.timing_options import (
     split_options,
 )
 from assetflow.authoring.triggering import TriggeringAssetEvents
-from assetflow.core.assets import Asset, AssetAlias, Outlet, distinct
-from assetflow.core.codec.schedules import FlowDeclaration, declaration_to_text
 from assetflow.core.condition_tree import Token
 from assetflow.core.freshness.data_flow import Output
-from assetflow.core.schedule_checks import never_runs
-from assetflow.core.schedules import ConsumerOptions, Schedule, WhilePaused
 from assetflow.core.time.timetables import CronPartitionTimetable, PartitionedAtRuntime
-from assetflow.core.timing import Intake, OnDeadline
+from assetflow.core.values.assets import Asset, AssetAlias, Outlet, distinct
+from assetflow.core.values.schedule_checks import never_runs
+from assetflow.core.values.schedules import ConsumerOptions, Schedule, WhilePaused
+from assetflow.core.values.timing import Intake, OnDeadline
+from assetflow.core.wire.declarations import FlowDeclaration, declaration_to_text
 from assetflow.errors import AssetflowError, AssetflowWarning, InvalidFlow, InvalidSchedule
 from assetflow.prefect_io.names import EVENTS_PARAMETER, KEY_PARAMETER, SCHEMA_EXTENSION
 from assetflow.prefect_io.options import PrefectFlowOptions

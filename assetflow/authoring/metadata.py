@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import cast
 
-from assetflow.core.assets import Asset, AssetAlias, AssetRef, Outlet
-from assetflow.core.conditions import ConditionLike
-from assetflow.core.outcome import TaskOutcome
+from assetflow.core.values.assets import Asset, AssetAlias, AssetRef, Outlet
+from assetflow.core.values.conditions import ConditionLike
+from assetflow.core.values.outcome import TaskOutcome
 from assetflow.errors import InvalidEvent, InvalidFlow, not_a
 
 

@@ -14,7 +14,7 @@ from typing import cast
 
 from prefect import Flow, Task
 
-from assetflow.core.conditions import ConditionLike
+from assetflow.core.values.conditions import ConditionLike
 
 _GLOBAL = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _FREE = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})

@@ -18,11 +18,11 @@ from assetflow.authoring.flows import AssetFlow, flow
 from assetflow.authoring.metadata import to_outlet
 from assetflow.authoring.origin import current_origin
 from assetflow.authoring.remote import RemoteApi
-from assetflow.core.assets import Asset
-from assetflow.core.conditions import ConditionLike
 from assetflow.core.observations import Versions, observation, read_versions
-from assetflow.core.schedule_values import to_schedule
 from assetflow.core.time.timetables import Timetable
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.conditions import ConditionLike
+from assetflow.core.values.schedule_values import to_schedule
 from assetflow.errors import ApiNotAllowed, ApiUnreachable, InvalidFlow, InvalidSchedule
 from assetflow.prefect_io.options import PrefectFlowOptions
 from assetflow.settings import get_settings

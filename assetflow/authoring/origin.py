@@ -15,9 +15,9 @@ from prefect.exceptions import MissingContextError
 from prefect.logging import get_logger, get_run_logger
 
 from assetflow.authoring.run_times import RunTimes, run_times
-from assetflow.core.codec.schedules import FlowDeclaration
-from assetflow.core.events import Origin, OriginKind, SourceFlowRun, SourceTaskRun
 from assetflow.core.json_data import fit_object
+from assetflow.core.values.events import Origin, OriginKind, SourceFlowRun, SourceTaskRun
+from assetflow.core.wire.declarations import FlowDeclaration
 from assetflow.errors import AssetflowError, UnsupportedPrefect
 from assetflow.prefect_io.internals import deployment_id, flow_run_contexts
 from assetflow.prefect_io.names import EVENTS_PARAMETER

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import overload
 
 from assetflow.authoring.metadata import to_outlet
-from assetflow.core.assets import Asset, AssetAlias, AssetRef, Outlet
-from assetflow.core.conditions import ConditionLike
-from assetflow.core.outcome import Keys, TaskOutcome
+from assetflow.core.values.assets import Asset, AssetAlias, AssetRef, Outlet
+from assetflow.core.values.conditions import ConditionLike
+from assetflow.core.values.outcome import Keys, TaskOutcome
 from assetflow.errors import InvalidEvent
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import cast
 
 from assetflow.authoring.triggering import partition_key, triggering_asset_events
-from assetflow.core.assets import Asset
 from assetflow.core.condition_tree import Token
 from assetflow.core.partitions import PartitionMapper
-from assetflow.core.schedules import Schedule
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.schedules import Schedule
 from assetflow.errors import MappingError
 from assetflow.prefect_io.internals import flow_run_contexts
 

@@ -8,10 +8,10 @@ from typing import cast
 
 from prefect.schedules import Schedule as PrefectSchedule
 
-from assetflow.core.schedule_checks import check_schedule
-from assetflow.core.schedule_values import ScheduleValue, to_schedule
-from assetflow.core.schedules import Schedule
 from assetflow.core.time.timetables import CronTriggerTimetable, DeltaTriggerTimetable, RRuleTimetable, Timetable
+from assetflow.core.values.schedule_checks import check_schedule
+from assetflow.core.values.schedule_values import ScheduleValue, to_schedule
+from assetflow.core.values.schedules import Schedule
 from assetflow.errors import InvalidTimetable, not_a
 
 # The values of `@flow(schedule=…)`.

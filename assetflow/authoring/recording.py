@@ -11,9 +11,9 @@ from threading import Lock
 from assetflow.authoring.origin import current_origin, is_deployed, run_start
 from assetflow.authoring.outlet_events import OutletEvents
 from assetflow.authoring.triggering import partition_key
-from assetflow.core.assets import Asset, AssetAlias, Outlet
-from assetflow.core.events import SCHEMA, AssetEvent, Pin, Recording, fit_metrics, recording_id
-from assetflow.core.outcome import ResolveName, TaskOutcome, Update
+from assetflow.core.values.assets import Asset, AssetAlias, Outlet
+from assetflow.core.values.events import SCHEMA, AssetEvent, Pin, Recording, fit_metrics, recording_id
+from assetflow.core.values.outcome import ResolveName, TaskOutcome, Update
 from assetflow.errors import InvalidFlow, OutletError
 
 _current: ContextVar[TaskRecording | None] = ContextVar("assetflow_recording", default=None)

@@ -10,11 +10,11 @@ from urllib.parse import quote
 
 import httpx
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec.fields import Json
-from assetflow.core.events import AssetEvent
 from assetflow.core.observations import Versions
-from assetflow.core.redaction import without_passwords
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent
+from assetflow.core.values.redaction import without_passwords
+from assetflow.core.wire.fields import Json
 from assetflow.errors import ApiNotAllowed, ApiRefused, ApiUnreachable, InvalidEvent, RecordingFailed
 from assetflow.patience import AskAgain, refuses, retry_after
 from assetflow.prefect_io.connection import user_of

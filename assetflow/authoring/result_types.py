@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from assetflow.authoring.asset_decorator import AssetDefinition
     from assetflow.authoring.metadata import Metadata, OutletValues
     from assetflow.authoring.prefect_schedules import FlowSchedule
+    from assetflow.authoring.schedule_options import FlowKeywords, UnnamedFlowKeywords
     from assetflow.authoring.tasks import AssetTask
-    from assetflow.authoring.timing_options import FlowKeywords, UnnamedFlowKeywords
-    from assetflow.core.assets import Asset
-    from assetflow.core.freshness.policy import FreshnessPolicy
-    from assetflow.core.schedules import WhilePaused
+    from assetflow.core.values.assets import Asset
+    from assetflow.core.values.freshness_policy import FreshnessPolicy
+    from assetflow.core.values.schedules import WhilePaused
     from assetflow.spark.publish import Published
 
 P = ParamSpec("P")

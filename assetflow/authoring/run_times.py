@@ -8,8 +8,8 @@ from typing import NamedTuple, Protocol
 
 from prefect.client.schemas.objects import FlowRun
 
-from assetflow.core.codec.run_context import run_context_from_json
 from assetflow.core.time.timetables import PartitionedAtRuntime, Timetable
+from assetflow.core.wire.run_context import run_context_from_json
 
 _INSTANT = timedelta(microseconds=1)
 # Prefect's types for the creator of a run: a schedule, an automation.

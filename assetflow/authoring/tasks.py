@@ -13,7 +13,7 @@ from assetflow.authoring.attempts import DECLARATION, TaskDeclaration, task_func
 from assetflow.authoring.code_versions import read_code_version
 from assetflow.authoring.metadata import OutletValues, to_outlets
 from assetflow.authoring.result_types import OutletTaskDecorator
-from assetflow.core.assets import Outlet
+from assetflow.core.values.assets import Outlet
 from assetflow.errors import InvalidFlow
 from assetflow.prefect_io.internals import task_key_of
 from assetflow.prefect_io.options import PrefectTaskOptions

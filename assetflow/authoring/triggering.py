@@ -12,12 +12,12 @@ from typing import cast
 from uuid import UUID
 
 from assetflow.authoring.metadata import to_outlet
-from assetflow.core.assets import Asset, AssetAlias, Outlet
-from assetflow.core.codec.fields import Json
-from assetflow.core.codec.run_context import RunContext, events_from_text, run_context_from_json
 from assetflow.core.condition_tree import Token
-from assetflow.core.conditions import ConditionLike
-from assetflow.core.events import AssetEvent
+from assetflow.core.values.assets import Asset, AssetAlias, Outlet
+from assetflow.core.values.conditions import ConditionLike
+from assetflow.core.values.events import AssetEvent
+from assetflow.core.wire.fields import Json
+from assetflow.core.wire.run_context import RunContext, events_from_text, run_context_from_json
 from assetflow.errors import InvalidEvent
 from assetflow.prefect_io.internals import flow_run_contexts
 from assetflow.prefect_io.names import EVENTS_PARAMETER, KEY_PARAMETER

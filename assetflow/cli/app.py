@@ -32,7 +32,7 @@ app.command("assetflow.cli.decisions:app", name="decisions", help="Decisions: wh
 app.command(
     "assetflow.cli.demo:demo", name="demo", help="Run the example pipelines on real data and show what happened."
 )
-app.command("assetflow.cli.dev:dev", name="dev", help="Start Prefect, the evaluator and a worker for this project.")
+app.command("assetflow.cli.stacks:dev", name="dev", help="Start Prefect, the evaluator and a worker for this project.")
 app.command("assetflow.cli.emit:emit", name="emit", help="Record that an asset was updated.")
 app.command(
     "assetflow.cli.evaluator:app",

@@ -12,8 +12,8 @@ from rich.text import Text
 from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
 from assetflow.cli.ranges import read_range
 from assetflow.cli.user import this_user
+from assetflow.core.values.words import count, some
 from assetflow.core.visible import shown
-from assetflow.core.words import count, some
 from assetflow.evaluator.liveness import downtime
 from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.backfills import BackfillRecord, Planned

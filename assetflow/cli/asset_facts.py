@@ -12,11 +12,11 @@ from rich.text import Text
 from assetflow.cli.events import events_table
 from assetflow.cli.output import empty_message, print_json, show, text
 from assetflow.cli.status_output import state_cell
-from assetflow.core.explanation import event_as_json
-from assetflow.core.explanation.status import Status
-from assetflow.core.redaction import redact
+from assetflow.core.explain import event_as_json
+from assetflow.core.explain.status import Status
+from assetflow.core.values.redaction import redact
+from assetflow.core.values.words import ago, at
 from assetflow.core.visible import shown
-from assetflow.core.words import ago, at
 from assetflow.errors import UnknownAsset
 from assetflow.ledger.read.assets import AssetUsers, ListedAsset
 from assetflow.ledger.read.reader import Reader

@@ -13,8 +13,8 @@ from rich.text import Text
 from assetflow.cli.output import empty_message, lines, print_json, rows, show, table, text, time_cell
 from assetflow.cli.watch import watchable
 from assetflow.core.condition_tree import Token
-from assetflow.core.redaction import redact
-from assetflow.core.words import iso
+from assetflow.core.values.redaction import redact
+from assetflow.core.values.words import iso
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import AssetRecord, DeclaredEdge
 

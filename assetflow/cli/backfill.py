@@ -22,9 +22,9 @@ from assetflow.cli.output import print_json, show, text
 from assetflow.cli.ranges import From, To, read_range
 from assetflow.cli.values import AtLeastOne
 from assetflow.cli.watch import watchable
-from assetflow.core.consumers import Decision
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.words import count, some
 from assetflow.core.visible import shown
-from assetflow.core.words import count, some
 from assetflow.errors import AssetflowError, InvalidCall, UnknownConsumer
 from assetflow.evaluator.liveness import downtime
 from assetflow.ledger.lease.standby import Evaluators

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from time import monotonic
 from uuid import UUID
 
-from assetflow.core.deployed import Deployed
 from assetflow.core.refused_deployments import RefusedDeployment, fingerprint
+from assetflow.core.wire.deployments import Deployed
 from assetflow.errors import InvalidSchedule, LedgerError, PrefectUnreachable, TimedOut
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord

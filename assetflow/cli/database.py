@@ -10,7 +10,7 @@ from rich.text import Text
 
 from assetflow.cli.output import iso, print_json, show, table, text
 from assetflow.cli.values import Age
-from assetflow.core.words import at
+from assetflow.core.values.words import at
 from assetflow.ledger import upkeep
 
 app = cyclopts.App(name="database", help="The ledger's database: upgrade, check and prune it.")

@@ -10,7 +10,7 @@ from rich.text import Text
 from assetflow.cli.output import empty_message, print_json, rows, show, table, text, time_cell
 from assetflow.cli.values import AtLeastOne
 from assetflow.cli.watch import watchable
-from assetflow.core.words import some
+from assetflow.core.values.words import some
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import MissedDeadlineRecord
 from assetflow.operations.lookup import find_consumer

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from assetflow.cli.dev import stop_on_signals
+from assetflow.cli.stacks import stop_on_signals
 from assetflow.cli.values import Port
 from assetflow.errors import StackFailed
 from assetflow.stack.demo import Demo

@@ -15,10 +15,10 @@ from cyclopts import Parameter
 from assetflow.cli.output import print_json, show, text
 from assetflow.cli.user import this_user
 from assetflow.cli.values import Id
-from assetflow.core.by_hand import event_by_hand
-from assetflow.core.consumers import Decision
-from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.json_data import MOST_LEVELS, RULE, fit_text
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.posted_events import event_by_hand
 from assetflow.core.visible import shown
 from assetflow.errors import InvalidEvent, PrefectRefused, PrefectUnreachable, RecordingFailed, places
 from assetflow.operations.effects import Effects, effects_of, meant

@@ -15,9 +15,9 @@ from assetflow.cli.output import empty_message, id_cell, print_json, rows, show,
 from assetflow.cli.times import since_option
 from assetflow.cli.values import AtLeastOne, EventName
 from assetflow.cli.watch import watchable
-from assetflow.core.events import AssetEvent
-from assetflow.core.explanation import event_as_json, source_of
-from assetflow.core.redaction import redact
+from assetflow.core.explain import event_as_json, source_of
+from assetflow.core.values.events import AssetEvent
+from assetflow.core.values.redaction import redact
 from assetflow.core.visible import shown
 from assetflow.ledger.read.explanations import event_explanation
 from assetflow.ledger.read.reader import Reader

@@ -10,13 +10,8 @@ from assetflow.cli.explanation_output import Explanation, show_explanation
 from assetflow.cli.status_output import show_asset
 from assetflow.cli.times import since_option
 from assetflow.cli.values import DecisionName, EventName
-from assetflow.core.explanation import (
-    ConsumerExplanation,
-    DecisionExplanation,
-    PartitionExplanation,
-    PastExplanation,
-)
-from assetflow.core.lineage import loops_through
+from assetflow.core.explain import ConsumerExplanation, DecisionExplanation, PartitionExplanation, PastExplanation
+from assetflow.core.graph.lineage import loops_through
 from assetflow.errors import InvalidCall
 from assetflow.ledger.read.explanations import (
     consumer_explanation,

@@ -12,7 +12,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from assetflow.cli.output import print_json, rows, show, table, text
-from assetflow.core.explanation import (
+from assetflow.core.explain import (
     ConditionRow,
     ConsumerExplanation,
     DecisionExplanation,
@@ -23,9 +23,9 @@ from assetflow.core.explanation import (
     ReceiptExplanation,
     summary_of,
 )
-from assetflow.core.redaction import redacted
+from assetflow.core.values.redaction import redacted
+from assetflow.core.values.words import at, count
 from assetflow.core.visible import shown
-from assetflow.core.words import at, count
 
 # The columns that a line of a tree needs for its text. A tree that leaves less is printed as lines with their depth.
 _LEAST = 50

@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from assetflow.core.redaction import without_passwords
+from assetflow.core.values.redaction import without_passwords
 from assetflow.core.visible import shown
 from assetflow.errors import AssetflowError, LedgerMissing, StackFailed
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from assetflow.core.codec.schedules import FlowDeclaration
-from assetflow.core.schedules import ConsumerOptions, Schedule
+from assetflow.core.values.schedules import ConsumerOptions, Schedule
+from assetflow.core.wire.declarations import FlowDeclaration
 from assetflow.errors import InvalidFlow
 
 

@@ -10,7 +10,7 @@ from assetflow.cli.output import empty_message, print_json, rows, show, table, t
 from assetflow.cli.status_output import FRESHNESS_STYLES, UNKNOWN
 from assetflow.cli.watch import watchable
 from assetflow.core.freshness.asset_freshness import AssetFreshness
-from assetflow.core.spans import rounded_in_words
+from assetflow.core.values.spans import rounded_in_words
 from assetflow.ledger.read.reader import Reader
 
 _COLUMNS = ("asset", "uri", "state", "since", "lag", "policy", "data time", "made by", "due", "note")

@@ -9,7 +9,7 @@ from assetflow.cli.output import print_json, show, text
 from assetflow.cli.values import ZeroOrMore
 from assetflow.cli.watch import watchable
 from assetflow.core.graph.parts import Way
-from assetflow.core.words import ago, count
+from assetflow.core.values.words import ago, count
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.graph import Graph, Placed, Wanted, graph_of
 from assetflow.operations.lookup import find_node

@@ -8,11 +8,11 @@ from uuid import uuid4
 
 from assetflow.cli.output import print_json, show, text
 from assetflow.cli.user import this_user
-from assetflow.core.by_hand import key_by_hand
-from assetflow.core.events import Origin
 from assetflow.core.json_data import fit_text
 from assetflow.core.observations import observation
-from assetflow.core.versions import check_data_version
+from assetflow.core.values.events import Origin
+from assetflow.core.values.posted_events import key_by_hand
+from assetflow.core.values.versions import check_data_version
 from assetflow.core.visible import shown
 from assetflow.errors import places
 from assetflow.operations.recording import RecordedUpdates, asset_at_hand, record_at_hand

@@ -21,8 +21,8 @@ from rich.text import Text
 
 from assetflow.cli.fitting import GAP, Column, fitting, measure
 from assetflow.core.short_ids import short
+from assetflow.core.values.words import ago, iso, some
 from assetflow.core.visible import shown
-from assetflow.core.words import ago, iso, some
 
 if TYPE_CHECKING:
     from assetflow.ledger.read.reader import Reader

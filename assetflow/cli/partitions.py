@@ -14,10 +14,10 @@ from assetflow.cli.output import empty_message, print_json, rows, show, table, t
 from assetflow.cli.ranges import From, To, read_range
 from assetflow.cli.values import AtLeastOne
 from assetflow.cli.watch import watchable
-from assetflow.core.explanation.pending_keys import LeafKeys, leaf_keys
+from assetflow.core.explain.pending_keys import LeafKeys, leaf_keys
 from assetflow.core.partitions.ranges import KeySeries
 from assetflow.core.rules.backfill import series_to_look_at
-from assetflow.core.words import count, iso, some
+from assetflow.core.values.words import count, iso, some
 from assetflow.errors import InvalidCall
 from assetflow.ledger.read.explanations import names_of
 from assetflow.ledger.read.reader import Reader

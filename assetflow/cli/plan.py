@@ -10,7 +10,7 @@ from rich.text import Text
 from assetflow.cli.output import NOTHING_KEPT, empty_message, print_json, rows, show, table, text
 from assetflow.cli.values import Time
 from assetflow.cli.watch import watchable
-from assetflow.core.explanation.plan import PlannedConsumer
+from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.planning import planned
 

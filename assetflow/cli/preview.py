@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from assetflow.cli.output import print_json, show, text
-from assetflow.core.words import count
+from assetflow.core.values.words import count
 from assetflow.operations.what_if import Preview
 
 

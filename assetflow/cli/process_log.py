@@ -7,7 +7,7 @@ import logging
 import sys
 from datetime import UTC, datetime
 
-from assetflow.core.redaction import without_passwords
+from assetflow.core.values.redaction import without_passwords
 from assetflow.core.visible import shown
 from assetflow.settings import get_settings
 

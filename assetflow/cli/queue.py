@@ -13,8 +13,8 @@ from assetflow.cli.output import empty_message, id_cell, print_json, rows, show,
 from assetflow.cli.user import this_user
 from assetflow.cli.values import DecisionName, EventName, Time
 from assetflow.cli.watch import watchable
-from assetflow.core.explanation import source_of
-from assetflow.core.words import count, iso
+from assetflow.core.explain import source_of
+from assetflow.core.values.words import count, iso
 from assetflow.errors import InvalidCall, places
 from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.queues import QueuedEvent

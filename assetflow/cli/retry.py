@@ -6,7 +6,7 @@ import asyncio
 import sys
 
 from assetflow.cli.output import print_json, show, text
-from assetflow.core.words import count
+from assetflow.core.values.words import count
 from assetflow.errors import places
 from assetflow.evaluator.liveness import downtime
 from assetflow.ledger.ledger import Ledger

@@ -15,8 +15,8 @@ from assetflow.cli.output import empty_message, id_cell, print_json, rows, show,
 from assetflow.cli.values import AtLeastOne
 from assetflow.cli.watch import watchable
 from assetflow.core.run_changes import FAILED
-from assetflow.core.spans import rounded_in_words
-from assetflow.core.words import some
+from assetflow.core.values.spans import rounded_in_words
+from assetflow.core.values.words import some
 from assetflow.errors import AssetflowError
 from assetflow.ledger.read.consumed import ConsumedAsset
 from assetflow.ledger.read.reader import Reader

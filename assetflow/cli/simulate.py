@@ -11,7 +11,7 @@ from rich.console import Console
 from assetflow.cli.flow_files import schedules_of
 from assetflow.cli.scenario_files import read_data, read_text
 from assetflow.cli.timeline import draw
-from assetflow.core.simulation import Scenario, read_scenarios, run_scenario, scenario_of_flows
+from assetflow.core.simulate import Scenario, read_scenarios, run_scenario, scenario_of_flows
 from assetflow.errors import InvalidScenario
 
 

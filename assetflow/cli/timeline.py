@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from assetflow.core.simulation import Scenario
+from assetflow.core.simulate import Scenario
 
 Json = Mapping[str, object]
 

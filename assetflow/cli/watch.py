@@ -10,7 +10,7 @@ from functools import wraps
 from time import sleep
 from typing import Any
 
-from assetflow.core.words import at
+from assetflow.core.values.words import at
 from assetflow.errors import InvalidCall
 
 EVERY = 2.0

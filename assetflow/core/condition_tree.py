@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar, cast
 from assetflow.core.time.timetables import Timetable
 
 if TYPE_CHECKING:
-    from assetflow.core.conditions import Leaf
+    from assetflow.core.values.conditions import Leaf
 
 GateKind = Literal["all", "any", "at_least", "times", "within", "since"]
 GateArgument = int | timedelta | Timetable

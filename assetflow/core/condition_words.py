@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 
 from assetflow.core.condition_tree import Gate
-from assetflow.core.spans import span_in_words
 from assetflow.core.time.timetables import Timetable
 from assetflow.core.time.wording import times_in_words
+from assetflow.core.values.spans import span_in_words
 
 
 def join_gate(gate: Gate, parts: list[str]) -> str:

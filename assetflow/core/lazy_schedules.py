@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from assetflow.core.freshness.keeping import RETRY_DELAY, Keeping
-from assetflow.core.schedules import Schedule
+from assetflow.core.values.keeping import RETRY_DELAY, Keeping
+from assetflow.core.values.schedules import Schedule
 
 
 class Lazy:

@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import cast
 from uuid import UUID
 
-from assetflow.core.assets import Asset
-from assetflow.core.events import AssetEvent, Origin, Recording, event_id, recording_id
 from assetflow.core.partitions import check_key
-from assetflow.core.versions import RULE, check_data_version
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent, Origin, Recording, event_id, recording_id
+from assetflow.core.values.versions import RULE, check_data_version
 from assetflow.errors import InvalidEvent
 
 # The version of each key; that of `None` is the version of the asset as a whole.

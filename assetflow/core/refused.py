@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from assetflow.core.events import canonical_json
 from assetflow.core.json_data import fit_json
+from assetflow.core.values.events import canonical_json
 
 MOST_CHARACTERS = 16 * 1024
 _MOST_OF_A_TEXT = 2 * 1024

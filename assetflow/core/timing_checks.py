@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from assetflow.core.condition_tree import Gate, Token
-from assetflow.core.conditions import Condition, Leaf, from_postfix
 from assetflow.core.partitions import RollupMapper
 from assetflow.core.time.timetables import Timetable
-from assetflow.core.timing import Deadline, Intake, check_times
+from assetflow.core.values.conditions import Condition, Leaf, from_postfix
+from assetflow.core.values.timing import Deadline, Intake, check_times
 from assetflow.errors import InvalidSchedule
 
 if TYPE_CHECKING:
-    from assetflow.core.schedules import Partitioning, Schedule
+    from assetflow.core.values.schedules import Partitioning, Schedule
 
 
 def check_timing(schedule: Schedule, intake: Intake, deadline: Deadline | None) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from socket import gethostname
 
-from assetflow.core.words import count
-from assetflow.ledger.lease.lease import is_running
+from assetflow.core.values.words import count
+from assetflow.ledger.lease import is_running
 from assetflow.ledger.lease.standby import Evaluators
 from assetflow.ledger.records import WatchingStatus
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import logging
 import time
 
-from assetflow.core.codec import event_to_json
-from assetflow.core.events import Recording
+from assetflow.core.values.events import Recording
 from assetflow.core.visible import shown
+from assetflow.core.wire import event_to_json
 from assetflow.errors import AssetflowError, LedgerError, StatementRefused
 from assetflow.evaluator.ports import Json
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assetflow.ledger.fold.unit_of_work import UnitOfWork
-    from assetflow.ledger.lease.lease import Holder, Lease
+    from assetflow.ledger.lease import Holder, Lease
     from assetflow.ledger.ledger import Ledger
     from assetflow.ledger.read.reader import Reader
     from assetflow.ledger.write.writer import Writer

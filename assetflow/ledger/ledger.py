@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import URL, Connection, Engine, insert, select
 
 from assetflow.ledger import schema
-from assetflow.ledger.lease.lease import application_name
+from assetflow.ledger.lease import application_name
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.sql import commits
 from assetflow.ledger.sql.commits import CommitListener

@@ -8,15 +8,15 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from assetflow.core.assets import Asset
-from assetflow.core.consumers import Consumer, Decision, DecisionKind, MissedDeadline, Receipt
-from assetflow.core.events import AssetEvent
 from assetflow.core.freshness.causes import Cause
-from assetflow.core.redaction import redact
-from assetflow.core.run_names import Named, run_name
-from assetflow.core.time.timers import Timer
-from assetflow.core.watchers.triggers import Trigger
-from assetflow.core.words import iso
+from assetflow.core.rules.runs import Named, run_name
+from assetflow.core.rules.timers import Timer
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Consumer, Decision, DecisionKind, MissedDeadline, Receipt
+from assetflow.core.values.events import AssetEvent
+from assetflow.core.values.redaction import redact
+from assetflow.core.values.triggers import Trigger
+from assetflow.core.values.words import iso
 
 # The columns to sort by, each with whether it descends.
 Order = Sequence[tuple[str, bool]]

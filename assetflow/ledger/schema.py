@@ -10,7 +10,7 @@ from sqlalchemy import Connection, inspect, text
 
 from assetflow.core.visible import shown
 from assetflow.errors import EvaluatorRunning, LedgerError, LedgerVersion
-from assetflow.ledger.lease import lease
+from assetflow.ledger import lease
 from assetflow.ledger.sql.backfill_tables import Base
 from assetflow.ledger.version import VERSION
 

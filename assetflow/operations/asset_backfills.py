@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from assetflow.core.assets import Asset
-from assetflow.core.consumers import Decision
 from assetflow.core.freshness.state.backfills import Backfill
 from assetflow.core.json_data import fit_text
 from assetflow.core.rules.backfill import target_keys_between
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Decision
 from assetflow.crash_points import reach
 from assetflow.errors import InvalidCall, LedgerForeign, UnknownBackfill
 from assetflow.ledger.read.backfills import BackfillRecord, Planned

@@ -7,9 +7,9 @@ from datetime import datetime
 from time import sleep
 
 from assetflow.core.condition_tree import Token
-from assetflow.core.consumers import Decision
 from assetflow.core.partitions import check_key
 from assetflow.core.rules.backfill import target_keys_between
+from assetflow.core.values.consumers import Decision
 from assetflow.errors import InvalidCall
 from assetflow.ledger.lease.standby import Evaluators
 from assetflow.ledger.read.explanations import names_of

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from assetflow.core.assets import Asset
-from assetflow.core.redaction import without_passwords
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.redaction import without_passwords
 from assetflow.errors import AssetflowError, LedgerError
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.only_here import DECIDED_UNTIL, only_here
@@ -16,7 +16,7 @@ from assetflow.ledger.read.reader import Reader
 from assetflow.operations.lookup import asset_called
 from assetflow.prefect_io import sending
 from assetflow.prefect_io.connection import read_connection
-from assetflow.prefect_io.ledger_variable import TAKEN_OVER, deciding_ledger
+from assetflow.prefect_io.stored_values import TAKEN_OVER, deciding_ledger
 from assetflow.prefect_io.task_api import TaskApi
 from assetflow.settings import get_settings
 

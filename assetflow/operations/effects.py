@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from assetflow.core.events import AssetEvent
+from assetflow.core.values.events import AssetEvent
 
 if TYPE_CHECKING:
     from assetflow.ledger.read.reader import Reader

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assetflow.core.words import some
+from assetflow.core.values.words import some
 from assetflow.errors import Conflict
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.installation import Installation

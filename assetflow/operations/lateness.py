@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from assetflow.core.explanation.plan import PlannedConsumer
+from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.freshness.asset_freshness import AssetFreshness
-from assetflow.core.words import ago
+from assetflow.core.values.words import ago
 from assetflow.ledger.read.assets import AssetFilter
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.reader import Reader

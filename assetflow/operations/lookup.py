@@ -8,9 +8,9 @@ from difflib import get_close_matches
 from heapq import nlargest
 from uuid import UUID
 
-from assetflow.core.assets import Asset
-from assetflow.core.lineage import Node
+from assetflow.core.graph.lineage import Node
 from assetflow.core.short_ids import IdStart
+from assetflow.core.values.assets import Asset
 from assetflow.errors import UnknownAsset, UnknownConsumer, UnknownEvent
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord, DecisionRecord, EventFilter

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from assetflow.core.explanation.plan import PlannedConsumer
-from assetflow.core.words import at as told
+from assetflow.core.explain.plan import PlannedConsumer
+from assetflow.core.values.words import at as told
 from assetflow.errors import InvalidCall
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.lookup import find_consumer

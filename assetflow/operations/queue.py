@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from assetflow.core.rules.removal import check_removal
-from assetflow.core.words import some
+from assetflow.core.values.words import some
 from assetflow.errors import UnknownEvent
 from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import Selection

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 from uuid import uuid4
 
-from assetflow.core.assets import Asset
-from assetflow.core.by_hand import event_by_hand
-from assetflow.core.consumers import Decision
-from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.json_data import fit_text
 from assetflow.core.observations import Versions, observation
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.posted_events import event_by_hand
 from assetflow.errors import AssetflowError, LedgerForeign, UnknownAsset
 from assetflow.settings import get_settings
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from assetflow.core.consumers import Consumer, Decision
+from assetflow.core.values.consumers import Consumer, Decision
 from assetflow.errors import Conflict, InvalidCall, LedgerForeign
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.operations.installation import Installation

@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any, cast
 from uuid import UUID, uuid4
 
-from assetflow.core.by_hand import key_by_hand
-from assetflow.core.codec.run_context import RunContext, run_context_to_json
 from assetflow.core.json_data import check_json
-from assetflow.core.words import iso
+from assetflow.core.values.posted_events import key_by_hand
+from assetflow.core.values.words import iso
+from assetflow.core.wire.run_context import RunContext, run_context_to_json
 from assetflow.errors import Conflict, UnknownAsset
 from assetflow.operations.installation import OpenPrefect
 from assetflow.prefect_io.rest import SECONDS_TO_ANSWER, patiently

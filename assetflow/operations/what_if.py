@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import uuid4
 
-from assetflow.core.assets import Asset
-from assetflow.core.by_hand import event_by_hand
-from assetflow.core.events import AssetEvent, Origin, Recording
-from assetflow.core.explanation.what_if import WhatIf
-from assetflow.core.lineage import Node, flows_after
-from assetflow.core.words import count
+from assetflow.core.explain.what_if import WhatIf
+from assetflow.core.graph.lineage import Node, flows_after
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.posted_events import event_by_hand
+from assetflow.core.values.words import count
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord
 

@@ -6,11 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
-from assetflow.core.assets import Asset
 from assetflow.core.condition_tree import Gate, fold_condition
 from assetflow.core.condition_words import join_gate
-from assetflow.core.conditions import Condition, Leaf
-from assetflow.core.schedules import ConsumerOptions, Schedule
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.conditions import Condition, Leaf
+from assetflow.core.values.schedules import ConsumerOptions, Schedule
 
 NAME_LENGTH = 160
 DESCRIPTION_LENGTH = 2000

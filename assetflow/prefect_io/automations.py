@@ -18,9 +18,9 @@ from prefect.events.actions import RunDeployment
 from prefect.events.schemas.automations import Automation, AutomationCore
 from pydantic import ValidationError
 
-from assetflow.core.conditions import AssetAny
-from assetflow.core.deployed import Deployed, DeployedChanges, ShownAutomation
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.conditions import AssetAny
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire.deployments import Deployed, DeployedChanges, ShownAutomation
 from assetflow.errors import InvalidSchedule
 from assetflow.prefect_io.automation_text import (
     automation_description,

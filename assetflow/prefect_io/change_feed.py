@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Generic, Protocol, TypeVar, cast
 from uuid import UUID
 
-from assetflow.core.deployed import DeployedChanges
+from assetflow.core.wire.deployments import DeployedChanges
 from assetflow.prefect_io.rest import Json, PrefectApi
 
 FIRST_PAGE = 20

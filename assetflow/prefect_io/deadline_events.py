@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID, uuid5
 
-from assetflow.core.consumers import MissedDeadline
 from assetflow.core.json_data import fit_object
+from assetflow.core.values.consumers import MissedDeadline
 from assetflow.prefect_io.names import DEADLINE_MISSED, deployment_resource_id
 
 _NAMESPACE = UUID("6b2a1d0e-6e0b-5c0f-9d5b-0d3f0a9a7c11")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from assetflow.core.consumers import Automation, Decision
+from assetflow.core.values.consumers import Automation, Decision
 from assetflow.prefect_io.names import DECISION_MADE, deployment_resource_id
 
 EVENTS_NAMED = 1_000

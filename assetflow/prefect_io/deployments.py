@@ -12,11 +12,11 @@ from uuid import UUID
 from prefect.client.schemas.objects import ConcurrencyLimitStrategy
 from prefect.client.schemas.responses import DeploymentResponse
 
-from assetflow.core.codec import FlowDeclaration, declaration_from_text, declaration_to_text
-from assetflow.core.deployed import Deployed, DeployedChanges
-from assetflow.core.events import canonical_json
-from assetflow.core.schedule_checks import refuse_endless_waiting
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.events import canonical_json
+from assetflow.core.values.schedule_checks import refuse_endless_waiting
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import FlowDeclaration, declaration_from_text, declaration_to_text
+from assetflow.core.wire.deployments import Deployed, DeployedChanges
 from assetflow.errors import AssetflowError, InvalidSchedule
 from assetflow.prefect_io.change_feed import PAGE, ChangeFeed
 from assetflow.prefect_io.names import EVENTS_PARAMETER, OFF_TAG, SCHEMA_EXTENSION

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, cast
 from uuid import UUID
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import RunContext, run_context_to_json
-from assetflow.core.consumers import Automation, Decision
 from assetflow.core.freshness.causes import causes_in_words
 from assetflow.core.json_data import fit_text
+from assetflow.core.rules.runs import listed, run_name
 from assetflow.core.run_changes import DELETED, RunEnd
-from assetflow.core.run_names import listed, run_name
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Automation, Decision
+from assetflow.core.wire import RunContext, run_context_to_json
 from assetflow.errors import PrefectNotFound, PrefectRefused, PrefectUnreachable, Unsendable
 from assetflow.prefect_io.answers import id_of, unconfirmed
 from assetflow.prefect_io.names import (

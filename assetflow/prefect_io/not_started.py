@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import cast
 from uuid import UUID
 
-from assetflow.core.explanation import DecisionExplanation, NotStarted, with_run_in_prefect
+from assetflow.core.explain import DecisionExplanation, NotStarted, with_run_in_prefect
 from assetflow.errors import AssetflowError
 from assetflow.prefect_io.rest import Json, PrefectApi, prefect_api
 

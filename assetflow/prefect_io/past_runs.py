@@ -10,8 +10,8 @@ from functools import partial
 from typing import cast
 from uuid import UUID
 
-from assetflow.core.codec import RunContext, events_from_text, run_context_from_json
 from assetflow.core.rules.adoption import Decided
+from assetflow.core.wire import RunContext, events_from_text, run_context_from_json
 from assetflow.errors import InvalidEvent
 from assetflow.prefect_io.names import DEADLINE_LABEL, DECISION_LABEL, PREDECESSOR_LABEL
 from assetflow.prefect_io.rest import Json, PrefectApi, patiently

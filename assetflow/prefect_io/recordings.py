@@ -12,9 +12,19 @@ from datetime import datetime
 from typing import cast
 from uuid import UUID
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import fields
-from assetflow.core.codec.events import (
+from assetflow.core.json_data import fit_text
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import (
+    SCHEMA,
+    AssetEvent,
+    Origin,
+    Recording,
+    SourceFlowRun,
+    SourceTaskRun,
+    check_extra,
+)
+from assetflow.core.wire import fields
+from assetflow.core.wire.events import (
     check_version,
     event_from_json,
     event_to_json,
@@ -24,9 +34,7 @@ from assetflow.core.codec.events import (
     recording_from_json,
     recording_to_json,
 )
-from assetflow.core.codec.fields import Json
-from assetflow.core.events import SCHEMA, AssetEvent, Origin, Recording, SourceFlowRun, SourceTaskRun, check_extra
-from assetflow.core.json_data import fit_text
+from assetflow.core.wire.fields import Json
 from assetflow.errors import AssetflowError, InvalidEvent
 from assetflow.prefect_io.markdown import code_span
 from assetflow.prefect_io.names import (

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from assetflow.core.redaction import without_passwords
+from assetflow.core.values.redaction import without_passwords
 from assetflow.errors import PrefectNotFound, PrefectRefused, PrefectUnauthorized, PrefectUnreachable, Unsendable
 from assetflow.patience import AskAgain
 from assetflow.prefect_io import csrf

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from assetflow.core.events import Recording
+from assetflow.core.values.events import Recording
 from assetflow.errors import AssetflowError
 from assetflow.prefect_io.answers import id_of, objects_of
 from assetflow.prefect_io.recordings import (

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import httpx
 
-from assetflow.core.redaction import without_passwords
+from assetflow.core.values.redaction import without_passwords
 from assetflow.errors import PrefectNotFound, PrefectUnauthorized, PrefectUnreachable, Unsendable
 from assetflow.patience import AskAgain, Attempts
 from assetflow.prefect_io import csrf

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 from uuid import UUID
 
-from assetflow.core.codec import RunContext, run_context_to_json
-from assetflow.core.consumers import Automation, Consumer
-from assetflow.core.time.timers import tick_id
+from assetflow.core.rules.timers import tick_id
 from assetflow.core.time.timetables import Tick
+from assetflow.core.values.consumers import Automation, Consumer
+from assetflow.core.wire import RunContext, run_context_to_json
 from assetflow.prefect_io.flow_runs import FlowRuns
 from assetflow.prefect_io.names import (
     CONSUMER_LABEL,

@@ -23,10 +23,10 @@ from prefect.events.schemas.deployment_triggers import (
 from prefect.events.schemas.events import ResourceSpecification
 
 from assetflow.core.condition_tree import Gate, Token, fold_condition
-from assetflow.core.conditions import Condition, Leaf
-from assetflow.core.schedule_values import ScheduleValue, to_schedule
-from assetflow.core.schedules import ConsumerOptions, Schedule
-from assetflow.core.spans import LONGEST
+from assetflow.core.values.conditions import Condition, Leaf
+from assetflow.core.values.schedule_values import ScheduleValue, to_schedule
+from assetflow.core.values.schedules import ConsumerOptions, Schedule
+from assetflow.core.values.spans import LONGEST
 from assetflow.errors import InvalidSchedule, UnsupportedDelivery
 from assetflow.prefect_io.automation_text import short_sentence
 from assetflow.prefect_io.names import ALIAS_ROLE, ASSET_UPDATED, MATERIALIZATION_SUCCEEDED, alias_resource_id

@@ -19,10 +19,10 @@ from prefect.context import FlowRunContext, TaskRunContext
 
 from assetflow.authoring.recording import current_recording, is_outlet_of_a_running_task
 from assetflow.authoring.triggering import partition_key as key_of_run
-from assetflow.core.assets import Asset
-from assetflow.core.events import SCHEMA
 from assetflow.core.partitions import check_key
-from assetflow.core.versions import check_data_version
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import SCHEMA
+from assetflow.core.values.versions import check_data_version
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, PublishFailed
 from assetflow.spark.append import carry_over, mark_files

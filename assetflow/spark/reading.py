@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from assetflow.authoring.partition_inputs import keys_of_run
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from assetflow.errors import AssetflowError, InvalidCall, ReadFailed, UnknownAsset
 from assetflow.spark.causes import reason_of
 from assetflow.spark.key_column import with_text_keys

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from assetflow.authoring.code_versions import TaskKeywords
     from assetflow.authoring.metadata import Metadata, OutletValues
     from assetflow.authoring.tasks import AssetTask
-    from assetflow.core.assets import Asset
+    from assetflow.core.values.assets import Asset
     from assetflow.spark.publish import Published
 
 P = ParamSpec("P")

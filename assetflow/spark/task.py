@@ -16,7 +16,7 @@ from assetflow.authoring.metadata import OutletValues, to_outlets
 from assetflow.authoring.recording import current_recording
 from assetflow.authoring.signature import PublicSignature
 from assetflow.authoring.tasks import task
-from assetflow.core.assets import Asset, AssetAlias, Outlet
+from assetflow.core.values.assets import Asset, AssetAlias, Outlet
 from assetflow.errors import InvalidFlow, OutletError, SparkSettingsConflict
 from assetflow.spark.publish import Write, publish_together
 from assetflow.spark.result_types import SparkTaskDecorator

@@ -9,15 +9,15 @@ from functools import singledispatch
 from operator import itemgetter
 from typing import cast
 
-from assetflow.core.codec import declaration_from_text
-from assetflow.core.consumers import Consumer, Decision
-from assetflow.core.events import Recording
 from assetflow.core.freshness import deploying as freshness
 from assetflow.core.freshness.records import RunState
 from assetflow.core.rules import registry
 from assetflow.core.rules.fold import Touched, pass_over, record_and_pass
 from assetflow.core.rules.keeping import end_kept_run, keep_up_to_date, start_kept_run
 from assetflow.core.rules.state import State
+from assetflow.core.values.consumers import Consumer, Decision
+from assetflow.core.values.events import Recording
+from assetflow.core.wire import declaration_from_text
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord, DecisionRecord
 from assetflow.stack.calls import FlowRun, runs_of

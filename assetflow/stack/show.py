@@ -15,7 +15,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from assetflow.core.condition_tree import Token
-from assetflow.core.events import AssetEvent
+from assetflow.core.values.events import AssetEvent
 from assetflow.ledger.records import DecisionRecord
 from assetflow.stack.calls import FlowRun, runs_of
 from assetflow.stack.summary import Json, Story

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from assetflow.core.consumers import Consumer, Decision
-from assetflow.core.events import AssetEvent
+from assetflow.core.values.consumers import Consumer, Decision
+from assetflow.core.values.events import AssetEvent
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord
 from assetflow.stack.calls import FlowRun, runs_of

@@ -16,12 +16,12 @@ from uuid import UUID, uuid4
 from prefect.client.orchestration import get_client
 from prefect.exceptions import ObjectNotFound
 
-from assetflow.core.assets import Asset
-from assetflow.core.by_hand import event_by_hand
-from assetflow.core.events import AssetEvent, Origin, Recording
-from assetflow.core.explanation.plan import PlannedConsumer
-from assetflow.core.explanation.status import Status
-from assetflow.core.freshness.policy import State
+from assetflow.core.explain.plan import PlannedConsumer
+from assetflow.core.explain.status import Status
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.freshness_policy import State
+from assetflow.core.values.posted_events import event_by_hand
 from assetflow.errors import InvalidCall, TimedOut, UnknownAsset, UnknownConsumer
 from assetflow.evaluator.process.evaluator import Evaluator, utc_now
 from assetflow.ledger import Ledger, Reader

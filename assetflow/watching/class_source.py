@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
-from assetflow.core.watchers.addresses import with_variables
+from assetflow.core.values.addresses import with_variables
 from assetflow.core.watchers.changes import CURSOR, Change, Found, intake_of
 from assetflow.core.watchers.class_trigger import ClassTrigger
 from assetflow.core.watchers.intake import Watched, WatcherIntake

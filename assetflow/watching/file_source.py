@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Protocol, cast
 from uuid import UUID
 
+from assetflow.core.values.triggers import FileTrigger
 from assetflow.core.watchers.files import Look, SeenFile, intake_of, look
 from assetflow.core.watchers.intake import Watched, WatcherIntake
-from assetflow.core.watchers.triggers import FileTrigger
 from assetflow.errors import WatchingFailed
 from assetflow.watching.listener import Listener
 

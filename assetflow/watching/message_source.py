@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import cast
 from uuid import UUID, uuid4
 
+from assetflow.core.values.triggers import MessageQueueTrigger
 from assetflow.core.watchers.intake import Note, Watched, WatcherIntake
 from assetflow.core.watchers.messages import Message, Notes, intake_of
-from assetflow.core.watchers.triggers import MessageQueueTrigger
 from assetflow.watching.ports import BrokerQueue, Cursors
 
 

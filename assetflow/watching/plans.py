@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from assetflow.core.values.other_triggers import WebhookTrigger
+from assetflow.core.values.triggers import MessageQueueTrigger
 from assetflow.core.watchers.intake import Watched
-from assetflow.core.watchers.triggers import MessageQueueTrigger
-from assetflow.core.watchers.webhook_trigger import WebhookTrigger
 from assetflow.ledger.records import WatcherRecord
 from assetflow.watching.ports import WatchPlan
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
+from assetflow.core.values.triggers import MessageQueueTrigger
 from assetflow.core.watchers.intake import Note, Watched, WatcherIntake
 from assetflow.core.watchers.messages import Message
-from assetflow.core.watchers.triggers import MessageQueueTrigger
 
 
 class BrokerQueue(Protocol):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from assetflow.core.events import Recording
+from assetflow.core.values.events import Recording
 from assetflow.core.watchers.intake import RefusedChange, WatcherIntake
 from assetflow.evaluator.unrecordable import Doubt, content_of, log_set_aside, reason_of
 

@@ -14,13 +14,13 @@ from assetflow.core.watchers.intake import Note, WatcherIntake
 from assetflow.errors import LeaseLost, LedgerForeign, WatchingFailed
 from assetflow.evaluator.health import Health, keep_going, logger, one_reason
 from assetflow.evaluator.process.ledger_thread import LedgerThread
-from assetflow.ledger.lease.lease import LEASE_SECONDS, Role
+from assetflow.ledger.lease import LEASE_SECONDS, Role
 from assetflow.ledger.records import WatcherRecord
 from assetflow.operations.deciding_ledger import ASK_EVERY, Decider
 from assetflow.prefect_io.blocks import read_url_block
 from assetflow.prefect_io.connection import read_connection
-from assetflow.prefect_io.ledger_variable import deciding_ledger
 from assetflow.prefect_io.rest import prefect_api
+from assetflow.prefect_io.stored_values import deciding_ledger
 from assetflow.watching.looks import Looks
 from assetflow.watching.sources import Sources
 from assetflow.watching.watching import Watching

@@ -12,10 +12,10 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
 from assetflow.api.backend import TheBackend
-from assetflow.api.paging import LARGEST
 from assetflow.api.params import NamedAsset
 from assetflow.api.posted_events import make_event
-from assetflow.core.assets import Asset
+from assetflow.api.requests import LARGEST
+from assetflow.core.values.assets import Asset
 from assetflow.errors import AssetflowError, InvalidEvent, UnknownAsset
 from assetflow.operations.lookup import near_assets
 from assetflow.operations.recording import update_asset

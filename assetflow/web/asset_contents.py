@@ -9,7 +9,7 @@ from uuid import UUID
 from fastapi import Request, Response
 
 from assetflow.api.backend import Backend
-from assetflow.core.redaction import redacted
+from assetflow.core.values.redaction import redacted
 from assetflow.errors import UnknownAsset
 from assetflow.ledger.read.assets import AssetUsers, ListedAsset
 from assetflow.ledger.read.reader import Reader

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from assetflow.api.backend import Backend, TheBackend
-from assetflow.api.paging import Text
+from assetflow.api.requests import Text
 from assetflow.errors import Conflict, LedgerForeign
 from assetflow.operations import hiding
 from assetflow.web.asset_contents import asset_page, find

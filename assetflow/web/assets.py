@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from assetflow.api.backend import Backend, TheBackend
-from assetflow.api.paging import LARGEST, Text
-from assetflow.core.explanation.status import Status
+from assetflow.api.requests import LARGEST, Text
+from assetflow.core.explain.status import Status
 from assetflow.core.freshness.asset_freshness import AssetFreshness
 from assetflow.ledger.read.assets import AssetFilter, Order
 from assetflow.ledger.read.reader import Reader

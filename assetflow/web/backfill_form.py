@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from assetflow.api.backend import TheBackend
-from assetflow.api.paging import Text
+from assetflow.api.requests import Text
 from assetflow.core.partitions.ranges import read_period
 from assetflow.errors import AssetflowError, InvalidCall
 from assetflow.ledger.read.reader import Reader

@@ -10,11 +10,11 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from assetflow.api.backend import Backend, TheBackend, TheReader
-from assetflow.api.paging import LARGEST, Number, Text
+from assetflow.api.requests import LARGEST, Number, Text
 from assetflow.core.freshness.causes import Cause
 from assetflow.core.freshness.state.backfills import StepState
-from assetflow.core.run_names import run_name
-from assetflow.core.words import count
+from assetflow.core.rules.runs import run_name
+from assetflow.core.values.words import count
 from assetflow.errors import Conflict, LedgerForeign, UnknownAsset
 from assetflow.ledger.read.backfills import BackfillRecord, BackfillTargetRecord
 from assetflow.ledger.read.reader import Reader

@@ -10,8 +10,8 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
 from assetflow.api.backend import Backend, TheBackend
-from assetflow.api.paging import LARGEST
 from assetflow.api.params import Deployment, Flow
+from assetflow.api.requests import LARGEST
 from assetflow.errors import AssetflowError, InvalidCall, PrefectUnreachable, UnknownEvent
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.operations import queue

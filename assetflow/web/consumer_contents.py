@@ -5,16 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from assetflow.api.backend import Backend
-from assetflow.core.conditions import AssetAll
-from assetflow.core.consumers import Consumer
-from assetflow.core.lineage import loops_through
-from assetflow.core.redaction import redacted
+from assetflow.core.graph.lineage import loops_through
+from assetflow.core.values.conditions import AssetAll
+from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.redaction import redacted
 from assetflow.ledger.read.explanations import READ_FIRST, consumer_explanation, partition_explanation
 from assetflow.ledger.read.past_explanations import past_explanation
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.web.pages import url
-from assetflow.web.run_states import look_again, states_address
+from assetflow.web.prefect_runs import look_again, states_address
 
 QUEUED = 50
 DECISIONS = 15

@@ -12,9 +12,9 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
 from assetflow.api.backend import Backend, TheBackend
-from assetflow.api.paging import LARGEST, Text
 from assetflow.api.params import Deployment, Flow
-from assetflow.core.explanation import next_time
+from assetflow.api.requests import LARGEST, Text
+from assetflow.core.explain import next_time
 from assetflow.errors import AssetflowError, PrefectUnreachable
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.explanations import READ_FIRST, consumer_explanation
@@ -23,8 +23,8 @@ from assetflow.operations.consumers import consumer_at, list_in_order, switch
 from assetflow.operations.what_if import Preview, if_all_resumed
 from assetflow.web.forms import Form, TheForm, in_words
 from assetflow.web.pages import PagePlaces, Pages, ThePages, url
+from assetflow.web.prefect_runs import look_again, states_address
 from assetflow.web.previews import show_preview
-from assetflow.web.run_states import look_again, states_address
 
 router = APIRouter()
 

@@ -8,12 +8,12 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Request, Response
 
 from assetflow.api.backend import TheReader
-from assetflow.api.paging import LARGEST
-from assetflow.core.redaction import redacted
+from assetflow.api.requests import LARGEST
+from assetflow.core.values.redaction import redacted
 from assetflow.ledger.read.explanations import event_explanation
 from assetflow.web.pages import PagePlaces, ThePages, url
 from assetflow.web.plots import metric_words
-from assetflow.web.run_states import states_address
+from assetflow.web.prefect_runs import states_address
 
 router = APIRouter()
 

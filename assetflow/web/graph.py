@@ -11,9 +11,9 @@ from fastapi import APIRouter, Query, Request, Response
 from markupsafe import Markup
 
 from assetflow.api.backend import TheReader
-from assetflow.api.paging import Text
+from assetflow.api.requests import Text
 from assetflow.core.graph.parts import Way
-from assetflow.core.words import count
+from assetflow.core.values.words import count
 from assetflow.errors import UnknownAsset
 from assetflow.operations.graph import Graph, Placed, Wanted, graph_of
 from assetflow.operations.lookup import find_node, near_assets

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from assetflow.core.events import AssetEvent
-from assetflow.core.explanation import source_of
+from assetflow.core.explain import source_of
 from assetflow.core.freshness.causes import CauseKind
-from assetflow.core.redaction import redacted
+from assetflow.core.values.events import AssetEvent
+from assetflow.core.values.redaction import redacted
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord, DecisionStatus, EventFilter
 

@@ -10,11 +10,11 @@ from contextlib import suppress
 from fastapi.concurrency import run_in_threadpool
 
 from assetflow.api.backend import Backend
-from assetflow.core.explanation import NotStarted
+from assetflow.core.explain import NotStarted
 from assetflow.errors import AssetflowError
 from assetflow.ledger.records import DecisionRecord
 from assetflow.prefect_io.not_started import not_started
-from assetflow.web.run_states import FRESH, SECONDS_TO_ANSWER, SHOWN
+from assetflow.web.prefect_runs import FRESH, SECONDS_TO_ANSWER, SHOWN
 
 MOST = 200
 

@@ -11,7 +11,7 @@ from assetflow.web.happened import decisions_happened, happened, receipts_of, up
 from assetflow.web.late_runs import LateRuns
 from assetflow.web.needs import late_runs, needs
 from assetflow.web.pages import ThePages, wants_fragment
-from assetflow.web.run_states import look_again, states_address
+from assetflow.web.prefect_runs import look_again, states_address
 
 router = APIRouter()
 

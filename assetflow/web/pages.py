@@ -19,12 +19,12 @@ from markupsafe import Markup, escape
 
 from assetflow.api.backend import Backend
 from assetflow.api.keys import NONE, Right
-from assetflow.core.explanation import source_of
-from assetflow.core.explanation.status import short
-from assetflow.core.redaction import redact
-from assetflow.core.spans import rounded_in_words
+from assetflow.core.explain import source_of
+from assetflow.core.explain.status import short
+from assetflow.core.values.redaction import redact
+from assetflow.core.values.spans import rounded_in_words
+from assetflow.core.values.words import ago, at, count, iso
 from assetflow.core.visible import shown
-from assetflow.core.words import ago, at, count, iso
 from assetflow.errors import LedgerError
 from assetflow.ledger.read.feed import Position
 from assetflow.web.prefect_links import PrefectLinks

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from uuid import UUID
 
-from assetflow.core.events import SCHEMA, AssetEvent
+from assetflow.core.values.events import SCHEMA, AssetEvent
 
 WIDTH, HEIGHT = 120, 28
 _MARGIN = 3

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from prefect.settings import PREFECT_API_URL, PREFECT_UI_URL
 
-from assetflow.core.redaction import without_passwords
+from assetflow.core.values.redaction import without_passwords
 from assetflow.ledger.read.reader import Reader
 
 

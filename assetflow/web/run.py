@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from assetflow.api.backend import Backend, TheBackend
-from assetflow.core.redaction import redacted
+from assetflow.core.values.redaction import redacted
 from assetflow.errors import AssetflowError
 from assetflow.ledger.read.explanations import READ_FIRST, decision_explanation
 from assetflow.ledger.records import DecisionRecord, EventFilter
@@ -17,7 +17,7 @@ from assetflow.operations.decisions import decision_with
 from assetflow.prefect_io.not_started import with_run_now
 from assetflow.web.forms import TheForm, in_words
 from assetflow.web.pages import Pages, ThePages, url
-from assetflow.web.run_states import look_again, states_address
+from assetflow.web.prefect_runs import look_again, states_address
 
 router = APIRouter()
 

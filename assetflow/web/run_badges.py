@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from assetflow.prefect_io.run_states import MOST
 from assetflow.web.pages import ThePages
-from assetflow.web.run_states import RunStates
+from assetflow.web.prefect_runs import RunStates
 
 router = APIRouter()
 

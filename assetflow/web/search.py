@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Request, Response
 
 from assetflow.api.backend import TheReader
-from assetflow.api.paging import Text
-from assetflow.core.lineage import Node
+from assetflow.api.requests import Text
+from assetflow.core.graph.lineage import Node
 from assetflow.core.short_ids import IdStart
 from assetflow.ledger.read.assets import AssetFilter
 from assetflow.ledger.read.reader import Reader

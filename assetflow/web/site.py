@@ -35,7 +35,7 @@ from assetflow.web.live import Live
 from assetflow.web.login import Sessions, with_login
 from assetflow.web.middleware import PageMiddleware
 from assetflow.web.pages import Pages
-from assetflow.web.run_states import RunStates
+from assetflow.web.prefect_runs import RunStates
 from assetflow.web.stale_forms import add_stale_forms
 from assetflow.web.static_files import MarkedFiles
 

@@ -9,9 +9,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from assetflow.core.assets import AssetAlias
-from assetflow.core.codec import FlowDeclaration, declaration_to_text
-from assetflow.core.events import Origin, SourceFlowRun, SourceTaskRun
+from assetflow.core.values.assets import AssetAlias
+from assetflow.core.values.events import Origin, SourceFlowRun, SourceTaskRun
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
 from tests.api.conftest import Api
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, update

@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 import pytest
 
-from assetflow.core.assets import AssetAlias
-from assetflow.core.events import Origin, SourceFlowRun, SourceTaskRun
+from assetflow.core.values.assets import AssetAlias
+from assetflow.core.values.events import Origin, SourceFlowRun, SourceTaskRun
 from assetflow.ledger import Ledger
 from tests.api.conftest import Api
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update

@@ -21,7 +21,7 @@ import pytest
 from assetflow.api import strangers
 from assetflow.api.keys import Keys
 from assetflow.api.security import Access
-from assetflow.core.watchers.addresses import block
+from assetflow.core.values.addresses import block
 from assetflow.ledger import Ledger
 from assetflow.watchers import WebhookTrigger
 from assetflow.watching.plans import plans_of

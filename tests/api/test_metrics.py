@@ -20,7 +20,7 @@ from assetflow.api.backend import Backend
 from assetflow.api.keys import Keys
 from assetflow.api.security import Access
 from assetflow.ledger import Holder, Ledger
-from assetflow.ledger.lease.lease import Role
+from assetflow.ledger.lease import Role
 from assetflow.watchers import FileTrigger
 from assetflow.web import create_site
 from tests.api.conftest import Api, MakeApi

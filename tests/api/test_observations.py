@@ -13,9 +13,9 @@ from assetflow.api.keys import Keys
 from assetflow.api.security import Access
 from assetflow.authoring.observing import _told_to_api
 from assetflow.authoring.remote import RemoteApi
-from assetflow.core.codec import FlowDeclaration, declaration_to_text
-from assetflow.core.schedule_values import to_schedule
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.schedule_values import to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import ApiRefused
 from assetflow.ledger import Ledger
 from tests.api.conftest import MakeApi

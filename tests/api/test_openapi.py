@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from assetflow.core.assets import AssetAlias
+from assetflow.core.values.assets import AssetAlias
 from assetflow.ledger import Ledger
 from tests.api.conftest import Api
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, update

@@ -8,11 +8,11 @@ from uuid import UUID
 import pytest
 
 from assetflow import AssetWatcher
-from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.refused_deployments import CURSOR as CURSOR_OF_REFUSED
 from assetflow.core.refused_deployments import RefusedDeployment
-from assetflow.core.timing import Deadline
+from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.timing import Deadline
 from assetflow.errors import InvalidSchedule
 from assetflow.evaluator.liveness import STOPPED
 from assetflow.evaluator.process.held_up import CURSOR
@@ -158,7 +158,7 @@ def test_of_a_run_that_consumed_very_many_events_the_oldest_are_told(
     api: Api, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("assetflow.ledger.read.explanations.MOST_EVENTS", 3)
-    monkeypatch.setattr("assetflow.core.explanation.decisions.MOST_EVENTS", 3)
+    monkeypatch.setattr("assetflow.core.explain.decisions.MOST_EVENTS", 3)
     deploy(ledger, "report/nightly", ORDERS & CUSTOMERS)
     for minute in range(9):
         update(ledger, ORDERS, minute)

@@ -15,12 +15,12 @@ from pydantic import BaseModel, TypeAdapter
 
 from assetflow import AssetWatcher
 from assetflow.api import v1
-from assetflow.core.assets import Asset
-from assetflow.core.codec import declaration_to_text
-from assetflow.core.events import Origin, SourceFlowRun, SourceTaskRun
-from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.refused_deployments import CURSOR, RefusedDeployment
-from assetflow.core.timing import Deadline, Intake
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import Origin, SourceFlowRun, SourceTaskRun
+from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.timing import Deadline, Intake
+from assetflow.core.wire import declaration_to_text
 from assetflow.errors import InvalidSchedule
 from assetflow.ledger import Holder, Ledger
 from assetflow.watchers import MessageQueueTrigger
@@ -310,7 +310,7 @@ def test_a_page_token_belongs_to_its_parameters(api: Api, busy: Ledger) -> None:
 
 @pytest.mark.parametrize("place", ["x", -1, 2**63, 1.5, True, None, [1], {"a": 1}])
 def test_a_token_that_was_changed_by_hand_does_no_harm(api: Api, busy: Ledger, place: object) -> None:
-    from assetflow.api.paging import AskedPage, _read  # pyright: ignore[reportPrivateUsage]
+    from assetflow.api.requests import AskedPage, _read  # pyright: ignore[reportPrivateUsage]
 
     assert busy.reader.events.count() > 2
     for address in ("/api/v1/events", "/api/v1/assets", "/api/v1/statuses", "/api/v1/assets/hourly/partitions"):

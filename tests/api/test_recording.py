@@ -8,7 +8,7 @@ import pytest
 import respx
 from httpx import Client
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from assetflow.ledger import Ledger
 from assetflow.prefect_io.task_api import TaskApi
 from tests.api.conftest import MakeApi

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from assetflow.ledger import Ledger
 from tests.api.conftest import Api
 from tests.cli.shop import deploy, update

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from assetflow.ledger import Ledger
 from tests.api.conftest import Api, MakeApi
 from tests.cli.shop import ORDERS, deploy, update

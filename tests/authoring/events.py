@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from assetflow.core.assets import Asset
-from assetflow.core.events import AssetEvent, Origin
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent, Origin
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from assetflow import Asset, AssetAlias, AssetAll, AssetAny, asset, flow, task
-from assetflow.core.schedule_values import to_schedule
+from assetflow.core.values.schedule_values import to_schedule
 from assetflow.errors import InvalidAsset, InvalidFlow, InvalidSchedule
 from assetflow.prefect_io.names import EVENTS_PARAMETER
 from assetflow.timetables import CronTriggerTimetable

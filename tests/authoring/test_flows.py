@@ -22,8 +22,8 @@ from assetflow import (
     flow,
     task,
 )
-from assetflow.core.codec.schedules import declaration_from_text
-from assetflow.core.schedules import Schedule
+from assetflow.core.values.schedules import Schedule
+from assetflow.core.wire.declarations import declaration_from_text
 from assetflow.errors import (
     AssetflowError,
     AssetflowWarning,

@@ -9,7 +9,7 @@ import pytest
 from assetflow.authoring.past_events import sources
 from assetflow.authoring.past_events.sources import newest_events, resolve_name, resolve_outlet
 from assetflow.authoring.recording import TaskRecording
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from assetflow.errors import ApiUnreachable, LedgerError, RecordingFailed
 
 ORDERS = Asset.ref(name="orders")

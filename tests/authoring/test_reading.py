@@ -15,7 +15,7 @@ from assetflow.authoring.past_events import sources
 from assetflow.authoring.past_events.reading import EventSequence, InletEvents, PastEventQuery
 from assetflow.authoring.past_events.sources import newest_events, pin_of
 from assetflow.authoring.recording import TaskRecording
-from assetflow.core.events import AssetEvent, Pin
+from assetflow.core.values.events import AssetEvent, Pin
 from assetflow.errors import InvalidEvent
 from tests.authoring.events import START, event
 

@@ -11,9 +11,9 @@ import pytest
 from assetflow.authoring.past_events import recorded_source
 from assetflow.authoring.past_events.reading import PastEventQuery
 from assetflow.authoring.past_events.recorded_source import RecordedSource
-from assetflow.core.assets import Asset
 from assetflow.core.condition_tree import Token
-from assetflow.core.events import AssetEvent, Origin, Pin
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent, Origin, Pin
 from tests.ledger.making import NOW
 
 QUERY = PastEventQuery(Token("uri", "a"))

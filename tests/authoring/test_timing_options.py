@@ -19,9 +19,9 @@ from assetflow import (
     asset,
     flow,
 )
-from assetflow.core.codec.schedules import declaration_from_text, declaration_to_text
-from assetflow.core.conditions import AssetAll, Since, Times, Within
-from assetflow.core.timing import Deadline, Intake, Opening
+from assetflow.core.values.conditions import AssetAll, Since, Times, Within
+from assetflow.core.values.timing import Deadline, Intake, Opening
+from assetflow.core.wire.declarations import declaration_from_text, declaration_to_text
 from assetflow.errors import AssetflowError, InvalidSchedule, InvalidTimetable
 from assetflow.partitions import DayWindow, RollupMapper, StartOfDayMapper
 from assetflow.timetables import (

@@ -11,8 +11,8 @@ import pytest
 from prefect.utilities.callables import parameter_schema
 
 from assetflow import Asset, AssetAlias, TriggeringAssetEvents, flow, partition_key, task, triggering_asset_events
-from assetflow.core.codec.run_context import RunContext
-from assetflow.core.events import AssetEvent
+from assetflow.core.values.events import AssetEvent
+from assetflow.core.wire.run_context import RunContext
 from assetflow.errors import InvalidEvent
 from tests.authoring.events import event
 

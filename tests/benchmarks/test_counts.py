@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from assetflow.core.events import Recording
 from assetflow.core.rules import evaluation, fold
+from assetflow.core.values.events import Recording
 from assetflow.ledger import Ledger
 from benchmarks import instructions, ring
 from tests.ledger.making import NOW

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 from assetflow import Eager
-from assetflow.core.assets import Asset
-from assetflow.core.conditions import AssetAll
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.conditions import AssetAll
 from assetflow.ledger import Ledger
 from tests.browser.site import START
 from tests.ledger.making import deploy_maker

@@ -6,10 +6,10 @@ from datetime import timedelta
 from uuid import uuid4
 
 from assetflow import FreshnessPolicy
-from assetflow.core.assets import Asset
 from assetflow.core.partitions import StartOfDayMapper
+from assetflow.core.values.assets import Asset
 from assetflow.ledger import Ledger
-from assetflow.ledger.lease.lease import Holder
+from assetflow.ledger.lease import Holder
 from assetflow.operations import asset_backfills
 from assetflow.operations.asset_backfills import BackfillWanted
 from assetflow.operations.installation import Installation

@@ -11,8 +11,8 @@ from uuid import uuid4
 from assetflow.api.backend import Backend
 from assetflow.api.keys import Keys
 from assetflow.api.security import Access
-from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.events import AssetEvent, Origin, Recording, SourceFlowRun, SourceTaskRun
+from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun, SourceTaskRun
 from assetflow.ledger import Ledger
 from assetflow.web import create_site
 from tests.api.serving import serving

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import expect
 
-from assetflow.core.assets import Asset
-from assetflow.core.explanation import NotStarted
-from assetflow.core.freshness.policy import FreshnessPolicy
+from assetflow.core.explain import NotStarted
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.web import consumer
 from assetflow.web.late_runs import LateRun, LateRuns

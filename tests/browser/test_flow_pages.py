@@ -10,8 +10,8 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import Browser, expect
 
-from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.events import Origin, SourceFlowRun
+from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.events import Origin, SourceFlowRun
 from assetflow.ledger import Ledger
 from tests.browser.shown import Shown, violations
 from tests.browser.site import EVIL, EVIL_ASSET, REPORT, START, running_site, update

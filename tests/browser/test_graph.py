@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from assetflow import Eager
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from tests.browser.big_graph import make_big
 from tests.browser.shown import Shown, violations
 from tests.browser.site import START, update

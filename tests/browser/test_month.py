@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import expect
 
-from assetflow.core.assets import Asset
 from assetflow.core.partitions import StartOfDayMapper
-from assetflow.core.schedule_values import PartitionedAssetTimetable
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from tests.browser.clicks import Clicks
 from tests.browser.shown import Shown, violations
 from tests.browser.site import update

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import Page, expect
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from tests.browser.shown import Shown, violations
 from tests.browser.site import START, update
 from tests.cli.shop import CUSTOMERS, HOURLY, ORDERS, ROLLED_UP, deploy

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from tests.browser.shown import Shown, Theme, violations
 from tests.browser.site import EVIL, running_site, update
 from tests.cli.shop import CUSTOMERS, deploy

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from tests.browser.conftest import QUIET
 from tests.browser.shown import is_complaint
 from tests.environment.needs import chromium

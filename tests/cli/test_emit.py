@@ -9,12 +9,12 @@ import httpx
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from assetflow.core.assets import Asset
-from assetflow.core.schedule_values import PartitionedAssetTimetable
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.evaluator.liveness import STOPPED
 from assetflow.ledger import Ledger
-from assetflow.prefect_io.ledger_variable import TAKEN_OVER
 from assetflow.prefect_io.names import LEDGER_VARIABLE
+from assetflow.prefect_io.stored_values import TAKEN_OVER
 from tests.cli.conftest import Call
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy
 from tests.environment.prefect_server import PrefectServer

@@ -46,7 +46,7 @@ def imported(home: Path, *arguments: str, ends: tuple[int, ...] = (0, 1)) -> set
 
 @pytest.mark.parametrize("arguments", [("--help",), ("version",)], ids=" ".join)
 def test_a_command_that_reads_nothing_imports_no_database(home: Path, arguments: tuple[str, ...]) -> None:
-    assert not imported(home, *arguments) & {"prefect", "assetflow.core.assets", *DATABASE}
+    assert not imported(home, *arguments) & {"prefect", "assetflow.core.values.assets", *DATABASE}
 
 
 @pytest.mark.parametrize(

@@ -14,15 +14,15 @@ import pytest
 
 from assetflow import Eager
 from assetflow.cli import runs
-from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.codec import FlowDeclaration, declaration_to_text
-from assetflow.core.events import AssetEvent, Origin, Recording
-from assetflow.core.freshness.policy import FreshnessPolicy
-from assetflow.core.run_names import run_name
-from assetflow.core.timing import Deadline
+from assetflow.core.rules.runs import run_name
+from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.timing import Deadline
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.evaluator.liveness import STOPPED
 from assetflow.ledger import Ledger
-from assetflow.ledger.lease.lease import Holder
+from assetflow.ledger.lease import Holder
 from assetflow.ledger.read.judging import HELD_UP
 from tests.cli.conftest import Call
 from tests.cli.screen import screen_of

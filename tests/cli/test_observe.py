@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
 from tests.cli.shop import ORDERS, deploy

@@ -11,14 +11,14 @@ import pytest
 
 from assetflow.cli.explanation_output import consumer_parts
 from assetflow.cli.output import plain, rows, show, table, text
-from assetflow.core.assets import Asset
-from assetflow.core.conditions import AssetAll, AssetAny, BooleanCondition
-from assetflow.core.consumers import Consumer
-from assetflow.core.explanation import ConsumerFacts, explain_consumer
-from assetflow.core.schedule_values import to_schedule
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.explain import ConsumerFacts, explain_consumer
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.conditions import AssetAll, AssetAny, BooleanCondition
+from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.schedule_values import to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.values.words import ago
 from assetflow.core.visible import shown
-from assetflow.core.words import ago
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
 from tests.cli.screen import Terminal, screen_of

@@ -8,9 +8,9 @@ from uuid import UUID, uuid5
 
 import pytest
 
-from assetflow.core.assets import Asset
 from assetflow.core.partitions import FixedKeyMapper
-from assetflow.core.schedule_values import PartitionedAssetTimetable
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
 from tests.cli.shop import HOURLY, ORDERS, ROLLED_UP, deploy, update

@@ -70,8 +70,8 @@ DELIVERING = """
 from datetime import UTC, datetime
 from uuid import uuid4
 from assetflow.authoring.delivery import deliver
-from assetflow.core.assets import Asset
-from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent, Origin, Recording
 deliver(Recording(uuid4(), (AssetEvent(uuid4(), Asset("s3://lake/orders"), datetime.now(UTC), Origin("task")),)))
 """
 

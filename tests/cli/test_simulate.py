@@ -19,10 +19,10 @@ ANSWER = {
     "pending_partitions": {},
 }
 FLOWS = """
-from assetflow.core.assets import Asset
-from assetflow.core.codec.schedules import FlowDeclaration
-from assetflow.core.schedules import ConsumerOptions
-from assetflow.core.schedule_values import to_schedule
+from assetflow.core.values.assets import Asset
+from assetflow.core.wire.declarations import FlowDeclaration
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.values.schedule_values import to_schedule
 
 class Flow:
     def __init__(self, name, schedule):

@@ -15,7 +15,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from assetflow.core.assets import Asset, AssetAlias
 from assetflow.core.partitions import (
     PartitionMapper,
     RollupMapper,
@@ -24,7 +23,8 @@ from assetflow.core.partitions import (
     mapper_from_json,
 )
 from assetflow.core.time.timetables import CronPartitionTimetable, CronTriggerTimetable, PartitionedAtRuntime, Timetable
-from assetflow.core.uri import CredentialsCut
+from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.uri import CredentialsCut
 from assetflow.errors import AssetflowError
 
 Json = dict[str, Any]

@@ -11,7 +11,7 @@ import pytest
 
 from assetflow.core.freshness import deploying, inputs, judging, running
 from assetflow.core.freshness.coming import Coming
-from assetflow.core.simulation import simulate
+from assetflow.core.simulate import simulate
 from tests.conformance.comparison import differences
 from tests.conformance.test_cases import HERE
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from assetflow.core.simulation import simulate
+from assetflow.core.simulate import simulate
 from tests.conformance.comparison import differences
 
 HERE = Path(__file__).parent

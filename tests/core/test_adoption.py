@@ -9,15 +9,15 @@ from uuid import UUID, uuid4, uuid5
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.consumers import Consumer, Decision
-from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.rules.adoption import Adoption, Decided
 from assetflow.core.rules.fold import record_and_pass
 from assetflow.core.rules.registry import deploy
 from assetflow.core.rules.state import State
-from assetflow.core.schedule_values import to_schedule
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Consumer, Decision
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.schedule_values import to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

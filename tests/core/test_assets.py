@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from assetflow.core.assets import Asset, AssetAlias, AssetRef, distinct
-from assetflow.core.conditions import AssetAll
-from assetflow.core.freshness.policy import FreshnessPolicy
+from assetflow.core.values.assets import Asset, AssetAlias, AssetRef, distinct
+from assetflow.core.values.conditions import AssetAll
+from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.errors import InvalidAsset
 
 

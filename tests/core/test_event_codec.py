@@ -9,16 +9,16 @@ from uuid import UUID
 
 import pytest
 
-from assetflow.core.codec.events import (
+from assetflow.core.refused import MOST_CHARACTERS, kept_payload
+from assetflow.core.values.events import Pin
+from assetflow.core.wire.events import (
     event_from_json,
     event_to_json,
     recorded_event_from_json,
     recording_from_json,
     recording_to_json,
 )
-from assetflow.core.codec.run_context import events_from_text, events_to_text
-from assetflow.core.events import Pin
-from assetflow.core.refused import MOST_CHARACTERS, kept_payload
+from assetflow.core.wire.run_context import events_from_text, events_to_text
 from assetflow.errors import AssetflowError, InvalidEvent
 
 NUMBER = "00000000-0000-4000-8000-000000000001"

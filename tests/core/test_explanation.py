@@ -12,11 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.conditions import AssetAll, AssetAny
-from assetflow.core.consumers import Consumer, Decision, Receipt, ReceiptStatus
-from assetflow.core.events import AssetEvent, Origin, SourceFlowRun, SourceTaskRun
-from assetflow.core.explanation import (
+from assetflow.core.explain import (
     ConsumerFacts,
     DecisionFacts,
     KnownNames,
@@ -29,11 +25,15 @@ from assetflow.core.explanation import (
     explain_event,
     explain_partition,
 )
-from assetflow.core.explanation.facts import pending_of
+from assetflow.core.explain.facts import pending_of
 from assetflow.core.partitions import DayWindow, RollupMapper, StartOfDayMapper
 from assetflow.core.rules.evaluation import evaluate
-from assetflow.core.schedule_values import AssetOrTimeSchedule, PartitionedAssetTimetable, to_schedule
-from assetflow.core.schedules import ConsumerOptions, Schedule
+from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.conditions import AssetAll, AssetAny
+from assetflow.core.values.consumers import Consumer, Decision, Receipt, ReceiptStatus
+from assetflow.core.values.events import AssetEvent, Origin, SourceFlowRun, SourceTaskRun
+from assetflow.core.values.schedule_values import AssetOrTimeSchedule, PartitionedAssetTimetable, to_schedule
+from assetflow.core.values.schedules import ConsumerOptions, Schedule
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 A, B, C = (Asset(f"s3://lake/{name}", name=name) for name in "abc")

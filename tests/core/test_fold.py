@@ -7,8 +7,6 @@ from datetime import timedelta
 
 import pytest
 
-from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.events import Recording
 from assetflow.core.partitions import (
     AllowedKeyMapper,
     FixedKeyMapper,
@@ -19,7 +17,9 @@ from assetflow.core.partitions import (
 )
 from assetflow.core.rules.fold import pass_over, record
 from assetflow.core.rules.registry import pass_over_consumer, switch
-from assetflow.core.schedule_values import PartitionedAssetTimetable
+from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.events import Recording
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from tests.core.world import NOW, A, B, C, World, event, new_id, uris
 
 

@@ -9,9 +9,9 @@ from itertools import pairwise
 
 from assetflow.core.graph.folding import folded
 from assetflow.core.graph.layout import COLUMN, ROW, positions
+from assetflow.core.graph.lineage import Edge, Node
 from assetflow.core.graph.parts import around, whole
 from assetflow.core.graph.trees import tree
-from assetflow.core.lineage import Edge, Node
 
 
 def asset(name: str) -> Node:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from assetflow.core.lineage import DATA, SCHEDULING, Edge, EdgeKind, Node, loops_through, neighbourhood
+from assetflow.core.graph.lineage import DATA, SCHEDULING, Edge, EdgeKind, Node, loops_through, neighbourhood
 
 ALL: frozenset[EdgeKind] = SCHEDULING | DATA
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.events import EXTRA_BYTES
-from assetflow.core.outcome import TaskOutcome
+from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.events import EXTRA_BYTES
+from assetflow.core.values.outcome import TaskOutcome
 from assetflow.errors import AssetflowError, InvalidEvent, OutletError, RecordingFailed
 from tests.core.world import A, B, C
 

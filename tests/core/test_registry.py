@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from assetflow.core.assets import Asset, AssetRef
 from assetflow.core.partitions import AllowedKeyMapper, FixedKeyMapper
 from assetflow.core.rules.fold import Touched
 from assetflow.core.rules.registry import (
@@ -16,8 +15,9 @@ from assetflow.core.rules.registry import (
     touch_ended,
     touched_by_switch,
 )
-from assetflow.core.schedule_values import PartitionedAssetTimetable, to_schedule
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.assets import Asset, AssetRef
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.errors import NameTaken
 from tests.core.world import NOW, A, B, C, World, event
 

@@ -8,12 +8,12 @@ from uuid import UUID
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.consumers import Consumer
-from assetflow.core.events import AssetEvent
 from assetflow.core.rules.removal import NamedEvents, check_removal
-from assetflow.core.schedule_values import PartitionedAssetTimetable, to_schedule
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.events import AssetEvent
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.errors import InvalidCall
 from tests.core.world import NOW, A, B, event
 

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from assetflow.core.schedules import Schedule
 from assetflow.core.time.reading import timetable_from_json
 from assetflow.core.time.timetables import (
     CronPartitionTimetable,
@@ -18,6 +17,7 @@ from assetflow.core.time.timetables import (
     Tick,
     Timetable,
 )
+from assetflow.core.values.schedules import Schedule
 from assetflow.errors import InvalidTimetable
 
 NEW_YORK = "America/New_York"

@@ -7,8 +7,8 @@ from urllib.parse import SplitResult
 
 import pytest
 
-from assetflow.core import uri as uri_module
-from assetflow.core.uri import CredentialsCut, check_alias, check_name, normalize, register_scheme
+from assetflow.core.values import uri as uri_module
+from assetflow.core.values.uri import CredentialsCut, check_alias, check_name, normalize, register_scheme
 from assetflow.errors import AssetflowWarning, InvalidAsset
 
 

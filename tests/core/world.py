@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid5
 
-from assetflow.core.assets import Asset
-from assetflow.core.consumers import Consumer, Decision
-from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.rules.fold import record, record_and_pass
 from assetflow.core.rules.registry import deploy
 from assetflow.core.rules.state import State
-from assetflow.core.schedule_values import to_schedule
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Consumer, Decision
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.schedule_values import to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SPACE = UUID(int=7)

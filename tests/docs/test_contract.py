@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from assetflow.core.simulation import simulate
+from assetflow.core.simulate import simulate
 
 PAGE = (Path(__file__).parents[2] / "docs" / "contract.md").read_text()
 EXAMPLE = re.compile(r"^```json\n(.*?)^```\s+^```json answer\n(.*?)^```", re.M | re.S)

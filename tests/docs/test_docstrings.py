@@ -15,7 +15,7 @@ import pytest
 
 import assetflow.errors
 from assetflow import listeners
-from assetflow.core import uri
+from assetflow.core.values import uri
 from tests.docs.public import documented, examples, members, public, run
 from tests.environment.prefect_server import PrefectServer
 

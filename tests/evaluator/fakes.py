@@ -9,17 +9,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import RunContext
-from assetflow.core.consumers import Automation, Consumer, Decision
-from assetflow.core.events import AssetEvent, Origin, Recording
-from assetflow.core.explanation import DecisionExplanation, DecisionFacts, KnownNames, RunFacts, explain_decision
+from assetflow.core.explain import DecisionExplanation, DecisionFacts, KnownNames, RunFacts, explain_decision
 from assetflow.core.rules.fold import record_and_pass
 from assetflow.core.rules.registry import deploy
 from assetflow.core.rules.state import State
 from assetflow.core.run_changes import RunEnd, RunGoingOn
-from assetflow.core.schedule_values import to_schedule
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Automation, Consumer, Decision
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.schedule_values import to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import RunContext
 from assetflow.errors import PrefectUnreachable
 from assetflow.evaluator.ports import Launch, Refused, RunWithoutNote, Written
 

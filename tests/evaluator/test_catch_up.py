@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from assetflow.core.events import Recording
+from assetflow.core.values.events import Recording
 from assetflow.errors import PrefectUnreachable
 from assetflow.evaluator.health import Health, logger
 from assetflow.evaluator.incoming import catch_up

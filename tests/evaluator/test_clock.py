@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from assetflow.core.consumers import MissedDeadline
+from assetflow.core.values.consumers import MissedDeadline
 from assetflow.evaluator.consumers.clock import POSTED_AGAIN, Clock
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.ports import TimePassed

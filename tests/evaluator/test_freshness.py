@@ -11,10 +11,10 @@ from uuid import UUID
 import pytest
 
 from assetflow.core.freshness.asset_freshness import StateChange
-from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.freshness.state.policies import PolicyChange
+from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.errors import PrefectUnreachable
-from assetflow.evaluator.consumers.freshness import POSTED_AGAIN, TOLD_AT_ONCE, FreshnessTeller
+from assetflow.evaluator.consumers.announcements import POSTED_AGAIN, TOLD_AT_ONCE, FreshnessTeller
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.ports import UpdateLog
 from tests.evaluator.fakes import START, Clock

@@ -12,14 +12,14 @@ import httpx
 import pytest
 import respx
 
-from assetflow.core.events import Origin, OriginKind, Recording
+from assetflow.core.values.events import Origin, OriginKind, Recording
 from assetflow.errors import LedgerForeign
 from assetflow.evaluator.process.handing_over import Binding
 from assetflow.evaluator.process.ledger_thread import LedgerThread
 from assetflow.ledger.read.only_here import only_here
-from assetflow.prefect_io.ledger_variable import BY_NAME, TAKEN_OVER
 from assetflow.prefect_io.recordings import recording_from_artifact
 from assetflow.prefect_io.rest import prefect_api
+from assetflow.prefect_io.stored_values import BY_NAME, TAKEN_OVER
 from tests.environment.prefect_settings import prefect_at
 from tests.ledger.making import NOW, event
 

@@ -11,8 +11,8 @@ from uuid import uuid4
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.events import Recording
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import Recording
 from assetflow.errors import InvalidEvent, LedgerLocked, StatementRefused
 from assetflow.evaluator import unrecordable
 from assetflow.evaluator.health import Health

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from assetflow.core.events import Recording
-from assetflow.core.timing import Intake
+from assetflow.core.values.events import Recording
+from assetflow.core.values.timing import Intake
 from assetflow.evaluator.process.ledger_thread import READ_LATELY, LedgerThread
 from tests.ledger.making import A, deploy, update
 

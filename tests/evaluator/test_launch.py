@@ -9,9 +9,9 @@ from uuid import UUID
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import RunContext
-from assetflow.core.events import Recording
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import Recording
+from assetflow.core.wire import RunContext
 from assetflow.errors import LeaseLost, LedgerLocked, PrefectRefused, PrefectUnreachable, Unsendable
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.ports import Launch

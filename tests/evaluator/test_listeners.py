@@ -15,8 +15,8 @@ from uuid import uuid4
 import pytest
 
 from assetflow import listeners
-from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.timing import Deadline
+from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.timing import Deadline
 from assetflow.errors import InvalidListener, InvalidSettings
 from assetflow.evaluator.process import listeners as listeners_module
 from assetflow.evaluator.process.listeners import ListenerThread

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from assetflow.errors import LedgerLocked, PrefectRefused, PrefectUnreachable
 from assetflow.evaluator.health import Health, keep_going
 from assetflow.evaluator.runs import notes as notes_module

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.errors import InvalidCall
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.incoming.catch_up import CatchUp

@@ -14,8 +14,8 @@ import httpx
 import pytest
 import respx
 
-from assetflow.core.codec import RunContext, run_context_to_json
-from assetflow.core.consumers import Consumer, Decision
+from assetflow.core.values.consumers import Consumer, Decision
+from assetflow.core.wire import RunContext, run_context_to_json
 from assetflow.evaluator.process.ledger_thread import LedgerThread
 from assetflow.evaluator.process.rebuild import ADOPTED, CURSOR, ENOUGH, Rebuild
 from assetflow.prefect_io.names import DECISION_LABEL

@@ -10,12 +10,12 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.consumers import Automation, Consumer
-from assetflow.core.schedule_values import AssetOrTimeSchedule, to_schedule
-from assetflow.core.schedules import ConsumerOptions
-from assetflow.core.time.timers import Lead, tick_id
+from assetflow.core.rules.timers import Lead, tick_id
 from assetflow.core.time.timetables import CronPartitionTimetable, CronTriggerTimetable, PartitionedAtRuntime, Tick
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Automation, Consumer
+from assetflow.core.values.schedule_values import AssetOrTimeSchedule, to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.errors import PrefectRefused, PrefectUnreachable
 from assetflow.evaluator.consumers import timers as timers_module
 from assetflow.evaluator.consumers.timers import Timers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from assetflow.core.simulation import simulate
+from assetflow.core.simulate import simulate
 
 Step = Mapping[str, Any]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from assetflow import Asset, InletEvents, Metadata, flow, task
-from assetflow.core.events import AssetEvent
+from assetflow.core.values.events import AssetEvent
 from assetflow.ledger.read.events import EventReader
 from assetflow.testing import Harness
 

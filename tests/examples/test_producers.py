@@ -11,7 +11,7 @@ import respx
 
 from assetflow import Asset, AssetAlias, InletEvents, Metadata, OutletEvents, Skip, flow, task
 from assetflow.authoring.recording import current_recording
-from assetflow.core.events import AssetEvent
+from assetflow.core.values.events import AssetEvent
 from tests.environment.prefect_server import PrefectServer
 from tests.integration.recorded import new_events
 

@@ -16,7 +16,7 @@ import aio_pika
 import confluent_kafka
 from redis import Redis
 
-from assetflow.core.watchers.triggers import MessageQueueTrigger
+from assetflow.core.values.triggers import MessageQueueTrigger
 from tests.faults.cable import Cable
 from tests.watching.brokers import SQS, KafkaCluster, SqsServer
 from tests.watching.outside import NO_ID, RABBIT, REDIS

@@ -9,12 +9,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from assetflow.core.codec import declaration_from_text
-from assetflow.core.consumers import Consumer, Decision
-from assetflow.core.events import AssetEvent, Recording
 from assetflow.core.rules.fold import pass_over, record
 from assetflow.core.rules.registry import deploy
 from assetflow.core.rules.state import State
+from assetflow.core.values.consumers import Consumer, Decision
+from assetflow.core.values.events import AssetEvent, Recording
+from assetflow.core.wire import declaration_from_text
 from assetflow.errors import InvalidAsset, InvalidEvent
 from assetflow.ledger import Reader
 from assetflow.ledger.records import DecisionRecord

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from assetflow.authoring.recording import TaskRecording
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from assetflow.spark.publish import publish
 from assetflow.spark.session import SparkProfile, get_session
 

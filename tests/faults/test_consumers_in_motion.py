@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from tests.faults.conftest import Judged
 from tests.faults.world import World
 

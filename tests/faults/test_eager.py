@@ -12,9 +12,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.events import AssetEvent, Origin, Pin, Recording, SourceFlowRun
-from assetflow.core.freshness.policy import FreshnessPolicy
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent, Origin, Pin, Recording, SourceFlowRun
+from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.prefect_io.names import DECISION_LABEL
 from tests.faults.conftest import Judged
 from tests.faults.test_freshness import all_told, told

@@ -12,7 +12,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from assetflow.prefect_io.recordings import recording_to_artifact
 from tests.environment.prefect_server import PrefectServer, free_port
 from tests.faults.conftest import Judged

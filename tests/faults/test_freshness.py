@@ -8,9 +8,9 @@ from typing import Any, get_args
 
 import pytest
 
-from assetflow.core.assets import Asset
 from assetflow.core.freshness.asset_freshness import StateChange
-from assetflow.core.freshness.policy import FreshnessPolicy
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.crash_points import FreshnessPoint
 from assetflow.prefect_io.names import FRESHNESS_EVENTS
 from tests.faults.conftest import Judged

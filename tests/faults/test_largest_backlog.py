@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent, Origin, Recording
 from tests.faults.conftest import Judged
 from tests.faults.posted import event, post_all
 from tests.faults.world import World

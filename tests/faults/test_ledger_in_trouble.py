@@ -15,7 +15,7 @@ from uuid import UUID
 
 import pytest
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from tests.environment.prefect_server import PrefectServer
 from tests.faults import chaos
 from tests.faults.conftest import Judged

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from assetflow.prefect_io.recordings import recording_to_artifact
 from tests.faults.conftest import Judged
 from tests.faults.world import World

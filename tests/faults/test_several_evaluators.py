@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from assetflow.errors import LedgerError
 from tests.environment.postgres import closed
 from tests.faults.conftest import Judged

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 import httpx
 import pytest
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from tests.environment.prefect_server import free_port
 from tests.faults.conftest import Judged
 from tests.faults.world import World

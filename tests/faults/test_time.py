@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.timing import Deadline, Intake
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.timing import Deadline, Intake
 from assetflow.prefect_io.names import DEADLINE_MISSED
 from tests.environment.prefect_server import PrefectServer
 from tests.faults.conftest import Judged

@@ -18,9 +18,9 @@ from typing import Any, Literal
 
 import httpx
 
-from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.events import AssetEvent
-from assetflow.core.schedule_values import PartitionedAssetTimetable
+from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.events import AssetEvent
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.errors import LedgerError
 from assetflow.ledger import Reader
 from assetflow.prefect_io.names import ASSET_UPDATED, LEDGER_VARIABLE, MATERIALIZATION_SUCCEEDED

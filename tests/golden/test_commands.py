@@ -20,10 +20,10 @@ import respx
 
 from assetflow.cli import run
 from assetflow.cli.app import app
-from assetflow.core.assets import Asset
-from assetflow.core.codec import FlowDeclaration, declaration_to_text
-from assetflow.core.freshness.policy import FreshnessPolicy
-from assetflow.core.watchers.declaration import AssetWatcher
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.watchers import AssetWatcher
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
 from assetflow.watchers import FileTrigger
 from tests.cli.conftest import API_URL

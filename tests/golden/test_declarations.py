@@ -23,7 +23,7 @@ from assetflow import (
     flow,
     task,
 )
-from assetflow.core.codec import FlowDeclaration, declaration_from_text, declaration_to_text
+from assetflow.core.wire import FlowDeclaration, declaration_from_text, declaration_to_text
 from assetflow.partitions import (
     AllowedKeyMapper,
     ChainMapper,

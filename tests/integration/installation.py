@@ -14,11 +14,11 @@ from uuid import UUID, uuid4
 
 import httpx
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import FlowDeclaration, declaration_to_text
-from assetflow.core.events import AssetEvent, Origin, Recording
-from assetflow.core.schedule_values import to_schedule
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.schedule_values import to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Reader
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
 from tests.environment.prefect_server import PrefectServer

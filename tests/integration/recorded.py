@@ -9,8 +9,8 @@ from typing import Any, cast
 from uuid import uuid4
 
 from assetflow import flow
-from assetflow.core.assets import Asset
-from assetflow.core.events import AssetEvent
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent
 from assetflow.prefect_io.names import UPDATE_ARTIFACT
 from assetflow.prefect_io.recordings import recording_from_artifact
 from assetflow.prefect_io.task_api import TaskApi

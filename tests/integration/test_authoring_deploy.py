@@ -14,7 +14,7 @@ from prefect.flows import safe_load_flow_from_entrypoint
 from prefect.utilities.callables import parameter_schema
 
 from assetflow.authoring.flows import AssetFlow
-from assetflow.core.codec.schedules import declaration_from_text
+from assetflow.core.wire.declarations import declaration_from_text
 from tests.environment.prefect_server import PrefectServer
 from tests.integration.flows_to_deploy import CUSTOMERS, ORDERS, consumer, only_customers, partitioned
 

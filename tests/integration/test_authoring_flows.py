@@ -32,10 +32,10 @@ from assetflow import (
     task,
     triggering_asset_events,
 )
-from assetflow.core.codec.events import event_to_json
-from assetflow.core.codec.run_context import RunContext, run_context_to_json
-from assetflow.core.events import AssetEvent, Recording
 from assetflow.core.rules import fold
+from assetflow.core.values.events import AssetEvent, Recording
+from assetflow.core.wire.events import event_to_json
+from assetflow.core.wire.run_context import RunContext, run_context_to_json
 from assetflow.ledger import Ledger
 from assetflow.prefect_io.task_api import TaskApi
 from assetflow.timetables import CronTriggerTimetable

@@ -11,7 +11,7 @@ from typing import get_args
 
 import pytest
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from assetflow.crash_points import EvaluatorPoint
 from tests.environment.prefect_server import PrefectServer
 from tests.integration.installation import Installation, events_of, recording

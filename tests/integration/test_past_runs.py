@@ -10,10 +10,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import FlowDeclaration, RunContext
-from assetflow.core.consumers import Decision
-from assetflow.core.schedules import ConsumerOptions, Schedule
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.schedules import ConsumerOptions, Schedule
+from assetflow.core.wire import FlowDeclaration, RunContext
 from assetflow.prefect_io.flow_runs import run_request
 from assetflow.prefect_io.past_runs import past_decisions
 from assetflow.prefect_io.rest import prefect_api

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from assetflow import Asset, emit, outlet_events, task
-from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.errors import InvalidEvent, RecordingFailed
 from assetflow.ledger import Ledger
 from tests.environment.prefect_server import PrefectServer

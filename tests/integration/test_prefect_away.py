@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from assetflow.api.backend import Backend
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from assetflow.ledger import Ledger
 from assetflow.web.troubles import troubles_of
 from tests.environment.prefect_server import PrefectServer

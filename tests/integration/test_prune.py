@@ -11,9 +11,9 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.consumers import Decision
-from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.errors import LedgerForeign
 from assetflow.evaluator.process import binding
 from assetflow.evaluator.process.prune import SHORTEST, PruneReport, prune
@@ -21,7 +21,7 @@ from assetflow.ledger import Ledger
 from assetflow.ledger.read.explanations import run_explanation
 from assetflow.ledger.read.pruning import Pruned
 from assetflow.prefect_io import old_artifacts
-from assetflow.prefect_io.artifact_log import ArtifactLog
+from assetflow.prefect_io.logs import ArtifactLog
 from assetflow.prefect_io.recordings import recording_to_artifact
 from assetflow.prefect_io.rest import prefect_api
 from assetflow.prefect_io.run_notes import run_note

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from tests.environment.prefect_server import PrefectServer
 from tests.environment.replicas import replicas
 from tests.integration.installation import Installation, events_of, recording

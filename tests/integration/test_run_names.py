@@ -10,7 +10,7 @@ import pytest
 from prefect.client.orchestration import get_client
 
 from assetflow import Asset, PartitionedAssetTimetable, flow
-from assetflow.core.conditions import AssetAll
+from assetflow.core.values.conditions import AssetAll
 from assetflow.ledger import Reader
 from assetflow.ledger.read.explanations import decision_explanation, event_explanation
 from assetflow.testing import harness

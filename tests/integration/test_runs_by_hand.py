@@ -9,9 +9,9 @@ from uuid import UUID
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import FlowDeclaration
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import FlowDeclaration
 from assetflow.ledger import Reader
 from tests.environment.prefect_server import PrefectServer
 from tests.integration.installation import Installation, recording

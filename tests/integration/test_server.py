@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 import assetflow
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from tests.environment.prefect_server import PrefectServer
 from tests.integration.served_installation import KEY, ServedInstallation, served
 

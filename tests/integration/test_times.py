@@ -18,8 +18,8 @@ from prefect.flow_engine import run_flow
 from prefect.states import Scheduled
 
 from assetflow import Asset, AssetOrTimeSchedule, flow, task
-from assetflow.core.schedule_values import AssetOrTimeSchedule as AssetOrTime
 from assetflow.core.time.timetables import Timetable
+from assetflow.core.values.schedule_values import AssetOrTimeSchedule as AssetOrTime
 from assetflow.prefect_io.names import TIME_TAG
 from assetflow.testing import Harness, harness
 from assetflow.timetables import CronPartitionTimetable, CronTriggerTimetable

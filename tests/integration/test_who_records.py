@@ -14,7 +14,7 @@ from prefect.states import Failed, State
 from prefect.transactions import atransaction, transaction
 
 from assetflow import AssetAlias, Metadata, OutletEvents, emit, flow, task
-from assetflow.core.events import recording_id
+from assetflow.core.values.events import recording_id
 from assetflow.errors import AssetflowError
 from tests.integration.recorded import artifacts, fresh, in_flow, new_events, recorded
 

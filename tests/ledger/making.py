@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.condition_tree import Token
-from assetflow.core.consumers import Consumer
-from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.freshness.data_flow import Output
-from assetflow.core.schedule_values import to_schedule
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.schedule_values import to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

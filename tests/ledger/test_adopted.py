@@ -6,11 +6,11 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import uuid4
 
-from assetflow.core.events import Recording
 from assetflow.core.rules.adoption import Decided
-from assetflow.core.schedules import Schedule
 from assetflow.core.time.timetables import CronTriggerTimetable
-from assetflow.core.timing import Deadline, Intake, Opening
+from assetflow.core.values.events import Recording
+from assetflow.core.values.schedules import Schedule
+from assetflow.core.values.timing import Deadline, Intake, Opening
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.explanations import decision_explanation
 from tests.ledger.making import NOW, A, B, declared, deploy, event, recording

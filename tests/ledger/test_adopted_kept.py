@@ -9,15 +9,15 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import FlowDeclaration
-from assetflow.core.consumers import Decision
-from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.freshness.data_flow import Output
-from assetflow.core.freshness.keeping import Catchup
 from assetflow.core.partitions import IdentityMapper
 from assetflow.core.rules.adoption import Decided
-from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.keeping import Catchup
+from assetflow.core.values.schedules import ConsumerOptions, Partitioning, Schedule
+from assetflow.core.wire import FlowDeclaration
 from assetflow.ledger import Ledger
 from tests.ledger.conftest import NewLedger
 from tests.ledger.test_kept import BOARD, LEFT, Place, kept, only

@@ -7,14 +7,14 @@ from datetime import timedelta
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import FlowDeclaration
-from assetflow.core.consumers import Decision
 from assetflow.core.freshness import backfilling
 from assetflow.core.freshness.state.backfills import Backfill
 from assetflow.core.partitions import IdentityMapper, StartOfDayMapper
-from assetflow.core.schedule_values import PartitionedAssetTimetable, to_schedule
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import FlowDeclaration
 from assetflow.errors import Conflict, InvalidCall, UnknownBackfill
 from assetflow.ledger import Ledger
 from assetflow.ledger.write import backfills as writing

@@ -14,16 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import FlowDeclaration, declaration_to_text
-from assetflow.core.conditions import AtLeast
-from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.rules import line
 from assetflow.core.rules.state.queues import Queues
 from assetflow.core.rules.time_gates import Reach
-from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule
 from assetflow.core.time.timetables import CronTriggerTimetable
-from assetflow.core.timing import Deadline, Intake, Opening
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.conditions import AtLeast
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.schedules import ConsumerOptions, Partitioning, Schedule
+from assetflow.core.values.timing import Deadline, Intake, Opening
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
 from assetflow.ledger.fold import unit_of_work
 from assetflow.ledger.read.explanations import consumer_explanation

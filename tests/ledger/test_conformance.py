@@ -14,12 +14,12 @@ from typing import Any, cast
 import pytest
 from sqlalchemy import Connection, update
 
-from assetflow.core.consumers import Consumer, Receipt
-from assetflow.core.events import AssetEvent
 from assetflow.core.rules.state import State
 from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
-from assetflow.core.simulation import run as simulation
-from assetflow.core.simulation.world import World
+from assetflow.core.simulate import run as simulation
+from assetflow.core.simulate.world import World
+from assetflow.core.values.consumers import Consumer, Receipt
+from assetflow.core.values.events import AssetEvent
 from assetflow.ledger import Ledger, UnitOfWork
 from assetflow.ledger.sql.tables import DECISION
 from tests.ledger.conftest import NewLedger

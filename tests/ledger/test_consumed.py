@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import delete
 
-from assetflow.core.assets import Asset
 from assetflow.core.rules import registry
 from assetflow.core.rules.fold import record_and_pass
 from assetflow.core.rules.state.prefetch import prefetch
-from assetflow.core.schedule_values import PartitionedAssetTimetable, to_schedule
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.errors import LedgerError
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.consumed import ConsumedAsset

@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import FlowDeclaration, declaration_to_text
-from assetflow.core.consumers import Decision
 from assetflow.core.freshness.data_flow import Output
-from assetflow.core.schedules import ConsumerOptions, Schedule
-from assetflow.core.timing import Intake
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.schedules import ConsumerOptions, Schedule
+from assetflow.core.values.timing import Intake
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
 from tests.ledger.test_kept import BOARD, CORE, LEFT, RAW, Place, kept, only
 

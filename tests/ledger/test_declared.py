@@ -7,10 +7,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from assetflow.core.assets import Asset, AssetAlias, Outlet, distinct
-from assetflow.core.codec import FlowDeclaration, declaration_to_text
-from assetflow.core.schedule_values import to_schedule
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.assets import Asset, AssetAlias, Outlet, distinct
+from assetflow.core.values.schedule_values import to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import NameTaken
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.assets import AssetFilter

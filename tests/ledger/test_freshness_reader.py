@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from assetflow import Eager
-from assetflow.core.assets import Asset
-from assetflow.core.consumers import Decision
-from assetflow.core.events import Origin, SourceFlowRun
-from assetflow.core.explanation.plan import MOST_TARGETS
-from assetflow.core.explanation.status import MOST_CAUSES, Status
+from assetflow.core.explain.plan import MOST_TARGETS
+from assetflow.core.explain.status import MOST_CAUSES, Status
 from assetflow.core.freshness.records import RunState
 from assetflow.core.partitions import IdentityMapper
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.events import Origin, SourceFlowRun
 from assetflow.ledger import Ledger
 from assetflow.ledger.records import DecisionRecord
 from tests.ledger.making import NOW, A, B, C, deploy, deploy_maker, update

@@ -10,13 +10,13 @@ from typing import Any, cast
 import pytest
 from sqlalchemy import Connection, text
 
-from assetflow.core.consumers import Decision
 from assetflow.core.freshness.state import Book
 from assetflow.core.freshness.state.backfills import Backfill
 from assetflow.core.rules.state import State
-from assetflow.core.simulation import passes, timed
-from assetflow.core.simulation import run as simulation
-from assetflow.core.simulation.world import World
+from assetflow.core.simulate import passes, run
+from assetflow.core.simulate import run as simulation
+from assetflow.core.simulate.world import World
+from assetflow.core.values.consumers import Decision
 from assetflow.ledger import Ledger
 from assetflow.ledger.fold.freshness_source import FreshnessTables
 from assetflow.ledger.fold.freshness_writing import write_freshness
@@ -74,7 +74,7 @@ def run_on(ledger: Ledger, scenario: Any, monkeypatch: pytest.MonkeyPatch) -> An
                 connection.execute(text("SET session_replication_role = replica"))
             state = StateOnTables(connection)
             monkeypatch.setattr(simulation, "World", lambda start: World(start, state=state))
-            for module in (passes, timed):
+            for module in (passes, run):
                 monkeypatch.setattr(module, "keep_up_to_date", decide_and_write)
             answers.append(simulation.simulate(scenario))
             raise Undo
@@ -83,7 +83,7 @@ def run_on(ledger: Ledger, scenario: Any, monkeypatch: pytest.MonkeyPatch) -> An
         with pytest.raises(Undo):
             go()
     finally:
-        for module in (passes, timed):
+        for module in (passes, run):
             monkeypatch.setattr(module, "keep_up_to_date", decide)
     return answers[0]
 

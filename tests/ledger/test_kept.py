@@ -10,18 +10,18 @@ from uuid import UUID, uuid4, uuid5
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import FlowDeclaration, declaration_to_text
-from assetflow.core.consumers import Consumer, Decision
-from assetflow.core.events import AssetEvent, Origin, Recording, SourceFlowRun
 from assetflow.core.freshness.data_flow import Output
-from assetflow.core.freshness.keeping import Keeping
 from assetflow.core.freshness.records import RunState
 from assetflow.core.partitions import IdentityMapper, PartitionMapper, StartOfDayMapper
-from assetflow.core.run_names import run_name
-from assetflow.core.schedule_values import PartitionedAssetTimetable, to_schedule
-from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule
-from assetflow.core.timing import Intake
+from assetflow.core.rules.runs import run_name
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Consumer, Decision
+from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun
+from assetflow.core.values.keeping import Keeping
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_schedule
+from assetflow.core.values.schedules import ConsumerOptions, Partitioning, Schedule
+from assetflow.core.values.timing import Intake
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import InvalidSchedule
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.explanations import decision_explanation

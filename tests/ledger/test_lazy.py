@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import FlowDeclaration
-from assetflow.core.consumers import Decision
 from assetflow.core.freshness.data_flow import Output
-from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.lazy_schedules import Lazy
 from assetflow.core.partitions import IdentityMapper
-from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.schedules import ConsumerOptions, Partitioning, Schedule
+from assetflow.core.wire import FlowDeclaration
 from assetflow.errors import InvalidSchedule
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.explanations import decision_explanation

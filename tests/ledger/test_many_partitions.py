@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from assetflow.core.partitions import FixedKeyMapper
-from assetflow.core.schedule_values import PartitionedAssetTimetable
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.ledger import Ledger
 from tests.ledger.making import NOW, A, B, C, deploy, event, recording, update
 from tests.ledger.test_plans import scans, statements

@@ -10,15 +10,15 @@ from uuid import uuid4
 
 import pytest
 
-from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.codec import declaration_from_text
-from assetflow.core.consumers import Consumer
 from assetflow.core.rules.state import Limits, State, consumers, names, queues
 from assetflow.core.rules.state.consumers import weight_of_options
 from assetflow.core.rules.state.kept import Kept
 from assetflow.core.rules.state.names import KnownAsset
-from assetflow.core.schedule_values import PartitionedAssetTimetable
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import declaration_from_text
 from assetflow.ledger import Ledger
 from assetflow.ledger.fold import unit_of_work
 from assetflow.ledger.sql import parsed

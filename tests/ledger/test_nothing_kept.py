@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import update as update_rows
 
-from assetflow.core.codec import FlowDeclaration
-from assetflow.core.schedules import ConsumerOptions
-from assetflow.core.timing import Intake
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.values.timing import Intake
+from assetflow.core.wire import FlowDeclaration
 from assetflow.ledger import Ledger
 from assetflow.ledger.sql.freshness_tables import TARGET
 from tests.ledger.making import NOW, A, deploy, update

@@ -8,8 +8,8 @@ from typing import Literal
 import pytest
 
 from assetflow import Asset
-from assetflow.core.consumers import Decision
 from assetflow.core.partitions import IdentityMapper
+from assetflow.core.values.consumers import Decision
 from assetflow.ledger import Ledger
 from tests.ledger.test_kept import BOARD, CORE, RAW, Place, kept
 from tests.ledger.test_plans import statements

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.explanation import PastExplanation
+from assetflow.core.explain import PastExplanation
 from assetflow.core.partitions import DayWindow, RollupMapper, StartOfDayMapper
-from assetflow.core.schedule_values import PartitionedAssetTimetable
-from assetflow.core.schedules import Schedule
 from assetflow.core.time.timetables import CronTriggerTimetable
-from assetflow.core.timing import Intake, Opening
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable
+from assetflow.core.values.schedules import Schedule
+from assetflow.core.values.timing import Intake, Opening
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.past_explanations import past_explanation
 from tests.ledger.making import NOW, A, B, deploy, event, recording

@@ -8,9 +8,9 @@ from uuid import uuid4, uuid5
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import declaration_to_text
-from assetflow.core.events import AssetEvent, Origin, Pin, Recording, SourceFlowRun
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent, Origin, Pin, Recording, SourceFlowRun
+from assetflow.core.wire import declaration_to_text
 from assetflow.ledger import Ledger
 from tests.ledger.conftest import NewLedger
 from tests.ledger.making import NOW

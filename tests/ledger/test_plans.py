@@ -11,19 +11,19 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import event as sqlalchemy_event
 
-from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.codec import FlowDeclaration
-from assetflow.core.events import Recording
-from assetflow.core.freshness.keeping import Keeping
-from assetflow.core.freshness.policy import FreshnessPolicy
-from assetflow.core.lineage import Node
+from assetflow.core.graph.lineage import Node
 from assetflow.core.partitions import IdentityMapper, StartOfDayMapper
 from assetflow.core.run_changes import RunEnd, RunGoingOn
-from assetflow.core.schedule_values import PartitionedAssetTimetable
-from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule
 from assetflow.core.short_ids import IdStart
 from assetflow.core.time.timetables import CronTriggerTimetable
-from assetflow.core.timing import Deadline, Intake, Opening
+from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.events import Recording
+from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.keeping import Keeping
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable
+from assetflow.core.values.schedules import ConsumerOptions, Partitioning, Schedule
+from assetflow.core.values.timing import Deadline, Intake, Opening
+from assetflow.core.wire import FlowDeclaration
 from assetflow.ledger import Ledger
 from assetflow.ledger.records import EventFilter
 from tests.ledger.making import NOW, A, B, C, declared, deploy, event, update

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import create_engine, make_url, text
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from assetflow.errors import InvalidEvent, LedgerError, TooLarge
 from assetflow.ledger import Ledger, Reader, upkeep
 from assetflow.ledger.sql import engine

@@ -8,10 +8,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.consumers import Consumer, Decision
-from assetflow.core.events import Recording
-from assetflow.core.schedule_values import PartitionedAssetTimetable
+from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.consumers import Consumer, Decision
+from assetflow.core.values.events import Recording
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.pruning import Pruned
 from assetflow.ledger.records import EventFilter

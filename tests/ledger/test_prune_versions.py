@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import FlowDeclaration
-from assetflow.core.freshness.policy import FreshnessPolicy
-from assetflow.core.schedule_values import to_schedule
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.schedule_values import to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import FlowDeclaration
 from assetflow.ledger import Ledger
 from tests.ledger.test_kept import Place, kept, only
 

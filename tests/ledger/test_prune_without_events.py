@@ -8,11 +8,11 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Table, func, select
 
-from assetflow.core.assets import Asset
-from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.freshness.state.runs import REMEMBERED
 from assetflow.core.partitions import IdentityMapper
-from assetflow.core.timing import Deadline
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.timing import Deadline
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.pruning import Pruned
 from assetflow.ledger.sql.freshness_tables import KEPT_RUN, POLICY_CHANGE

@@ -16,9 +16,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.rules.adoption import Decided
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
 from assetflow.ledger.sql.tables import CONSUMER_CLOCK, QUEUE_CLOCK
 from tests.ledger.test_clock import END, INSTANT, SCHEDULES, START, let_pass, opened, recordings, story, updates

@@ -7,9 +7,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from assetflow.core.consumers import Decision
 from assetflow.core.run_changes import RunEnd
-from assetflow.core.timing import Intake
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.timing import Intake
 from assetflow.ledger import Ledger
 from tests.ledger.making import NOW, A, deploy
 from tests.ledger.test_backfills import begin as begin_backfill

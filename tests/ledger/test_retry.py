@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from assetflow.core.codec import FlowDeclaration
 from assetflow.core.partitions import IdentityMapper
-from assetflow.core.schedule_values import to_schedule
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.schedule_values import to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import FlowDeclaration
 from assetflow.errors import InvalidCall, UnknownConsumer
 from assetflow.ledger import Ledger
 from tests.ledger.test_kept import BOARD, CORE, RAW, Place, kept, only

@@ -7,10 +7,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.consumers import Decision
 from assetflow.core.partitions import IdentityMapper
 from assetflow.core.run_changes import RunEnd, RunGoingOn
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Decision
 from assetflow.ledger import Ledger
 from tests.ledger.test_kept import BOARD, CORE, RAW, Place, kept
 

@@ -10,10 +10,10 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import func, select
 
-from assetflow.core.consumers import Decision
-from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.freshness.state import book
 from assetflow.core.partitions import IdentityMapper
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.ledger import Ledger
 from assetflow.ledger.sql.freshness_tables import TARGET
 from tests.environment.postgres import new_database

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 
 from assetflow import Eager
-from assetflow.core.assets import Asset
 from assetflow.core.partitions import IdentityMapper
-from assetflow.core.schedule_values import PartitionedAssetTimetable
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.ledger import Ledger
 from tests.ledger.making import NOW, A, B, C, deploy, deploy_maker, update
 from tests.ledger.test_plans import statements

@@ -18,15 +18,15 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.codec import declaration_from_text
-from assetflow.core.consumers import Consumer, Decision
-from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.partitions import DayWindow, IdentityMapper, RollupMapper, StartOfDayMapper, StartOfHourMapper
 from assetflow.core.rules import registry
 from assetflow.core.rules.fold import evaluate_consumer, record_and_pass
 from assetflow.core.rules.state import Limits, State, queues
-from assetflow.core.schedule_values import PartitionedAssetTimetable
+from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.consumers import Consumer, Decision
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable
+from assetflow.core.wire import declaration_from_text
 from assetflow.errors import NameTaken
 from assetflow.ledger import Ledger
 from assetflow.ledger.fold import unit_of_work

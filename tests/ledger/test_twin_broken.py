@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import SQLAlchemyError
 
-from assetflow.core.assets import Asset
 from assetflow.core.freshness.state import Book
 from assetflow.core.rules.state import Changes
 from assetflow.core.rules.state.clocks import Clocks
 from assetflow.core.rules.state.names import Names
 from assetflow.core.rules.state.queues import Queues
+from assetflow.core.values.assets import Asset
 from assetflow.errors import AssetflowError
 from assetflow.ledger import Ledger
 from assetflow.ledger.fold.unit_of_work import UnitOfWork

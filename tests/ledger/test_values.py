@@ -9,7 +9,7 @@ from sqlalchemy import insert
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as NoFreeConnection
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from assetflow.errors import InvalidEvent, LedgerError, LedgerLocked, LedgerVersion, StatementRefused
 from assetflow.ledger import Ledger
 from assetflow.ledger.sql.failures import explained

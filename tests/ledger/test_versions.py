@@ -8,12 +8,12 @@ from uuid import uuid4, uuid5
 import pytest
 from sqlalchemy import func, select
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import FlowDeclaration
-from assetflow.core.consumers import Decision
-from assetflow.core.events import AssetEvent, Origin, Recording, SourceFlowRun
-from assetflow.core.schedule_values import to_schedule
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun
+from assetflow.core.values.schedule_values import to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import FlowDeclaration
 from assetflow.ledger import Ledger
 from assetflow.ledger.sql.freshness_tables import ITEM_VERSION, TARGET
 from tests.ledger.making import NOW

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from assetflow.core.schedules import Schedule
 from assetflow.core.time.timetables import CronTriggerTimetable
-from assetflow.core.timing import Deadline, Intake, Opening
+from assetflow.core.values.schedules import Schedule
+from assetflow.core.values.timing import Deadline, Intake, Opening
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.explanations import consumer_explanation
 from tests.ledger.making import NOW, A, B, deploy, update

@@ -12,7 +12,7 @@ from assetflow import Asset, AssetWatcher
 from assetflow.core.watchers.intake import CursorStep, Note, RefusedChange, WatcherIntake
 from assetflow.errors import EvaluatorRunning
 from assetflow.ledger import Holder, Ledger
-from assetflow.ledger.lease.lease import Role
+from assetflow.ledger.lease import Role
 from assetflow.watchers import FileTrigger, WebhookTrigger
 from tests.ledger.making import NOW, A, declared, update
 

@@ -8,15 +8,15 @@ from uuid import uuid4, uuid5
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import FlowDeclaration, declaration_to_text
-from assetflow.core.consumers import Decision
-from assetflow.core.events import AssetEvent, Origin, Recording, SourceFlowRun
 from assetflow.core.freshness.data_flow import Output
-from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.run_changes import RunEnd, RunGoingOn
-from assetflow.core.schedule_values import to_schedule
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun
+from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.schedule_values import to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import InvalidSchedule
 from assetflow.ledger import Ledger
 from assetflow.ledger.records import ConsumerFilter

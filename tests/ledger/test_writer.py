@@ -11,11 +11,11 @@ from uuid import uuid4
 
 import pytest
 
-from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.codec import FlowDeclaration, declaration_to_text
-from assetflow.core.events import Origin, SourceFlowRun, SourceTaskRun
-from assetflow.core.schedule_values import to_schedule
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.events import Origin, SourceFlowRun, SourceTaskRun
+from assetflow.core.values.schedule_values import to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import InvalidSchedule, NameTaken, UnknownConsumer, UnknownEvent
 from assetflow.ledger import Ledger, Reader
 from assetflow.ledger.records import EventFilter

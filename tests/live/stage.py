@@ -12,12 +12,12 @@ from uuid import UUID, uuid4, uuid5
 
 import httpx
 
-from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.codec import FlowDeclaration, declaration_to_text
-from assetflow.core.events import AssetEvent, Origin, Recording
-from assetflow.core.outcome import TaskOutcome
-from assetflow.core.schedules import ConsumerOptions
-from assetflow.core.simulation.steps import EventStep, TaskStep
+from assetflow.core.simulate.steps import EventStep, TaskStep
+from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.outcome import TaskOutcome
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import AssetflowError
 from assetflow.evaluator.process.evaluator import Evaluator
 from assetflow.ledger import Reader

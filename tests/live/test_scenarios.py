@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import pytest
 
-from assetflow.core.simulation import simulate
-from assetflow.core.simulation.consumers import ConsumerSpec
-from assetflow.core.simulation.freshness_steps import AgainStep, FinishStep, TriggerStep
-from assetflow.core.simulation.scenario import Step, read_scenario
-from assetflow.core.simulation.steps import (
+from assetflow.core.simulate import simulate
+from assetflow.core.simulate.consumers import ConsumerSpec
+from assetflow.core.simulate.freshness_steps import AgainStep, FinishStep, TriggerStep
+from assetflow.core.simulate.scenario import Step, read_scenario
+from assetflow.core.simulate.steps import (
     Action,
     AdvanceStep,
     DeleteQueuedStep,

@@ -15,8 +15,8 @@ from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Holder, Ledger
 from assetflow.ledger.read.only_here import DECIDED_UNTIL, only_here
 from assetflow.operations.deciding_ledger import ASK_EVERY, Decider
-from assetflow.prefect_io.ledger_variable import BY_NAME, TAKEN_OVER, deciding_ledger
 from assetflow.prefect_io.recordings import recording_from_artifact
+from assetflow.prefect_io.stored_values import BY_NAME, TAKEN_OVER, deciding_ledger
 from assetflow.prefect_io.task_api import TaskApi
 from tests.cli.conftest import API_URL, Call
 from tests.cli.shop import ORDERS, deploy
@@ -40,7 +40,7 @@ def test_what_prefect_once_answered_counts_until_it_answers_again(ledger: Ledger
 
 
 def test_a_busy_prefect_is_asked_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assetflow.prefect_io.ledger_variable.SECONDS_TO_ANSWER", 0.0)
+    monkeypatch.setattr("assetflow.prefect_io.stored_values.SECONDS_TO_ANSWER", 0.0)
     with prefect_at(API_URL), respx.mock:
         respx.get(VARIABLE).mock(side_effect=[BUSY, BUSY, ANSWER])
         assert deciding_ledger() == OTHER

@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 
 from assetflow import Eager
-from assetflow.core.assets import Asset
-from assetflow.core.codec import FlowDeclaration, declaration_to_text
+from assetflow.core.values.assets import Asset
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
 from tests.api.test_scale import statements
 from tests.cli.conftest import Call

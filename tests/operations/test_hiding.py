@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from assetflow.core.assets import Asset, AssetAlias
+from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, update

@@ -8,11 +8,11 @@ from uuid import uuid4
 
 import pytest
 
-from assetflow.core.schedule_values import PartitionedAssetTimetable
-from assetflow.core.timing import Intake
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable
+from assetflow.core.values.timing import Intake
 from assetflow.errors import UnknownEvent
 from assetflow.ledger import Ledger
-from assetflow.ledger.lease.lease import Holder
+from assetflow.ledger.lease import Holder
 from assetflow.operations.decisions import give_up
 from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import Selection

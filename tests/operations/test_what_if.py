@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.by_hand import event_by_hand
-from assetflow.core.conditions import AssetAll, AtLeast, Times
-from assetflow.core.events import AssetEvent, Origin, Recording
-from assetflow.core.timing import Intake
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.conditions import AssetAll, AtLeast, Times
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.posted_events import event_by_hand
+from assetflow.core.values.timing import Intake
 from assetflow.ledger import Ledger
 from assetflow.operations.what_if import if_backfilled, if_resumed, if_run, if_updated
 from tests.cli.conftest import Call

@@ -10,11 +10,11 @@ import httpx
 import pytest
 import respx
 
-from assetflow.core.assets import Asset
-from assetflow.core.consumers import Decision
-from assetflow.core.events import AssetEvent, Origin
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.events import AssetEvent, Origin
 from assetflow.errors import PrefectRefused, PrefectUnreachable
-from assetflow.prefect_io.artifact_log import ArtifactLog
+from assetflow.prefect_io.logs import ArtifactLog
 from assetflow.prefect_io.rest import prefect_api
 from tests.environment.prefect_settings import prefect_at
 

@@ -9,19 +9,15 @@ from uuid import UUID, uuid4
 import pytest
 from prefect.events.schemas.automations import AutomationCore, CompoundTrigger, EventTrigger
 
-from assetflow.core.assets import Asset, AssetAlias, AssetRef
-from assetflow.core.conditions import AssetAll, AssetAny, AtLeast, Condition
-from assetflow.core.deployed import ShownAutomation
 from assetflow.core.freshness.data_flow import DataFlow, Output
-from assetflow.core.freshness.keeping import Keeping
-from assetflow.core.schedule_values import (
-    AssetAndTimeSchedule,
-    PartitionedAssetTimetable,
-    to_schedule,
-)
-from assetflow.core.schedules import ConsumerOptions, Schedule
 from assetflow.core.time.timetables import CronTriggerTimetable
-from assetflow.core.timing import Deadline, Intake
+from assetflow.core.values.assets import Asset, AssetAlias, AssetRef
+from assetflow.core.values.conditions import AssetAll, AssetAny, AtLeast, Condition
+from assetflow.core.values.keeping import Keeping
+from assetflow.core.values.schedule_values import AssetAndTimeSchedule, PartitionedAssetTimetable, to_schedule
+from assetflow.core.values.schedules import ConsumerOptions, Schedule
+from assetflow.core.values.timing import Deadline, Intake
+from assetflow.core.wire.deployments import ShownAutomation
 from assetflow.prefect_io.automation_text import automation_description, automation_name
 from assetflow.prefect_io.automations import Automations, automation_for, in_step, to_shown
 from assetflow.prefect_io.names import CONDITION_SHOWN, SCHEDULE_SATISFIED

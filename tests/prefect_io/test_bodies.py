@@ -8,13 +8,13 @@ from uuid import UUID
 
 import pytest
 
-from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.codec import RunContext
-from assetflow.core.consumers import Decision, decision_id
-from assetflow.core.events import AssetEvent, Origin
 from assetflow.core.partitions import StartOfDayMapper
-from assetflow.core.schedule_values import AssetOrTimeSchedule, PartitionedAssetTimetable, to_schedule
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.consumers import Decision, decision_id
+from assetflow.core.values.events import AssetEvent, Origin
+from assetflow.core.values.schedule_values import AssetOrTimeSchedule, PartitionedAssetTimetable, to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import RunContext
 from assetflow.prefect_io.automations import automation_for
 from assetflow.prefect_io.flow_runs import run_request
 from tests.golden import agrees

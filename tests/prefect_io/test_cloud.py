@@ -22,15 +22,15 @@ from prefect.settings import (
 from websockets.asyncio.server import ServerConnection, serve
 
 from assetflow.authoring.delivery import deliver
-from assetflow.core.assets import Asset
-from assetflow.core.codec import RunContext
-from assetflow.core.consumers import Decision
-from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.wire import RunContext
 from assetflow.errors import PrefectUnreachable
-from assetflow.prefect_io.artifact_log import ArtifactLog
 from assetflow.prefect_io.credentials import event_stream_token
 from assetflow.prefect_io.event_log import EventLog
 from assetflow.prefect_io.flow_runs import FlowRuns
+from assetflow.prefect_io.logs import ArtifactLog
 from assetflow.prefect_io.rest import prefect_api
 from assetflow.prefect_io.websocket import subscribe
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from uuid import UUID
 
-from assetflow.core.consumers import Decision
 from assetflow.core.freshness.causes import Cause
+from assetflow.core.values.consumers import Decision
 from assetflow.prefect_io.decision_events import CAUSES_NAMED, decision_made
 
 NOW = datetime(2026, 11, 20, 8, tzinfo=UTC)

@@ -10,11 +10,11 @@ from uuid import UUID, uuid4
 import pytest
 from prefect.client.schemas.responses import DeploymentResponse
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import FlowDeclaration, declaration_to_text
 from assetflow.core.partitions import RollupMapper, StartOfDayMapper, WeekWindow
-from assetflow.core.schedule_values import PartitionedAssetTimetable, to_schedule
-from assetflow.core.schedules import ConsumerOptions, Schedule
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_schedule
+from assetflow.core.values.schedules import ConsumerOptions, Schedule
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import InvalidSchedule, PrefectUnreachable
 from assetflow.prefect_io.change_feed import FIRST_PAGE, LOOKS_UNTIL_ALL, PAGE
 from assetflow.prefect_io.deployments import Deployments, declaration_of, to_deployed

@@ -8,11 +8,11 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import events_from_text
-from assetflow.core.consumers import Decision
-from assetflow.core.events import AssetEvent, Origin
-from assetflow.prefect_io.artifact_log import ArtifactLog, decision_of, events_key
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.events import AssetEvent, Origin
+from assetflow.core.wire import events_from_text
+from assetflow.prefect_io.logs import ArtifactLog, decision_of, events_key
 from assetflow.prefect_io.rest import Json, PrefectApi, prefect_api
 
 pytestmark = [pytest.mark.prefect, pytest.mark.usefixtures("prefect_here")]

@@ -14,13 +14,13 @@ import httpx
 import pytest
 import respx
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import RunContext
-from assetflow.core.consumers import Automation, Decision
-from assetflow.core.events import AssetEvent, Origin
 from assetflow.core.freshness.causes import Cause
 from assetflow.core.freshness.records import Asked
 from assetflow.core.run_changes import DELETED, RunEnd
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Automation, Decision
+from assetflow.core.values.events import AssetEvent, Origin
+from assetflow.core.wire import RunContext
 from assetflow.errors import PrefectRefused, PrefectUnreachable, Unsendable
 from assetflow.prefect_io.flow_runs import FlowRuns, run_request
 from assetflow.prefect_io.rest import prefect_api

@@ -11,8 +11,8 @@ from uuid import UUID
 
 import pytest
 
-from assetflow.core.consumers import Decision
-from assetflow.core.explanation import DecisionFacts, KnownNames, NotStarted, RunFacts, explain_decision
+from assetflow.core.explain import DecisionFacts, KnownNames, NotStarted, RunFacts, explain_decision
+from assetflow.core.values.consumers import Decision
 from assetflow.errors import PrefectUnreachable
 from assetflow.prefect_io.not_started import not_started, with_run_now
 

@@ -9,9 +9,9 @@ from uuid import UUID
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec.events import event_to_json
-from assetflow.core.events import AssetEvent, Origin, Recording, SourceFlowRun, SourceTaskRun
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun, SourceTaskRun
+from assetflow.core.wire.events import event_to_json
 from assetflow.errors import InvalidAsset, InvalidEvent
 from assetflow.prefect_io.markdown import code_span
 from assetflow.prefect_io.recordings import (

@@ -9,9 +9,9 @@ from uuid import UUID
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import RunContext, event_to_json, run_context_from_json, run_context_to_json
-from assetflow.core.events import AssetEvent, Origin, SourceFlowRun
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent, Origin, SourceFlowRun
+from assetflow.core.wire import RunContext, event_to_json, run_context_from_json, run_context_to_json
 from assetflow.errors import InvalidEvent
 from tests.golden import agrees
 

@@ -10,13 +10,13 @@ from uuid import UUID
 import pytest
 from prefect.settings import PREFECT_UI_URL, temporary_settings
 
-from assetflow.core.assets import Asset
-from assetflow.core.consumers import Decision
-from assetflow.core.events import AssetEvent, Origin, SourceFlowRun
-from assetflow.core.explanation import DecisionFacts, KnownNames, RunFacts, explain_decision
+from assetflow.core.explain import DecisionFacts, KnownNames, RunFacts, explain_decision
 from assetflow.core.freshness.causes import Cause
 from assetflow.core.page_paths import asset_path
-from assetflow.core.schedule_values import to_schedule
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.events import AssetEvent, Origin, SourceFlowRun
+from assetflow.core.values.schedule_values import to_schedule
 from assetflow.prefect_io.markdown import plain_text
 from assetflow.prefect_io.run_notes import SHOWN_EVENTS, note_key, run_note
 

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from assetflow.core.assets import Asset
-from assetflow.core.events import Origin
 from assetflow.core.observations import observation
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import Origin
 from assetflow.prefect_io.recordings import recording_from_artifact
 from assetflow.prefect_io.sending import keep_observation
 

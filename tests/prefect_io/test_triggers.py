@@ -15,9 +15,9 @@ from prefect.server.events.schemas.automations import AutomationCreate
 from prefect.server.events.schemas.automations import EventTrigger as ServerEventTrigger
 from prefect.server.events.schemas.events import ReceivedEvent, Resource, matches
 
-from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.conditions import AssetAll, AssetAny, AtLeast, Condition
-from assetflow.core.schedule_values import (
+from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.conditions import AssetAll, AssetAny, AtLeast, Condition
+from assetflow.core.values.schedule_values import (
     AssetAndTimeSchedule,
     AssetOrTimeSchedule,
     PartitionedAssetTimetable,

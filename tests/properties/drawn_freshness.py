@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from assetflow.core.simulation import simulate
+from assetflow.core.simulate import simulate
 
 Json = dict[str, Any]
 

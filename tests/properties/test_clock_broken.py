@@ -14,9 +14,9 @@ from assetflow.core.rules import clock
 from assetflow.core.rules.state.decisions import Decisions
 from assetflow.core.rules.state.receipts import Receipts
 from assetflow.core.rules.waits import TimedQueue
-from assetflow.core.simulation import timed
-from assetflow.core.simulation.scenario import Step
-from assetflow.core.simulation.world import World
+from assetflow.core.simulate import run
+from assetflow.core.simulate.scenario import Step
+from assetflow.core.simulate.world import World
 from tests.properties import test_clock as laws
 
 # The examples are the same each time, and the first failure is enough.
@@ -57,14 +57,14 @@ def waits_end_early(patch: pytest.MonkeyPatch) -> None:
 
 def time_of_processing(patch: pytest.MonkeyPatch) -> None:
     """What came during a downtime counts a minute later."""
-    carry_out: Callable[[World, Step, int, int], None] = timed._carry_out
+    carry_out: Callable[[World, Step, int, int], None] = run._carry_out
 
     def late(world: World, step: Step, number: int, pass_number: int) -> None:
         if number != pass_number:
             world.now += MINUTE
         carry_out(world, step, number, pass_number)
 
-    patch.setattr(timed, "_carry_out", late)
+    patch.setattr(run, "_carry_out", late)
 
 
 def nothing_waits_for_more(patch: pytest.MonkeyPatch) -> None:

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.codec.schedules import FlowDeclaration, declaration_from_text, declaration_to_text
 from assetflow.core.partitions import FixedKeyMapper, IdentityMapper, StartOfDayMapper
-from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule
-from assetflow.core.simulation.conditions import read_condition
+from assetflow.core.simulate.conditions import read_condition
 from assetflow.core.time.timetables import CronPartitionTimetable, CronTriggerTimetable, PartitionedAtRuntime
-from assetflow.core.timing import OnDeadline, Opening, make_deadline
+from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.schedules import ConsumerOptions, Partitioning, Schedule
+from assetflow.core.values.timing import OnDeadline, Opening, make_deadline
+from assetflow.core.wire.declarations import FlowDeclaration, declaration_from_text, declaration_to_text
 from assetflow.errors import InvalidSchedule
 from tests.properties.scenarios import expressions
 from tests.properties.test_time_gates import conditions as timed_conditions

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assetflow.core.rules.fold import Touched, pass_over
-from assetflow.core.simulation import read_scenario, simulate
-from assetflow.core.simulation.actions import carry_out, deploy
-from assetflow.core.simulation.world import World
+from assetflow.core.simulate import read_scenario, simulate
+from assetflow.core.simulate.actions import carry_out, deploy
+from assetflow.core.simulate.world import World
 from assetflow.errors import AssetflowError
 from tests.properties.naive import Naive
 from tests.properties.scenarios import KEYS, URIS, expressions, scenarios

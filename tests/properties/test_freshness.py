@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assetflow.core.simulation import simulate
+from assetflow.core.simulate import simulate
 
 Json = dict[str, Any]
 

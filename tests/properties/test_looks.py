@@ -14,17 +14,17 @@ from uuid import UUID, uuid5
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assetflow.core.assets import Asset
-from assetflow.core.conditions import AtLeast
-from assetflow.core.consumers import Consumer
-from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.rules import clock, opening_hours, registry
 from assetflow.core.rules.fold import Touched, pass_over, record_and_pass
 from assetflow.core.rules.state import State
 from assetflow.core.rules.switching import switch
-from assetflow.core.schedules import ConsumerOptions, Partitioning, Schedule, WhilePaused
 from assetflow.core.time.timetables import CronTriggerTimetable
-from assetflow.core.timing import Deadline, Intake, Opening
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.conditions import AtLeast
+from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.schedules import ConsumerOptions, Partitioning, Schedule, WhilePaused
+from assetflow.core.values.timing import Deadline, Intake, Opening
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 END = START + timedelta(hours=10)

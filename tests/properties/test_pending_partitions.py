@@ -9,9 +9,6 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis import given
 
-from assetflow.core.assets import Asset
-from assetflow.core.consumers import Decision
-from assetflow.core.events import AssetEvent
 from assetflow.core.partitions import (
     AllowedKeyMapper,
     DayWindow,
@@ -25,7 +22,10 @@ from assetflow.core.partitions import (
     StartOfDayMapper,
     WaitForAll,
 )
-from assetflow.core.schedule_values import PartitionedAssetTimetable
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.events import AssetEvent
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.errors import MappingError
 from tests.core.world import A, B, World, event
 

@@ -10,9 +10,11 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assetflow.core.assets import Asset
 from assetflow.core.condition_tree import Token
-from assetflow.core.conditions import (
+from assetflow.core.rules.time_gates import Reach, in_order, instant_of, period_end
+from assetflow.core.time.timetables import CronTriggerTimetable, Timetable
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.conditions import (
     AssetAll,
     AssetAny,
     AtLeast,
@@ -23,10 +25,8 @@ from assetflow.core.conditions import (
     Times,
     Within,
 )
-from assetflow.core.events import AssetEvent, Origin
-from assetflow.core.rules.time_gates import Reach, in_order, instant_of, period_end
-from assetflow.core.schedules import Schedule
-from assetflow.core.time.timetables import CronTriggerTimetable, Timetable
+from assetflow.core.values.events import AssetEvent, Origin
+from assetflow.core.values.schedules import Schedule
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ASSETS = [Asset(name) for name in "abc"]

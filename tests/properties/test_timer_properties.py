@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assetflow.core.consumers import Consumer
-from assetflow.core.schedules import ConsumerOptions, Schedule
-from assetflow.core.time.timers import Lead, Timer, follow, leaves_runs_behind, plan, ticks_between
+from assetflow.core.rules.timers import Lead, Timer, follow, leaves_runs_behind, plan, ticks_between
 from assetflow.core.time.timetables import CronTriggerTimetable, DeltaTriggerTimetable, RRuleTimetable, Timetable
+from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.schedules import ConsumerOptions, Schedule
 
 ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Sao_Paulo", "Asia/Kolkata")
 FIRST, LAST = datetime(2016, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)

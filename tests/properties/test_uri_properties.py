@@ -7,7 +7,7 @@ import warnings
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from assetflow.core.uri import normalize
+from assetflow.core.values.uri import normalize
 from assetflow.errors import InvalidAsset
 
 SCHEMES = ("", "s3:", "GS:", "file:", "postgresql:", "mariadb:", "http:", "x-own:", "dbt:", "c:", "airflow:")

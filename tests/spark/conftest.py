@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from assetflow.spark.attempt import AttemptId
 
 FOLDER = Path(__file__).parent

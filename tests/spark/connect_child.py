@@ -8,7 +8,7 @@ import warnings
 from typing import Any
 from unittest.mock import patch
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from assetflow.errors import AssetflowError
 from assetflow.spark.attempt import AttemptId
 from assetflow.spark.publish import publish

@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 from pyspark.sql import functions as F  # noqa: N812 (Spark's name for it)
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from assetflow.spark.connect import LocalServer
 from assetflow.spark.life import lives
 from assetflow.spark.publish import publish

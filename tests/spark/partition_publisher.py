@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from assetflow.spark.publish import publish
 from assetflow.spark.session import SparkProfile, get_session
 

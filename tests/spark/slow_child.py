@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from assetflow.spark.publish import publish
 from assetflow.spark.session import SparkProfile, get_session
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from assetflow.authoring.asset_decorator import AssetDefinition, asset
-from assetflow.core.assets import Asset
-from assetflow.core.events import Recording
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import Recording
 from assetflow.spark.reading import read
 
 pytestmark = [

@@ -18,8 +18,8 @@ import pytest
 
 from assetflow import PartitionedAssetTimetable, flow, partition_key
 from assetflow.authoring.recording import TaskRecording
-from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.events import AssetEvent, Origin
+from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.events import AssetEvent, Origin
 from assetflow.errors import InvalidCall, InvalidEvent, PublishFailed, UnknownAsset
 from assetflow.partitions import StartOfDayMapper
 from assetflow.spark import publish as publish_module

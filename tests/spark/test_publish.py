@@ -17,8 +17,8 @@ from uuid import uuid4
 import pytest
 
 from assetflow.authoring.recording import TaskRecording
-from assetflow.core.assets import Asset
-from assetflow.core.events import Origin
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import Origin
 from assetflow.errors import InvalidEvent, PublishFailed, UnknownAsset
 from assetflow.spark.layout import DatasetLayout
 from assetflow.spark.partitioned import directory_of

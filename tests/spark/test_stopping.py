@@ -14,8 +14,8 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.context import FlowRunContext
 
-from assetflow.core.assets import Asset
-from assetflow.core.events import Recording
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import Recording
 from assetflow.spark.task import spark_task
 from tests.environment.prefect_server import PrefectServer
 from tests.environment.waiting import until

@@ -15,8 +15,8 @@ from prefect import flow
 from prefect.task_runners import ProcessPoolTaskRunner, ThreadPoolTaskRunner
 
 from assetflow.authoring.metadata import Metadata
-from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.events import AssetEvent, Recording
+from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.events import AssetEvent, Recording
 from assetflow.errors import InvalidFlow, OutletError, SparkSettingsConflict
 from assetflow.spark.publish import Published, asset_path, publish
 from assetflow.spark.reading import read

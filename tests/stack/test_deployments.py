@@ -15,7 +15,7 @@ import httpx
 import pytest
 import yaml
 
-from assetflow.core.codec import declaration_from_text
+from assetflow.core.wire import declaration_from_text
 from assetflow.prefect_io.names import FRESHNESS_EVENTS
 from assetflow.stack.calls import PrefectCalls
 from assetflow.stack.project import DEFAULT_POOL

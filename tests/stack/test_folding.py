@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from assetflow.core.consumers import Decision
 from assetflow.core.freshness.records import RunState
+from assetflow.core.values.consumers import Decision
 from assetflow.ledger import Ledger
 from assetflow.stack.calls import FlowRun
 from assetflow.stack.folding import DeployedConsumer, deployed_now, fold_again

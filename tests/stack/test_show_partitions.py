@@ -9,9 +9,9 @@ from uuid import uuid4
 
 from rich.console import Console
 
-from assetflow.core.events import Origin, SourceFlowRun
 from assetflow.core.partitions import FixedKeyMapper, RollupMapper, SegmentWindow
-from assetflow.core.schedule_values import PartitionedAssetTimetable
+from assetflow.core.values.events import Origin, SourceFlowRun
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.ledger import Ledger, Reader
 from assetflow.stack.folding import deployed_now
 from assetflow.stack.show import show

@@ -149,7 +149,7 @@ FAKE_STACK = """
 import signal
 import sys
 from pathlib import Path
-from assetflow.cli.dev import stop_on_signals
+from assetflow.cli.stacks import stop_on_signals
 from assetflow.stack.environment import StackEnvironment
 from assetflow.stack.stack import Stack
 

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 import respx
 
-from assetflow.core.codec import recording_to_json
+from assetflow.core.wire import recording_to_json
 from assetflow.ledger import Ledger, Reader
 from assetflow.stack.calls import FlowRun, PrefectCalls
 from assetflow.stack.demo import left_to_do

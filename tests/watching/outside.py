@@ -10,12 +10,12 @@ from typing import Any
 from uuid import uuid4
 
 from assetflow import Asset, AssetWatcher
-from assetflow.core.codec import FlowDeclaration, declaration_to_text
-from assetflow.core.events import AssetEvent
-from assetflow.core.schedule_values import to_schedule
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.events import AssetEvent
+from assetflow.core.values.schedule_values import to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.values.triggers import Trigger
 from assetflow.core.watchers.intake import Note, WatcherIntake
-from assetflow.core.watchers.triggers import Trigger
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import LedgerLocked
 from assetflow.ledger import Ledger
 from assetflow.ledger.records import EventFilter, WatcherRecord

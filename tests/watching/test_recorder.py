@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.core.watchers.intake import CursorStep, Note, RefusedChange, WatcherIntake
 from assetflow.errors import LedgerLocked, StatementRefused
 from assetflow.evaluator import unrecordable

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assetflow.ledger import Ledger
-from assetflow.ledger.lease.lease import LEASE_SECONDS
+from assetflow.ledger.lease import LEASE_SECONDS
 from assetflow.watchers import FileTrigger
 from assetflow.watching.service import watch as serve
 from tests.environment.postgres import closed, new_database

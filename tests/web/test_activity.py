@@ -6,8 +6,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.events import Origin, SourceFlowRun, SourceTaskRun
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import Origin, SourceFlowRun, SourceTaskRun
 from assetflow.ledger import Ledger
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, event_id, update
 from tests.web.conftest import MakeSite, Site

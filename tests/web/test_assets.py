@@ -10,14 +10,14 @@ from uuid import UUID, uuid4
 import pytest
 
 from assetflow import AssetWatcher
-from assetflow.core.assets import Asset, AssetAlias
-from assetflow.core.by_hand import event_by_hand
-from assetflow.core.codec import FlowDeclaration, declaration_to_text
-from assetflow.core.events import Origin, Recording, SourceFlowRun, SourceTaskRun
-from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.partitions import DayWindow, IdentityMapper, RollupMapper, StartOfDayMapper
-from assetflow.core.schedule_values import PartitionedAssetTimetable
+from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.events import Origin, Recording, SourceFlowRun, SourceTaskRun
+from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.posted_events import event_by_hand
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.core.watchers.intake import WatcherIntake
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Ledger
 from assetflow.watchers import FileTrigger, MessageQueueTrigger

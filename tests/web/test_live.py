@@ -14,7 +14,7 @@ from assetflow import Asset, AssetWatcher
 from assetflow.api.backend import Backend
 from assetflow.evaluator.liveness import NOT_WATCHING, SILENT, STOPPED
 from assetflow.ledger import Ledger
-from assetflow.ledger.lease.lease import Holder, Role
+from assetflow.ledger.lease import Holder, Role
 from assetflow.ledger.read.judging import HELD_UP
 from assetflow.watchers import FileTrigger
 from assetflow.web import live as live_module

@@ -10,10 +10,10 @@ from uuid import uuid4
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import FlowDeclaration
-from assetflow.core.events import AssetEvent, Origin, Recording, SourceTaskRun
-from assetflow.core.freshness.policy import FreshnessPolicy
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceTaskRun
+from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.wire import FlowDeclaration
 from assetflow.ledger import Ledger
 from tests.api.test_scale import statements
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, update

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Ledger
-from assetflow.web.run_states import RunStates
+from assetflow.web.prefect_runs import RunStates
 from tests.cli.shop import NOON, ORDERS, deploy, update
 from tests.web.conftest import MakeSite
 

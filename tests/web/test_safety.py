@@ -9,8 +9,8 @@ import pytest
 
 from assetflow.api.keys import Keys
 from assetflow.api.security import Access
-from assetflow.core.assets import Asset
-from assetflow.core.events import Origin, SourceFlowRun, SourceTaskRun
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import Origin, SourceFlowRun, SourceTaskRun
 from assetflow.errors import LedgerError
 from assetflow.ledger import Ledger
 from assetflow.web.pages import url

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
 from assetflow.ledger import Ledger
 from tests.api.test_scale import statements
 from tests.cli.shop import deploy, event_id, update

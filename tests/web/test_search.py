@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-from assetflow.core.events import Origin, SourceFlowRun, SourceTaskRun
+from assetflow.core.values.events import Origin, SourceFlowRun, SourceTaskRun
 from assetflow.ledger import Ledger
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, event_id, update
 from tests.ledger.test_declared import declare

@@ -8,10 +8,10 @@ from uuid import uuid4
 import pytest
 
 from assetflow import Eager
-from assetflow.core.assets import Asset
-from assetflow.core.events import AssetEvent, Origin, Recording, SourceFlowRun
-from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.partitions import IdentityMapper
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun
+from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.ledger import Ledger
 from tests.cli.shop import NOON
 from tests.ledger.making import A, B, C, deploy, deploy_maker, update

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from assetflow.api.paging import LARGEST, Moment, Text
+from assetflow.api.requests import LARGEST, Moment, Text
 
 Extra = dict[str, Any]
 

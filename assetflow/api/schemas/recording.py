@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
-from assetflow.api.paging import Moment, Text
+from assetflow.api.requests import Moment, Text
 from assetflow.api.schemas.common import Extra
 from assetflow.api.schemas.events import EventOut
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from assetflow.api.paging import Text
+from assetflow.api.requests import Text
 from assetflow.api.schemas.common import Extra
 
 

@@ -7,12 +7,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from assetflow.api.backend import TheBackend, TheReader
-from assetflow.api.paging import Text, ThePage
 from assetflow.api.params import NamedAsset, PathAsset
 from assetflow.api.problems import answers
+from assetflow.api.requests import Text, ThePage
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.assets import AssetHidden, AssetOut, AssetsPage, GraphOut, NameOut
-from assetflow.core.lineage import DATA, SCHEDULING, EdgeKind
+from assetflow.core.graph.lineage import DATA, SCHEDULING, EdgeKind
 from assetflow.errors import UnknownAsset, places
 from assetflow.ledger.read.assets import AssetFilter
 from assetflow.operations import hiding

@@ -8,8 +8,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from assetflow.api.backend import TheBackend, TheReader
-from assetflow.api.paging import Number, ThePage
 from assetflow.api.problems import answers
+from assetflow.api.requests import Number, ThePage
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.backfills import (
     BackfillIn,

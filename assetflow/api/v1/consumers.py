@@ -8,9 +8,9 @@ from fastapi import APIRouter, Path, Query
 from fastapi.concurrency import run_in_threadpool
 
 from assetflow.api.backend import Backend, TheBackend, TheReader
-from assetflow.api.paging import Moment, Text, ThePage
 from assetflow.api.params import Deployment, Flow, Preview
 from assetflow.api.problems import answers
+from assetflow.api.requests import Moment, Text, ThePage
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.consumers import (
     ConsumersPage,
@@ -24,8 +24,8 @@ from assetflow.api.schemas.consumers import (
 )
 from assetflow.api.schemas.events import EventsPage
 from assetflow.api.schemas.recording import PreviewOut
-from assetflow.core.explanation import event_as_json
-from assetflow.core.lineage import loops_through
+from assetflow.core.explain import event_as_json
+from assetflow.core.graph.lineage import loops_through
 from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.errors import InvalidCall, places
 from assetflow.ledger.read.consumers import ConsumerOverview

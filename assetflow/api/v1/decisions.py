@@ -8,8 +8,8 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 
 from assetflow.api.backend import TheBackend, TheReader
-from assetflow.api.paging import Text, ThePage
 from assetflow.api.problems import answers
+from assetflow.api.requests import Text, ThePage
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.decisions import DecisionsPage, DecisionTold, GivenUpOut, GiveUpIn, ReplayedOut
 from assetflow.errors import places

@@ -9,13 +9,13 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query
 
 from assetflow.api.backend import TheReader
-from assetflow.api.paging import LARGEST, Moment, Text, ThePage
 from assetflow.api.problems import answers
+from assetflow.api.requests import LARGEST, Moment, Text, ThePage
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.events import CountOut, EventsPage, EventTold, IdsIn, IdsOut, ReceiptsPage, RefusedPage
-from assetflow.core.assets import Asset
-from assetflow.core.events import AssetEvent
-from assetflow.core.explanation import ReceiptExplanation, event_as_json
+from assetflow.core.explain import ReceiptExplanation, event_as_json
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent
 from assetflow.errors import InvalidCall
 from assetflow.ledger.read.explanations import event_explanation
 from assetflow.ledger.records import EventFilter, RefusedRecord

@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from assetflow.api.backend import TheBackend
-from assetflow.api.paging import Text, ThePage
 from assetflow.api.problems import answers
+from assetflow.api.requests import Text, ThePage
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.freshness import FreshnessChangesPage, FreshnessPage
 from assetflow.core.freshness.asset_freshness import StateChange

@@ -8,9 +8,9 @@ from assetflow.api.backend import TheBackend, TheReader
 from assetflow.api.problems import answers
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.health import HealthOut, LedgerOut, ReadyOut
-from assetflow.core.words import iso
+from assetflow.core.values.words import iso
 from assetflow.evaluator.liveness import downtime
-from assetflow.ledger.lease.lease import Lease
+from assetflow.ledger.lease import Lease
 
 router = APIRouter(tags=["health"], route_class=EtagRoute)
 # The same two routes, at the paths where load balancers and orchestrators look for them.

@@ -5,16 +5,16 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from assetflow.api.backend import TheBackend
-from assetflow.api.paging import Text
 from assetflow.api.posted_events import decisions_to_json
 from assetflow.api.problems import answers
+from assetflow.api.requests import Text
 from assetflow.api.responses import Json
 from assetflow.api.schemas.recording import ObservationIn, ObservedOut
-from assetflow.core.by_hand import key_by_hand
-from assetflow.core.events import Origin
-from assetflow.core.explanation import event_as_json
+from assetflow.core.explain import event_as_json
 from assetflow.core.json_data import fit_text
-from assetflow.core.versions import check_data_version
+from assetflow.core.values.events import Origin
+from assetflow.core.values.posted_events import key_by_hand
+from assetflow.core.values.versions import check_data_version
 from assetflow.operations.lookup import asset_called
 from assetflow.operations.recording import observe
 

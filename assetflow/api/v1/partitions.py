@@ -5,12 +5,12 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from assetflow.api.backend import TheReader
-from assetflow.api.paging import ThePage
 from assetflow.api.params import PathAsset
 from assetflow.api.problems import answers
+from assetflow.api.requests import ThePage
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.assets import PartitionsPage
-from assetflow.core.words import iso
+from assetflow.core.values.words import iso
 from assetflow.ledger.read.partitions import PartitionRecord
 from assetflow.operations.lookup import find_uri
 

@@ -19,8 +19,8 @@ from assetflow.api.posted_events import decisions_to_json, make_event, with_warn
 from assetflow.api.problems import answers
 from assetflow.api.responses import Json
 from assetflow.api.schemas.recording import EventIn, EventsIn, PreviewOut, RecordedOut
-from assetflow.core.assets import Asset
-from assetflow.core.events import AssetEvent, Recording
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent, Recording
 from assetflow.errors import AssetflowError, InvalidEvent, TooLarge
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.recording import RecordedUpdates, keep_refused, record

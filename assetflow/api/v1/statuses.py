@@ -7,13 +7,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from assetflow.api.backend import TheBackend, TheReader
-from assetflow.api.paging import Moment, Text, ThePage
 from assetflow.api.params import PathAsset
 from assetflow.api.problems import answers
+from assetflow.api.requests import Moment, Text, ThePage
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.statuses import AssetExplanationOut, PlanPage, StatusesPage, StatusOut, VersionsPage
-from assetflow.core.explanation.plan import PlannedConsumer
-from assetflow.core.explanation.status import Status
+from assetflow.core.explain.plan import PlannedConsumer
+from assetflow.core.explain.status import Status
 from assetflow.errors import places
 from assetflow.ledger.read.freshness import AssetVersion
 from assetflow.operations.lookup import find_uri

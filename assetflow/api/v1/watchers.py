@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 
 from assetflow.api.backend import TheBackend
-from assetflow.api.paging import Text, ThePage
 from assetflow.api.problems import answers
+from assetflow.api.requests import Text, ThePage
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.watchers import WatchersPage, WatcherSwitched
 from assetflow.ledger.records import WatcherRecord

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from hashlib import sha256
 
-from assetflow.core.words import iso
+from assetflow.core.values.words import iso
 from assetflow.errors import InvalidCall, UnknownAsset, UnknownConsumer
 from assetflow.ledger.read.assets import ListedAsset
 from assetflow.ledger.read.reader import Reader

@@ -9,8 +9,8 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 
 from assetflow.api.backend import TheReader
-from assetflow.api.paging import LARGEST
 from assetflow.api.problems import answers
+from assetflow.api.requests import LARGEST
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.airflow import AliasesOut, AliasOut
 from assetflow.api.v2.airflow_terms import DEFAULT, alias_number, alias_to_json, alternatives, order_of, page_size

@@ -8,8 +8,8 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 
 from assetflow.api.backend import TheBackend, TheReader
-from assetflow.api.paging import LARGEST, Moment, Text
 from assetflow.api.problems import answers
+from assetflow.api.requests import LARGEST, Moment, Text
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.airflow import AssetEventIn, AssetEventOut, AssetEventsOut
 from assetflow.api.v2.airflow_terms import DEFAULT, alternatives, asset_numbered, dag_id, order_of, page_size

@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from assetflow.api.backend import TheReader
-from assetflow.api.paging import Text
 from assetflow.api.problems import answers
+from assetflow.api.requests import Text
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.airflow import AirflowAsset, AssetsOut
 from assetflow.api.v2.airflow_terms import (
@@ -21,8 +21,8 @@ from assetflow.api.v2.airflow_terms import (
     page_size,
 )
 from assetflow.api.v2.params import AssetId, Limit, Offset, OrderBy, Pattern, Prefix
-from assetflow.core.redaction import redact
-from assetflow.core.words import iso
+from assetflow.core.values.redaction import redact
+from assetflow.core.values.words import iso
 from assetflow.ledger.read.assets import AssetFilter, AssetUsers, ListedAsset
 
 router = APIRouter(tags=["Airflow: assets"], route_class=EtagRoute)

@@ -8,8 +8,8 @@ from uuid import UUID
 from fastapi import APIRouter, Path
 
 from assetflow.api.backend import TheReader
-from assetflow.api.paging import Text
 from assetflow.api.problems import answers
+from assetflow.api.requests import Text
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.airflow import AssetEventsOut
 from assetflow.api.v2.airflow_terms import dag_id as dag_named

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 
 from assetflow.api.v2.airflow_terms import run_to_json
-from assetflow.core.events import AssetEvent
-from assetflow.core.redaction import redacted_mapping
-from assetflow.core.words import iso
+from assetflow.core.values.events import AssetEvent
+from assetflow.core.values.redaction import redacted_mapping
+from assetflow.core.values.words import iso
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.read.receipts import ConsumedBy
 

@@ -16,8 +16,8 @@ from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.airflow import DagRunOut, MaterializeIn
 from assetflow.api.v2.airflow_terms import asset_numbered, dag_id
 from assetflow.api.v2.params import AssetId
-from assetflow.core.redaction import redact
-from assetflow.core.words import iso
+from assetflow.core.values.redaction import redact
+from assetflow.core.values.words import iso
 from assetflow.errors import places
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.starting_runs import RunWanted, maker_of, start_run

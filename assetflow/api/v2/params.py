@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
-from assetflow.api.paging import LARGEST, Text
+from assetflow.api.requests import LARGEST, Text
 
 Limit = Annotated[int, Query(ge=0, le=LARGEST, description="The largest number of items, at most 100.")]
 Offset = Annotated[int, Query(ge=0, le=LARGEST)]

@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Response
 
 from assetflow.api.backend import TheBackend, TheReader
-from assetflow.api.paging import Text
 from assetflow.api.problems import answers
+from assetflow.api.requests import Text
 from assetflow.api.responses import EtagRoute, Json
 from assetflow.api.schemas.airflow import QueuedEventOut, QueuedEventsOut
 from assetflow.api.v2.airflow_terms import consumer_of

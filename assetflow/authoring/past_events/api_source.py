@@ -10,9 +10,9 @@ from uuid import UUID
 
 from assetflow.authoring.past_events.reading import PastEventQuery
 from assetflow.authoring.remote import RemoteApi
-from assetflow.core.codec.events import recorded_event_from_json
-from assetflow.core.codec.fields import Json
-from assetflow.core.events import AssetEvent, Pin
+from assetflow.core.values.events import AssetEvent, Pin
+from assetflow.core.wire.events import recorded_event_from_json
+from assetflow.core.wire.fields import Json
 from assetflow.errors import ApiRefused
 
 PAGE = 500

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from assetflow.authoring.past_events.reading import PastEventQuery
-from assetflow.core.events import AssetEvent, Pin
-from assetflow.core.redaction import without_passwords
+from assetflow.core.values.events import AssetEvent, Pin
+from assetflow.core.values.redaction import without_passwords
 from assetflow.errors import LedgerForeign
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import EventFilter

@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from assetflow.authoring.past_events.reading import PastEventQuery
-from assetflow.core.codec.fields import Json
 from assetflow.core.condition_tree import Token
-from assetflow.core.events import AssetEvent
+from assetflow.core.values.events import AssetEvent
+from assetflow.core.wire.fields import Json
 from assetflow.errors import AssetflowError
 from assetflow.prefect_io.names import ASSET_UPDATED, MATERIALIZATION_SUCCEEDED, UPDATE_ARTIFACT
 from assetflow.prefect_io.recordings import recording_from_artifact, recording_from_prefect_event

@@ -13,10 +13,10 @@ from prefect.context import TaskRunContext
 
 from assetflow.authoring.metadata import to_outlet
 from assetflow.authoring.triggering import matches
-from assetflow.core.assets import Asset, AssetRef, Outlet
 from assetflow.core.condition_tree import Token
-from assetflow.core.conditions import ConditionLike
-from assetflow.core.events import AssetEvent, Pin
+from assetflow.core.values.assets import Asset, AssetRef, Outlet
+from assetflow.core.values.conditions import ConditionLike
+from assetflow.core.values.events import AssetEvent, Pin
 from assetflow.errors import InvalidEvent, InvalidFlow
 from assetflow.prefect_io.internals import flow_run_contexts
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from assetflow.authoring.past_events.prefect_source import Dated, PrefectLog
 from assetflow.authoring.past_events.reading import PastEventQuery
-from assetflow.core.events import AssetEvent, Pin
+from assetflow.core.values.events import AssetEvent, Pin
 
 
 class RecordedEvents(Protocol):

@@ -13,9 +13,9 @@ from assetflow.authoring.past_events.prefect_source import PrefectSource
 from assetflow.authoring.past_events.reading import EventSource, InletEvents, declared_here
 from assetflow.authoring.past_events.recorded_source import RecordedSource
 from assetflow.authoring.recording import current_recording
-from assetflow.core.assets import Asset, AssetRef, Outlet
-from assetflow.core.codec.schedules import FlowDeclaration
-from assetflow.core.events import Pin
+from assetflow.core.values.assets import Asset, AssetRef, Outlet
+from assetflow.core.values.events import Pin
+from assetflow.core.wire.declarations import FlowDeclaration
 from assetflow.errors import ApiRefused, ApiUnreachable, LedgerError, LedgerForeign, LedgerMissing, RecordingFailed
 from assetflow.prefect_io.internals import flow_run_contexts
 from assetflow.settings import get_settings

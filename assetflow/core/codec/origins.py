@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import cast, get_args
 from uuid import UUID
 
-from assetflow.core.codec import fields
-from assetflow.core.codec.fields import Json
-from assetflow.core.events import Origin, OriginKind, SourceFlowRun, SourceTaskRun
+from assetflow.core.values.events import Origin, OriginKind, SourceFlowRun, SourceTaskRun
+from assetflow.core.wire import fields
+from assetflow.core.wire.fields import Json
 
 _KINDS: tuple[object, ...] = get_args(OriginKind)
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from assetflow.core.assets import AssetRef
-from assetflow.core.freshness.policy import FreshnessPolicy
+from assetflow.core.values.assets import AssetRef
+from assetflow.core.values.freshness_policy import FreshnessPolicy
 
 Json = Mapping[str, Any]
 

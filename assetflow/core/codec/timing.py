@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import cast
 
-from assetflow.core.schedules import ConsumerOptions
 from assetflow.core.time.reading import timetable_from_json
-from assetflow.core.timing import Deadline, Intake, OnDeadline, Opening
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.values.timing import Deadline, Intake, OnDeadline, Opening
 
 Json = Mapping[str, object]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from assetflow.core.explanation.status import ReadVersion, Status, StatusExplainer
+from assetflow.core.explain.status import ReadVersion, Status, StatusExplainer
 from assetflow.core.freshness.asset_freshness import Unjudged, data_time_text
 from assetflow.core.freshness.data_time import DataTimes
 from assetflow.core.freshness.demands import policy_inputs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from assetflow.core.explanation.pending_keys import rollup_keys
+from assetflow.core.explain.pending_keys import rollup_keys
 from assetflow.core.partitions import PartitionMapper, RollupMapper
 from assetflow.errors import MappingError
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from assetflow.core.explanation.consumers import ConsumerExplanation, explain_consumer
-from assetflow.core.explanation.decisions import DecisionExplanation
-from assetflow.core.explanation.facts import ConsumerFacts
-from assetflow.core.words import at, count, iso
+from assetflow.core.explain.consumers import ConsumerExplanation, explain_consumer
+from assetflow.core.explain.decisions import DecisionExplanation
+from assetflow.core.explain.facts import ConsumerFacts
+from assetflow.core.values.words import at, count, iso
 
 _BY_THE_PRESENT = "This goes by the schedule that it has now. Whether it was paused then is not kept."
 

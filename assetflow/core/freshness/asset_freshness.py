@@ -8,10 +8,10 @@ from uuid import UUID, uuid5
 
 from assetflow.core.freshness.causes import causes_in_words
 from assetflow.core.freshness.moments import DataTime
-from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.freshness.state.policies import Chain, PolicyChange, PolicyRecord
-from assetflow.core.spans import rounded_in_words, span_in_words
-from assetflow.core.words import iso, since
+from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.spans import rounded_in_words, span_in_words
+from assetflow.core.values.words import iso, since
 
 _NAMESPACE = UUID("9e1d1d4f-3a5b-5f0a-8c36-2f6f2a9b7d10")
 

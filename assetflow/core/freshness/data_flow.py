@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from assetflow.core.conditions import Token
-from assetflow.core.freshness.policy import FreshnessPolicy
-from assetflow.core.versions import check_code_version
+from assetflow.core.values.conditions import Token
+from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.versions import check_code_version
 
 
 @dataclass(frozen=True)

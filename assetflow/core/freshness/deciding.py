@@ -10,7 +10,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID, uuid5
 
-from assetflow.core.consumers import Decision, DecisionKind
 from assetflow.core.freshness import owed
 from assetflow.core.freshness.backfilling import run_id, take_ready
 from assetflow.core.freshness.causes import Cause
@@ -26,6 +25,7 @@ from assetflow.core.freshness.state.agenda import Agenda
 from assetflow.core.freshness.state.book import Book
 from assetflow.core.freshness.touching import all_keys
 from assetflow.core.freshness.verdicts import Verdict
+from assetflow.core.values.consumers import Decision, DecisionKind
 
 _NAMESPACE = UUID("54d5a7c4-7b52-5c1e-9a3f-0d4b6f1e8c21")
 _INSTANT = timedelta(microseconds=1)

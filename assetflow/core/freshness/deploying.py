@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from assetflow.core.consumers import Consumer
 from assetflow.core.freshness.backfilling import take_off
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.inputs import inputs_now
@@ -15,6 +14,7 @@ from assetflow.core.freshness.read_ahead import read_ahead
 from assetflow.core.freshness.records import FlowRecord, Target
 from assetflow.core.freshness.state.book import Book
 from assetflow.core.freshness.touching import all_keys, index_flow, touch_flow
+from assetflow.core.values.consumers import Consumer
 
 
 def follow(

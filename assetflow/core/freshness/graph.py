@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from uuid import UUID
 
-from assetflow.core.assets import Asset, AssetRef
-from assetflow.core.conditions import Token
-from assetflow.core.consumers import Consumer
-from assetflow.core.freshness.keeping import Keeping
-from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.freshness.walks import reached, work_out
 from assetflow.core.partitions import EveryTargetMapper, PartitionMapper, TimeWindowMapper
-from assetflow.core.schedules import Partitioning, Schedule
 from assetflow.core.time.timetables import CronPartitionTimetable, PartitionedAtRuntime
+from assetflow.core.values.assets import Asset, AssetRef
+from assetflow.core.values.conditions import Token
+from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.keeping import Keeping
+from assetflow.core.values.schedules import Partitioning, Schedule
 
 Resolve = Callable[[Token], str | None]
 TokensOf = Callable[[str], frozenset[Token]]

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from assetflow.core.events import AssetEvent
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.reads import items_then
 from assetflow.core.freshness.records import Item, ItemUpdate, Reads, Run
@@ -16,6 +15,7 @@ from assetflow.core.freshness.running import correct_tried
 from assetflow.core.freshness.state.book import Book
 from assetflow.core.freshness.status import newest_made
 from assetflow.core.freshness.touching import touch_item
+from assetflow.core.values.events import AssetEvent
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from assetflow.core.consumers import Consumer
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.state.book import Book
+from assetflow.core.values.consumers import Consumer
 from assetflow.errors import InvalidSchedule
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from assetflow.core.consumers import Consumer
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.read_ahead import read_ahead
 from assetflow.core.freshness.records import Target
 from assetflow.core.freshness.running import forget_failure
 from assetflow.core.freshness.state.book import Book
 from assetflow.core.freshness.touching import all_keys, touch_flow
+from assetflow.core.values.consumers import Consumer
 from assetflow.errors import InvalidCall
 
 

@@ -8,8 +8,8 @@ from functools import lru_cache
 
 from assetflow.core.graph.folding import Picture, folded, of_groups
 from assetflow.core.graph.layout import positions
+from assetflow.core.graph.lineage import Edge, Node
 from assetflow.core.graph.parts import GraphPart, whole
-from assetflow.core.lineage import Edge, Node
 
 MOST = 2_500
 # A whole graph with more nodes is folded by group at first.

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from assetflow.core.graph.lineage import Edge, EdgeKind, Node
 from assetflow.core.graph.parts import GraphPart, Relations
-from assetflow.core.lineage import Edge, EdgeKind, Node
 
 # A hub keeps this many of its ends; one more than that is not worth folding.
 KEPT = 5

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from assetflow.core.lineage import Edge, EdgeKind, EdgesOf, Node
+from assetflow.core.graph.lineage import Edge, EdgeKind, EdgesOf, Node
 
 Way = Literal["up", "down"]
 Pair = tuple[Node, Node]

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from assetflow.core.consumers import Consumer, Decision
-from assetflow.core.events import AssetEvent
 from assetflow.core.freshness.records import Asked, Target
 from assetflow.core.rules import clock, deadlines, opening_hours
 from assetflow.core.rules.fold import Touched, pass_over
 from assetflow.core.rules.keeping import adopt_kept_run, begin_other_run, start_kept_run
 from assetflow.core.rules.state import State
+from assetflow.core.values.consumers import Consumer, Decision
+from assetflow.core.values.events import AssetEvent
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from assetflow.core.consumers import Consumer, MissedDeadline
 from assetflow.core.rules import opening_hours
 from assetflow.core.rules.state import State
 from assetflow.core.rules.state.events import place_in_ledger
 from assetflow.core.rules.waits import TimedQueue
+from assetflow.core.values.consumers import Consumer, MissedDeadline
 
 
 def next_deadline(state: State, queue: TimedQueue) -> datetime | None:

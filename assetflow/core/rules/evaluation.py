@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import cast
 
 from assetflow.core.condition_tree import Gate, Token, fold_condition
-from assetflow.core.conditions import Condition
 from assetflow.core.partitions import RollupMapper
-from assetflow.core.schedules import Schedule
+from assetflow.core.values.conditions import Condition
+from assetflow.core.values.schedules import Schedule
 
 Pending = Mapping[str, Mapping[str | None, int]]
 """The queued events of one consumer and target key in short: URI to key to the number of events."""

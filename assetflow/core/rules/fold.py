@@ -13,8 +13,6 @@ from typing import Protocol
 from uuid import UUID
 
 from assetflow.core.condition_tree import Token
-from assetflow.core.consumers import Consumer, Decision, Receipt, ReceiptStatus, decision_id
-from assetflow.core.events import AssetEvent, Recording
 from assetflow.core.freshness.recording import made_of, record_update, with_data_version
 from assetflow.core.partitions import EveryTargetMapper
 from assetflow.core.rules import clock, deadlines, versions
@@ -23,6 +21,8 @@ from assetflow.core.rules.keeping import start_run_of
 from assetflow.core.rules.mapping import target_keys_of
 from assetflow.core.rules.state import State
 from assetflow.core.rules.state.events import place_in_ledger
+from assetflow.core.values.consumers import Consumer, Decision, Receipt, ReceiptStatus, decision_id
+from assetflow.core.values.events import AssetEvent, Recording
 from assetflow.errors import InvalidEvent, MappingError
 
 # The consumers that a pass has to check, by id, each with the target keys to check; `None` means all keys.

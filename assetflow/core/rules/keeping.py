@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from assetflow.core.consumers import Decision
-from assetflow.core.events import AssetEvent
 from assetflow.core.freshness.deciding import decide
 from assetflow.core.freshness.records import Asked, Inputs, Run, RunKind, RunState, Target
 from assetflow.core.freshness.running import adopt_run, begin_run, end_run, retry_run, start_run
 from assetflow.core.freshness.touching import touch_flow
 from assetflow.core.rules.state import State
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.events import AssetEvent
 
 
 def keep_up_to_date(

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import takewhile
 
-from assetflow.core.consumers import Consumer
-from assetflow.core.events import AssetEvent
 from assetflow.core.rules.state import State
 from assetflow.core.rules.state.events import place_in_ledger
 from assetflow.core.rules.time_gates import Reach, in_order, instant_of
+from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.events import AssetEvent
 
 _NOTHING = timedelta()
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assetflow.core.condition_tree import Token
-from assetflow.core.consumers import Consumer
-from assetflow.core.events import AssetEvent
 from assetflow.core.partitions import check_key
+from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.events import AssetEvent
 from assetflow.errors import InvalidEvent, MappingError
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from assetflow.core.consumers import Consumer
 from assetflow.core.rules.state import State
 from assetflow.core.rules.state.clocks import ConsumerClock
-from assetflow.core.timing import Deadline, Opening
+from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.timing import Deadline, Opening
 
 _INSTANT = timedelta(microseconds=1)
 

@@ -7,17 +7,17 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
-from assetflow.core.assets import Asset
 from assetflow.core.condition_tree import Token
-from assetflow.core.consumers import Consumer, Decision, Receipt
-from assetflow.core.events import AssetEvent
 from assetflow.core.freshness.refusals import check_flow
 from assetflow.core.rules import deadlines
 from assetflow.core.rules.fold import Passing, Touched, pass_over, refuse, touch_judging
 from assetflow.core.rules.mapping import target_keys_of
 from assetflow.core.rules.state import State
 from assetflow.core.rules.state.events import place_in_ledger
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Consumer, Decision, Receipt
+from assetflow.core.values.events import AssetEvent
+from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.errors import MappingError, NameTaken
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from assetflow.core.consumers import Consumer
-from assetflow.core.events import AssetEvent
-from assetflow.core.words import some
+from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.events import AssetEvent
+from assetflow.core.values.words import some
 from assetflow.errors import InvalidCall
 
 

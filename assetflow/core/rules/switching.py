@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from assetflow.core.consumers import Consumer
 from assetflow.core.freshness import deploying as freshness
 from assetflow.core.rules import opening_hours, registry
 from assetflow.core.rules.state import State
+from assetflow.core.values.consumers import Consumer
 
 
 def switch(

@@ -13,12 +13,12 @@ from datetime import UTC, datetime, timedelta
 from typing import cast
 
 from assetflow.core.condition_tree import Gate
-from assetflow.core.conditions import Condition
-from assetflow.core.events import AssetEvent
 from assetflow.core.partitions import RollupMapper
 from assetflow.core.rules.evaluation import TokensOf
-from assetflow.core.schedules import Schedule
 from assetflow.core.time.timetables import Timetable
+from assetflow.core.values.conditions import Condition
+from assetflow.core.values.events import AssetEvent
+from assetflow.core.values.schedules import Schedule
 
 _NEVER = -1
 """The node does not hold, from whichever event on."""

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from assetflow.core.events import AssetEvent, Recording
 from assetflow.core.freshness.recording import Made, confirm, made_of, see
 from assetflow.core.freshness.records import Item
 from assetflow.core.freshness.states import judge_states
 from assetflow.core.rules.keeping import start_run_of
 from assetflow.core.rules.state import State
+from assetflow.core.values.events import AssetEvent, Recording
 from assetflow.errors import InvalidEvent
 
 # Updates from before an observation may be heard of a little later.

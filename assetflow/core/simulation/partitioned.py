@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import cast
 
-from assetflow.core.conditions import Condition
 from assetflow.core.partitions import mapper_from_json
-from assetflow.core.schedules import Partitioning, Schedule, check_mapper_target
-from assetflow.core.simulation.conditions import ASSET_KEYS, read_asset, read_condition
-from assetflow.core.simulation.reading import Deferred, as_list, as_object, is_object, need, refuse, short, single
+from assetflow.core.simulate.conditions import ASSET_KEYS, read_asset, read_condition
+from assetflow.core.simulate.reading import Deferred, as_list, as_object, is_object, need, refuse, short, single
+from assetflow.core.values.conditions import Condition
+from assetflow.core.values.schedules import Partitioning, Schedule, check_mapper_target
 
 _PLAIN_MAPPERS = ("identity", "hour", "day", "week", "month", "quarter", "year")
 _BY_READING = ("time_window", "static", "all_keys", "last", "keys")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from assetflow.core.consumers import Decision
 from assetflow.core.freshness.states import judge_states
 from assetflow.core.rules import keeping
 from assetflow.core.rules.fold import Touched, pass_over
-from assetflow.core.simulation import lasting
-from assetflow.core.simulation.world import World
+from assetflow.core.simulate import lasting
+from assetflow.core.simulate.world import World
+from assetflow.core.values.consumers import Decision
 
 
 def pass_after(world: World, touched: Touched) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 
-from assetflow.core.simulation import freshness_actions as _  # noqa: F401  registers its steps
-from assetflow.core.simulation.actions import attempt, deploy, in_order
-from assetflow.core.simulation.answer import Answer, answer_of
-from assetflow.core.simulation.lasting import end_next
+from assetflow.core.simulate import freshness_actions as _  # noqa: F401  registers its steps
+from assetflow.core.simulate.actions import attempt, deploy, in_order
+from assetflow.core.simulate.answer import Answer, answer_of
+from assetflow.core.simulate.lasting import end_next
+from assetflow.core.simulate.run import run_timed
+from assetflow.core.simulate.scenario import Scenario, read_scenario
+from assetflow.core.simulate.steps import TickStep
+from assetflow.core.simulate.world import World
 from assetflow.core.simulation.passes import full_pass
-from assetflow.core.simulation.scenario import Scenario, read_scenario
-from assetflow.core.simulation.steps import TickStep
-from assetflow.core.simulation.timed import run_timed
-from assetflow.core.simulation.world import World
 from assetflow.errors import AssetflowWarning
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from assetflow.core.schedules import Schedule
-from assetflow.core.simulation.conditions import read_condition
-from assetflow.core.simulation.keeping import KEEPING, read_keeping
+from assetflow.core.simulate.conditions import read_condition
+from assetflow.core.simulate.keeping import KEEPING, read_keeping
+from assetflow.core.simulate.reading import Deferred, as_bool, as_object, is_object, need, single
 from assetflow.core.simulation.partitioned import read_partitioned
-from assetflow.core.simulation.reading import Deferred, as_bool, as_object, is_object, need, single
 from assetflow.core.simulation.timetables import read_cron, read_cron_in_zone, read_cron_partition
 from assetflow.core.time.timetables import CronTriggerTimetable, PartitionedAtRuntime, Timetable
-from assetflow.core.timing import Opening
+from assetflow.core.values.schedules import Schedule
+from assetflow.core.values.timing import Opening
 
 
 def read_schedule(value: object, where: str) -> Deferred[Schedule]:

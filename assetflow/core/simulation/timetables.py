@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import cast
 
-from assetflow.core.simulation.reading import Deferred, as_object, as_text, need
+from assetflow.core.simulate.reading import Deferred, as_object, as_text, need
 from assetflow.core.time.timetables import DEFAULT_KEY_FORMAT, CronPartitionTimetable, CronTriggerTimetable, Timetable
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit
 
-from assetflow.core.watchers.addresses import RULE, variables_of, without_user
+from assetflow.core.values.addresses import RULE, variables_of, without_user
 from assetflow.errors import InvalidWatcher
 
 # What a trigger names, exactly one of them.

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID, uuid5
 
-from assetflow.core.by_hand import event_by_hand
-from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.json_data import fit_text
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.posted_events import event_by_hand
 from assetflow.core.visible import shown
 from assetflow.core.watchers.intake import CursorStep, RefusedChange, Watched, WatcherIntake
 from assetflow.errors import AssetflowError

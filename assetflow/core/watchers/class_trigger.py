@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
 from assetflow.core.secret_names import looks_secret
-from assetflow.core.watchers.addresses import is_variable, refuse_password
+from assetflow.core.values.addresses import is_variable, refuse_password
 from assetflow.core.watchers.options import changed_fields
 from assetflow.errors import InvalidWatcher
 

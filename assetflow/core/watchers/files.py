@@ -9,12 +9,12 @@ from datetime import datetime
 from typing import cast
 from uuid import UUID, uuid5
 
-from assetflow.core.by_hand import event_by_hand
-from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.json_data import fit_text
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.posted_events import event_by_hand
+from assetflow.core.values.triggers import FileTrigger
 from assetflow.core.visible import shown
 from assetflow.core.watchers.intake import CursorStep, RefusedChange, Watched, WatcherIntake
-from assetflow.core.watchers.triggers import FileTrigger
 from assetflow.errors import AssetflowError, InvalidEvent
 
 _NAMESPACE = UUID("0a3d5d0e-7f53-5d3f-9d0a-52b1c6f3ad31")

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from assetflow.core.assets import Asset
-from assetflow.core.events import Recording
-from assetflow.core.watchers.triggers import Trigger
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import Recording
+from assetflow.core.values.triggers import Trigger
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from hashlib import sha256
 from typing import cast
 from uuid import UUID, uuid5
 
-from assetflow.core.assets import Asset
-from assetflow.core.by_hand import event_by_hand
-from assetflow.core.events import AssetEvent, Origin, Recording
 from assetflow.core.json_data import fit_text
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.posted_events import event_by_hand
 from assetflow.core.visible import shown
 from assetflow.core.watchers.intake import Note, RefusedChange, Watched, WatcherIntake
 from assetflow.core.watchers.paths import MISSING, last_name, value_at

@@ -7,7 +7,7 @@ from dataclasses import MISSING, fields
 from datetime import timedelta
 from typing import Any, Literal, cast
 
-from assetflow.core.watchers.addresses import check_address, without_user
+from assetflow.core.values.addresses import check_address, without_user
 from assetflow.errors import InvalidWatcher
 
 Start = Literal["known", "existing"]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from hashlib import sha256
 
-from assetflow.core.watchers.webhook_trigger import Signs
+from assetflow.core.values.other_triggers import Signs
 from assetflow.errors import InvalidWatcher, WrongSignature
 
 # How old, or how far ahead, the time of a message may be.

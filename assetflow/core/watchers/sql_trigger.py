@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from typing import ClassVar
 
-from assetflow.core.watchers.addresses import Address, PrefectBlock, address_to_json, check_address, without_user
+from assetflow.core.values.addresses import Address, PrefectBlock, address_to_json, check_address, without_user
 from assetflow.core.watchers.options import AnyScheme, Start, changed_fields, check_every, check_start
 from assetflow.errors import InvalidWatcher
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, cast
 
-from assetflow.core.watchers.addresses import address_from_json
+from assetflow.core.values.addresses import address_from_json
+from assetflow.core.values.other_triggers import WebhookTrigger
+from assetflow.core.values.table_triggers import DeltaTableTrigger, IcebergTableTrigger
+from assetflow.core.values.triggers import FileTrigger, MessageQueueTrigger, Trigger
 from assetflow.core.watchers.class_trigger import ClassTrigger
 from assetflow.core.watchers.sql_trigger import SQLTrigger
-from assetflow.core.watchers.table_triggers import DeltaTableTrigger, IcebergTableTrigger
-from assetflow.core.watchers.triggers import FileTrigger, MessageQueueTrigger, Trigger
 from assetflow.core.watchers.unreadable import UnreadableTrigger
-from assetflow.core.watchers.webhook_trigger import WebhookTrigger
 from assetflow.errors import InvalidWatcher
 
 Fields = dict[str, Any]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from assetflow.core.consumers import MissedDeadline
+from assetflow.core.values.consumers import MissedDeadline
 from assetflow.crash_points import reach
 from assetflow.evaluator.health import Health, heard, logger
 from assetflow.evaluator.ports import ClockLedger, Json, UpdateLog

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import FlowDeclaration
 from assetflow.core.condition_tree import Token
-from assetflow.core.conditions import Leaf
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.conditions import Leaf
+from assetflow.core.wire import FlowDeclaration
 
 MOST = 20
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 from uuid import UUID
 
-from assetflow.core.consumers import Consumer
-from assetflow.core.deployed import Deployed, ShownAutomation
+from assetflow.core.values.consumers import Consumer
+from assetflow.core.wire.deployments import Deployed, ShownAutomation
 from assetflow.errors import AssetflowError, LedgerError
 from assetflow.evaluator.consumers.cycles import Cycle
 from assetflow.evaluator.ports import AutomationBoard, ConsumerLedger, KnownConsumer

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from assetflow.core.deployed import Deployed, ShownAutomation
 from assetflow.core.refused_deployments import RefusedDeployment
+from assetflow.core.wire.deployments import Deployed, ShownAutomation
 from assetflow.errors import AssetflowError, LedgerError, PrefectRefused, PrefectUnreachable
 from assetflow.evaluator.health import logger
 from assetflow.evaluator.ports import AutomationBoard, ConsumerLedger, KnownConsumer

@@ -14,8 +14,8 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from assetflow.core.deployed import Deployed, ShownAutomation
 from assetflow.core.refused_deployments import RefusedDeployment
+from assetflow.core.wire.deployments import Deployed, ShownAutomation
 from assetflow.errors import (
     AssetflowError,
     InvalidSchedule,

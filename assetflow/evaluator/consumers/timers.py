@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from assetflow.core.consumers import Consumer
-from assetflow.core.time.timers import Lead, Timer, follow, leaves_runs_behind, plan
+from assetflow.core.rules.timers import Lead, Timer, follow, leaves_runs_behind, plan
 from assetflow.core.time.timetables import Tick
+from assetflow.core.values.consumers import Consumer
 from assetflow.errors import PrefectRefused, PrefectUnreachable, Unsendable
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.ports import TimedConsumer, TimerLedger, TimeRunMaker

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 
-from assetflow.core.codec import FlowDeclaration
-from assetflow.core.deployed import Deployed
+from assetflow.core.wire import FlowDeclaration
+from assetflow.core.wire.deployments import Deployed
+from assetflow.evaluator.consumers.checks import seldom_run
 from assetflow.evaluator.consumers.cycles import find_cycles
 from assetflow.evaluator.consumers.reconcile import SyncReport
-from assetflow.evaluator.consumers.seldom_run import seldom_run
 from assetflow.evaluator.ports import ConsumerLedger
 
 logger = logging.getLogger("assetflow.evaluator")

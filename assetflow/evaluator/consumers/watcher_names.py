@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
-from assetflow.core.deployed import Deployed
-from assetflow.core.watchers.declaration import AssetWatcher
+from assetflow.core.values.watchers import AssetWatcher
+from assetflow.core.wire.deployments import Deployed
 from assetflow.errors import NameTaken
 
 

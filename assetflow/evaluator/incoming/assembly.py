@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from assetflow.core.events import AssetEvent, Recording
+from assetflow.core.values.events import AssetEvent, Recording
 
 PATIENCE = timedelta(seconds=0.5)
 LAST_RESORT = timedelta(seconds=60)

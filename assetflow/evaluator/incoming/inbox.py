@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import UUID, uuid5
 
-from assetflow.core.events import Recording
+from assetflow.core.values.events import Recording
 from assetflow.core.visible import shown
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, InvalidEvent

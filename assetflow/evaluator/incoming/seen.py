@@ -6,7 +6,7 @@ from collections import OrderedDict
 from typing import cast
 from uuid import UUID
 
-from assetflow.core.events import AssetEvent
+from assetflow.core.values.events import AssetEvent
 from assetflow.evaluator.ports import Json
 from assetflow.prefect_io.names import MATERIALIZATION_SUCCEEDED, RECORDING_LABEL
 

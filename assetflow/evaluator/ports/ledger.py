@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from assetflow.core.consumers import Consumer
-from assetflow.core.deployed import Deployed
-from assetflow.core.events import Recording
-from assetflow.core.explanation import DecisionExplanation
+from assetflow.core.explain import DecisionExplanation
 from assetflow.core.freshness.asset_freshness import AssetFreshness, StateChange
 from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.core.run_changes import RunEnd, RunGoingOn
+from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.events import Recording
+from assetflow.core.wire.deployments import Deployed
 from assetflow.evaluator.ports.values import (
     Json,
     KnownConsumer,

@@ -9,15 +9,15 @@ from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
-from assetflow.core.codec import RunContext
-from assetflow.core.consumers import Automation, Consumer, Decision, MissedDeadline
-from assetflow.core.deployed import Deployed, DeployedChanges, ShownAutomation
-from assetflow.core.explanation import DecisionExplanation
+from assetflow.core.explain import DecisionExplanation
 from assetflow.core.freshness.asset_freshness import StateChange
 from assetflow.core.rules.adoption import Decided
 from assetflow.core.run_changes import RunChange, RunEnd, RunGoingOn
-from assetflow.core.schedules import ConsumerOptions
 from assetflow.core.time.timetables import Tick
+from assetflow.core.values.consumers import Automation, Consumer, Decision, MissedDeadline
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import RunContext
+from assetflow.core.wire.deployments import Deployed, DeployedChanges, ShownAutomation
 from assetflow.evaluator.ports.values import Json, Launch
 
 

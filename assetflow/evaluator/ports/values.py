@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from assetflow.core.consumers import Automation, Consumer, Decision
 from assetflow.core.freshness.records import Asked
+from assetflow.core.values.consumers import Automation, Consumer, Decision
 
 # A JSON object, as Prefect's API gives and takes it.
 Json = Mapping[str, Any]

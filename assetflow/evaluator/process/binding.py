@@ -10,9 +10,9 @@ from typing import cast
 from uuid import UUID
 
 from assetflow.errors import LedgerForeign, PrefectRefused
-from assetflow.prefect_io.ledger_variable import BY_NAME
 from assetflow.prefect_io.names import LEDGER_VARIABLE
 from assetflow.prefect_io.rest import Json, PrefectApi
+from assetflow.prefect_io.stored_values import BY_NAME
 
 # Stores in the ledger the id of the other ledger that decides, or `None`.
 Note = Callable[[str | None], Awaitable[None]]

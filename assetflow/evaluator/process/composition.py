@@ -26,15 +26,15 @@ from assetflow.evaluator.process.listeners import ListenerThread
 from assetflow.evaluator.process.prune import CURSOR as PRUNED
 from assetflow.evaluator.process.rebuild import Rebuild
 from assetflow.listeners import load_listeners
-from assetflow.prefect_io.artifact_log import ArtifactLog
 from assetflow.prefect_io.automations import Automations
 from assetflow.prefect_io.deadline_events import deadline_missed
 from assetflow.prefect_io.decision_events import decision_made
 from assetflow.prefect_io.deployments import Deployments
 from assetflow.prefect_io.event_log import EventLog
 from assetflow.prefect_io.flow_runs import FlowRuns
-from assetflow.prefect_io.freshness_events import freshness_changed
+from assetflow.prefect_io.logs import ArtifactLog
 from assetflow.prefect_io.open_runs import OpenRuns, run_change
+from assetflow.prefect_io.own_events import freshness_changed
 from assetflow.prefect_io.past_runs import past_decisions
 from assetflow.prefect_io.rest import PrefectApi, patiently, prefect_api
 from assetflow.prefect_io.run_notes import RunNotes

@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from uuid import UUID
 
-from assetflow.core.consumers import Consumer
 from assetflow.core.time.timetables import Tick
+from assetflow.core.values.consumers import Consumer
+from assetflow.evaluator.consumers.announcements import FreshnessTeller
 from assetflow.evaluator.consumers.clock import Clock
-from assetflow.evaluator.consumers.freshness import FreshnessTeller
 from assetflow.evaluator.consumers.timers import Timers
 from assetflow.evaluator.health import Health, keep_going, one_reason
 from assetflow.evaluator.incoming.catch_up import OLDER, CatchUp, Sweeps

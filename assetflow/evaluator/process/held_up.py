@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, cast
 
-from assetflow.core.words import iso
+from assetflow.core.values.words import iso
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.ports import EvaluatorLedger
 from assetflow.ledger.read.judging import HELD_UP

@@ -13,7 +13,7 @@ from typing import Any
 from assetflow.errors import EvaluatorRunning, LedgerError, LedgerVersion
 from assetflow.evaluator.health import Health, logger
 from assetflow.ledger import Holder, Ledger
-from assetflow.ledger.lease.lease import LEASE_SECONDS, Role
+from assetflow.ledger.lease import LEASE_SECONDS, Role
 
 LOOK_EVERY = 0.25
 SHOW_EVERY = 2.0

@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any, Self
 from uuid import UUID, uuid4
 
-from assetflow.core.consumers import Automation, Consumer
-from assetflow.core.deployed import Deployed
-from assetflow.core.events import Recording
-from assetflow.core.explanation import DecisionExplanation
+from assetflow.core.explain import DecisionExplanation
 from assetflow.core.freshness.asset_freshness import AssetFreshness, StateChange
 from assetflow.core.refused_deployments import CURSOR as REFUSED_DEPLOYMENTS
 from assetflow.core.refused_deployments import NOTES, RefusedDeployment
 from assetflow.core.rules.adoption import Decided
 from assetflow.core.run_changes import RunEnd, RunGoingOn
+from assetflow.core.values.consumers import Automation, Consumer
+from assetflow.core.values.events import Recording
+from assetflow.core.wire.deployments import Deployed
 from assetflow.errors import UnknownEvent
 from assetflow.evaluator.ports import (
     Json,
@@ -39,13 +39,13 @@ from assetflow.evaluator.ports import (
 )
 from assetflow.evaluator.process.leadership import Leadership
 from assetflow.ledger import Holder, Ledger
-from assetflow.ledger.lease.lease import Role
+from assetflow.ledger.lease import Role
 from assetflow.ledger.read.explanations import decision_explanation
 from assetflow.ledger.read.judging import HELD_UP
 from assetflow.ledger.records import ConsumerRecord, DecisionRecord, MissedDeadlineRecord, TimerRecord
 from assetflow.ledger.sql.commits import CommitListener
 from assetflow.prefect_io.automation_text import automation_name
-from assetflow.prefect_io.ledger_variable import TAKEN_OVER
+from assetflow.prefect_io.stored_values import TAKEN_OVER
 
 SOURCE = "prefect"
 # The cursor that holds the timestamp of the newest automation that the consumers follow.

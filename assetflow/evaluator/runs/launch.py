@@ -23,9 +23,9 @@ from uuid import UUID
 
 from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
 
-from assetflow.core.codec import RunContext, events_to_text
-from assetflow.core.consumers import Decision
+from assetflow.core.values.consumers import Decision
 from assetflow.core.visible import shown
+from assetflow.core.wire import RunContext, events_to_text
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, LedgerError, PrefectRefused, PrefectUnreachable, Unsendable
 from assetflow.evaluator.health import ENDS_ALL, REASONS_LOGGED, Backoff, Health, heard

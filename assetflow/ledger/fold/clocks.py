@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, delete, func, select
 
-from assetflow.core.consumers import MissedDeadline
 from assetflow.core.rules.state import Changes, QueueKey
 from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
+from assetflow.core.values.consumers import MissedDeadline
 from assetflow.ledger.fold.freshness_source import NEXT_OF_POLICIES, NEXT_TARGET
 from assetflow.ledger.sql.bulk import insert_rows, upsert_rows
 from assetflow.ledger.sql.functions import in_values

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from assetflow.core.codec.freshness import reads_from_json, reads_to_json
 from assetflow.core.freshness.records import FlowRecord, Inputs, Item, ItemUpdate, Moment, Run, Target, TargetRecord
+from assetflow.core.wire.freshness import reads_from_json, reads_to_json
 from assetflow.ledger.sql.freshness_tables import ITEM_VERSION, KEPT_RUN, TARGET
 from assetflow.ledger.sql.rows import key_from_column, key_to_column
 

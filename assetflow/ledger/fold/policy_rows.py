@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from assetflow.core.codec.freshness import causes_from_json, causes_to_json
 from assetflow.core.codec.policies import policy_from_json, policy_to_json
 from assetflow.core.freshness.moments import CURRENT, DataTime
 from assetflow.core.freshness.state.policies import PolicyChange, PolicyRecord
+from assetflow.core.wire.freshness import causes_from_json, causes_to_json
 from assetflow.ledger.sql.freshness_tables import POLICY, POLICY_CHANGE
 
 POLICY_KEY = (POLICY.c.uri,)

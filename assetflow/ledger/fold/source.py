@@ -10,11 +10,11 @@ from uuid import UUID
 from sqlalchemy import Connection, Select, and_, bindparam, func, or_, select
 
 from assetflow.core.condition_tree import Token
-from assetflow.core.consumers import Consumer, Receipt
-from assetflow.core.events import AssetEvent, Content
 from assetflow.core.freshness.state import FreshnessSource
 from assetflow.core.rules.state import QueueKey, StateSource
 from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
+from assetflow.core.values.consumers import Consumer, Receipt
+from assetflow.core.values.events import AssetEvent, Content
 from assetflow.ledger.fold.clocks import CONSUMER_CLOCKS, LAST_DECISIONS, QUEUE_CLOCKS, clock_from_row, hours_from_row
 from assetflow.ledger.fold.freshness_source import FreshnessTables
 from assetflow.ledger.sql.functions import in_values

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, bindparam, select, update
 
-from assetflow.core.events import AssetEvent
 from assetflow.core.rules.state import QueueKey, State
+from assetflow.core.values.events import AssetEvent
 from assetflow.ledger.fold.source import LedgerSource
 from assetflow.ledger.fold.writing import Writing
 from assetflow.ledger.sql.rows import EVENT_COLUMNS, QUEUED, event_from_row, key_from_column

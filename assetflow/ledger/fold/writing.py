@@ -10,11 +10,11 @@ from uuid import UUID
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from assetflow.core.codec import FlowDeclaration, declaration_to_text
-from assetflow.core.codec.freshness import causes_to_json
 from assetflow.core.condition_tree import Token
-from assetflow.core.consumers import Consumer
 from assetflow.core.rules.state import State
+from assetflow.core.values.consumers import Consumer
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
+from assetflow.core.wire.freshness import causes_to_json
 from assetflow.errors import LedgerError
 from assetflow.ledger.fold.clocks import write_clocks
 from assetflow.ledger.fold.freshness_writing import write_freshness

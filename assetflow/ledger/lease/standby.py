@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, delete, select
 
-from assetflow.ledger.lease.lease import LEASE_SECONDS, Holder, Lease, clock, is_held, read_lease
+from assetflow.ledger.lease import LEASE_SECONDS, Holder, Lease, clock, is_held, read_lease
 from assetflow.ledger.sql.bulk import upsert_rows
 from assetflow.ledger.sql.tables import STANDBY
 

@@ -11,8 +11,8 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, String, func, or_, select
 
-from assetflow.core.redaction import redact
-from assetflow.core.words import iso
+from assetflow.core.values.redaction import redact
+from assetflow.core.values.words import iso
 from assetflow.ledger.read.hidden import HIDDEN
 from assetflow.ledger.read.readable_names import READABLE_NAME
 from assetflow.ledger.records import Activity, AssetRecord, Order

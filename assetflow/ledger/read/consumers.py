@@ -12,13 +12,13 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Select, and_, case, exists, func, literal, or_, select, union_all
 
 from assetflow.core.condition_tree import Token
-from assetflow.core.conditions import AssetAll, Leaf
 from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.core.rules.evaluation import facts_of
+from assetflow.core.rules.timers import Timer
 from assetflow.core.run_changes import FAILED
 from assetflow.core.time.reading import timetable_from_json
-from assetflow.core.time.timers import Timer
-from assetflow.core.words import count, iso
+from assetflow.core.values.conditions import AssetAll, Leaf
+from assetflow.core.values.words import count, iso
 from assetflow.ledger.read.decisions import DECISIONS, decision_from_row
 from assetflow.ledger.records import ConsumerFilter, ConsumerOrder, ConsumerRecord, DecisionRecord, TimerRecord
 from assetflow.ledger.sql.engine import Connect

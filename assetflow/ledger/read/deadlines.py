@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from assetflow.core.consumers import MissedDeadline
+from assetflow.core.values.consumers import MissedDeadline
 from assetflow.ledger.records import MissedDeadlineRecord
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.rows import key_from_column

@@ -10,11 +10,11 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Select, bindparam, exists, func, literal_column, or_, select, union
 
-from assetflow.core.codec.freshness import causes_from_json, reads_from_json
-from assetflow.core.events import AssetEvent
 from assetflow.core.freshness.records import Asked
 from assetflow.core.run_changes import FAILED
 from assetflow.core.short_ids import IdStart
+from assetflow.core.values.events import AssetEvent
+from assetflow.core.wire.freshness import causes_from_json, reads_from_json
 from assetflow.ledger.read.consumed import ConsumedAsset, consumed_assets
 from assetflow.ledger.read.samples import EventSample, sample
 from assetflow.ledger.records import DecisionRecord, DecisionStatus, KeyDecisions

@@ -11,8 +11,8 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 
 from assetflow.core.codec.origins import origin_from_json
-from assetflow.core.events import AssetEvent, Pin, Recording, SourceFlowRun
 from assetflow.core.short_ids import IdStart
+from assetflow.core.values.events import AssetEvent, Pin, Recording, SourceFlowRun
 from assetflow.ledger.records import EventFilter, Order, RefusedRecord
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import begins_with, in_values, text_at

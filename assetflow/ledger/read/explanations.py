@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
-from assetflow.core.consumers import Consumer
-from assetflow.core.explanation import (
+from assetflow.core.explain import (
     MOST_EVENTS,
     ConsumerExplanation,
     ConsumerFacts,
@@ -23,9 +22,10 @@ from assetflow.core.explanation import (
     explain_event,
     explain_partition,
 )
-from assetflow.core.lineage import Node
-from assetflow.core.run_names import Named
-from assetflow.core.schedules import Schedule
+from assetflow.core.graph.lineage import Node
+from assetflow.core.rules.runs import Named
+from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.schedules import Schedule
 from assetflow.errors import UnknownEvent
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord, DecisionRecord

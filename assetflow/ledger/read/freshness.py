@@ -12,14 +12,14 @@ from uuid import UUID
 from sqlalchemy import and_, bindparam, exists, or_, select
 
 from assetflow.core.codec.origins import origin_from_json
+from assetflow.core.explain.plan import PlannedConsumer, explain_plan
+from assetflow.core.explain.status import Status, StatusExplainer, stale_keys_of, states_of
 from assetflow.core.explanation.assets import AssetExplanation, DataStep, data_path, explain_asset
-from assetflow.core.explanation.plan import PlannedConsumer, explain_plan
-from assetflow.core.explanation.status import Status, StatusExplainer, stale_keys_of, states_of
 from assetflow.core.freshness.asset_freshness import Unjudged
 from assetflow.core.freshness.reads import missing_items
 from assetflow.core.freshness.touching import all_keys
 from assetflow.core.rules.state import State
-from assetflow.core.words import iso
+from assetflow.core.values.words import iso
 from assetflow.ledger.fold.freshness_rows import VERSION_COLUMNS, update_from_row
 from assetflow.ledger.read.judging import read_unjudged
 from assetflow.ledger.read.queues import LAST

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, Select, func, select
 
 from assetflow.core.condition_tree import Token
 from assetflow.core.graph.drawing import WholeGraph
-from assetflow.core.lineage import Edge, Node, edge_of
+from assetflow.core.graph.lineage import Edge, Node, edge_of
 from assetflow.core.run_changes import FAILED
 from assetflow.ledger.read.hidden import HIDDEN
 from assetflow.ledger.read.readable_names import READABLE_NAME

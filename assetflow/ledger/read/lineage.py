@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, and_, or_, select
 
 from assetflow.core.condition_tree import Token
-from assetflow.core.lineage import Edge, Node, edge_of
+from assetflow.core.graph.lineage import Edge, Node, edge_of
 from assetflow.ledger.read.hidden import HIDDEN
 from assetflow.ledger.records import DeclaredEdge
 from assetflow.ledger.sql.engine import Connect

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from assetflow.core.events import Recording
+from assetflow.core.values.events import Recording
 from assetflow.ledger.read.reader import Reader
 
 # The cursor that holds the newest event of which it is known that this ledger decided when it was recorded.

@@ -16,12 +16,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, and_, bindparam, func, or_, select
 
-from assetflow.core.consumers import Consumer
-from assetflow.core.events import AssetEvent
-from assetflow.core.explanation.facts import QueuedEvents
-from assetflow.core.explanation.waiting import waiting_of
+from assetflow.core.explain.facts import QueuedEvents
+from assetflow.core.explain.waiting import waiting_of
 from assetflow.core.rules.state import QueueKey, State
 from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
+from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.events import AssetEvent
 from assetflow.ledger.read.queues import LAST
 from assetflow.ledger.read.states import QueueSource
 from assetflow.ledger.sql.engine import Connect

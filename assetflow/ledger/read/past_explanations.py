@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from assetflow.core.explanation import ConsumerFacts, PastExplanation, QueuedEvents, explain_then
+from assetflow.core.explain import ConsumerFacts, PastExplanation, QueuedEvents, explain_then
 from assetflow.ledger.read.explanations import PARTITIONS, decision_explanation, decision_facts, names_of
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord, DecisionRecord

@@ -11,11 +11,11 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, and_, func, select
 
-from assetflow.core.consumers import Consumer
-from assetflow.core.events import AssetEvent
-from assetflow.core.explanation.waiting import Waiting, waiting_of
+from assetflow.core.explain.waiting import Waiting, waiting_of
 from assetflow.core.rules.evaluation import Pending
 from assetflow.core.rules.state import State
+from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.events import AssetEvent
 from assetflow.ledger.read.samples import EventSample, sample
 from assetflow.ledger.read.states import QueueSource
 from assetflow.ledger.sql.engine import Connect

@@ -18,8 +18,7 @@ from assetflow.core.refused_deployments import CURSOR as REFUSED_DEPLOYMENTS
 from assetflow.core.refused_deployments import NOTES, RefusedDeployment
 from assetflow.errors import LedgerMissing
 from assetflow.ledger import schema
-from assetflow.ledger.lease import standby
-from assetflow.ledger.lease.lease import Lease, read_lease
+from assetflow.ledger.lease import Lease, read_lease, standby
 from assetflow.ledger.lease.standby import Evaluators
 from assetflow.ledger.records import LedgerCounts
 from assetflow.ledger.sql.engine import default_place, ledger_url, open_engine, place_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import ColumnElement, Connection, and_, func, not_, select
 
-from assetflow.core.events import AssetEvent
+from assetflow.core.values.events import AssetEvent
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import EVENT_COLUMNS, event_from_row
 from assetflow.ledger.sql.tables import EVENT, RECEIPT

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import bindparam, func, select
 
-from assetflow.core.explanation.what_if import why_it_waits
+from assetflow.core.explain.what_if import why_it_waits
 from assetflow.core.rules.state import State
 from assetflow.ledger.read.states import QueueSource
 from assetflow.ledger.sql.engine import Connect

@@ -8,12 +8,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, exists, func, select
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec.nodes import node_from_json
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.other_triggers import WebhookTrigger
 from assetflow.core.watchers.intake import Note
 from assetflow.core.watchers.stored import stored_trigger
-from assetflow.core.watchers.webhook_trigger import WebhookTrigger
-from assetflow.ledger.lease.lease import Role, clock, is_held, read_lease
+from assetflow.core.wire.conditions import node_from_json
+from assetflow.ledger.lease import Role, clock, is_held, read_lease
 from assetflow.ledger.records import NO_WATCHERS, WatcherRecord, WatchingStatus
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import text_at

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from assetflow.core.events import Recording
-from assetflow.core.explanation.what_if import WhatIf, if_recorded, if_resumed
+from assetflow.core.explain.what_if import WhatIf, if_recorded, if_resumed
 from assetflow.core.rules.state.prefetch import prefetch
+from assetflow.core.values.events import Recording
 from assetflow.errors import UnknownConsumer
 from assetflow.ledger.read.states import States
 

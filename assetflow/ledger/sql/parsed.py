@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from threading import Lock
 
-from assetflow.core.codec import declaration_from_text
 from assetflow.core.rules.state.consumers import weight_of_options
 from assetflow.core.rules.state.kept import Kept
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import declaration_from_text
 
 LIMIT = 32 << 20
 """How many bytes of parsed options to remember; see `Kept`."""

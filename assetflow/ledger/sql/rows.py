@@ -8,10 +8,10 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, literal_column
 
-from assetflow.core.assets import Asset
 from assetflow.core.codec.origins import origin_from_json, origin_to_json
-from assetflow.core.consumers import Consumer, Receipt
-from assetflow.core.events import AssetEvent
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Consumer, Receipt
+from assetflow.core.values.events import AssetEvent
 from assetflow.ledger.sql.parsed import options_from_text
 from assetflow.ledger.sql.tables import CONSUMER, DECISION, EVENT, NO_CONSUMER, NO_KEY, RECEIPT
 

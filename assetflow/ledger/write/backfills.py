@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from assetflow.core.consumers import Decision
 from assetflow.core.freshness.backfilling import go_on, resume_backfill, stop_backfill
 from assetflow.core.freshness.state.backfills import Backfill
+from assetflow.core.values.consumers import Decision
 from assetflow.crash_points import reach
 from assetflow.errors import Conflict, UnknownBackfill
 from assetflow.ledger.fold.backfill_rows import (

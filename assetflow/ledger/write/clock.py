@@ -8,9 +8,9 @@ from datetime import datetime
 
 from sqlalchemy import update
 
-from assetflow.core.consumers import Decision
 from assetflow.core.freshness.states import judge_states
 from assetflow.core.rules import clock
+from assetflow.core.values.consumers import Decision
 from assetflow.ledger.fold.clocks import due_queues, next_due
 from assetflow.ledger.read.deadlines import MISSED, missed_from_row
 from assetflow.ledger.records import MissedDeadlineRecord

@@ -9,12 +9,12 @@ from uuid import UUID
 
 from sqlalchemy import Select, bindparam, delete, select, update
 
-from assetflow.core.codec import FlowDeclaration, declaration_from_text
-from assetflow.core.consumers import Consumer, Decision
 from assetflow.core.freshness import deploying as freshness
 from assetflow.core.freshness.states import settle_states
 from assetflow.core.rules import clock, opening_hours, registry
 from assetflow.core.rules.switching import switch
+from assetflow.core.values.consumers import Consumer, Decision
+from assetflow.core.wire import FlowDeclaration, declaration_from_text
 from assetflow.errors import UnknownConsumer
 from assetflow.ledger.fold.unit_of_work import UnitOfWork
 from assetflow.ledger.records import TimerRecord

@@ -8,7 +8,6 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, Update, func, literal_column, or_, select, update
 
-from assetflow.core.consumers import Decision
 from assetflow.core.freshness.records import RunState
 from assetflow.core.rules import clock
 from assetflow.core.rules.backfill import backfill_decisions, next_decisions
@@ -16,6 +15,7 @@ from assetflow.core.rules.fold import Touched
 from assetflow.core.rules.keeping import end_kept_run, retry_kept_run, start_kept_run
 from assetflow.core.rules.registry import touch_ended
 from assetflow.core.run_changes import is_news
+from assetflow.core.values.consumers import Decision
 from assetflow.errors import UnknownEvent
 from assetflow.ledger.fold.unit_of_work import UnitOfWork
 from assetflow.ledger.read.decisions import known_decisions

@@ -8,10 +8,10 @@ from uuid import UUID
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec.nodes import node_to_json
-from assetflow.core.watchers.declaration import AssetWatcher
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.watchers import AssetWatcher
 from assetflow.core.watchers.stored import stored_trigger
+from assetflow.core.wire.conditions import node_to_json
 from assetflow.ledger.sql.tables import WATCHED_ASSET, WATCHER, WATCHER_ITEM
 
 _NAMES = select(WATCHED_ASSET.c.watcher).where(WATCHED_ASSET.c.deployment_id == bindparam("deployment"))

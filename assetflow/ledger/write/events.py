@@ -8,9 +8,6 @@ from uuid import UUID, uuid5
 
 from sqlalchemy import Connection, insert, select
 
-from assetflow.core.codec.events import event_to_json
-from assetflow.core.consumers import Decision
-from assetflow.core.events import Recording, canonical_json
 from assetflow.core.freshness.states import count_as_told
 from assetflow.core.json_data import fit_json, fit_text
 from assetflow.core.refused import kept_payload
@@ -18,6 +15,9 @@ from assetflow.core.rules.adoption import Adoption, Decided
 from assetflow.core.rules.fold import Recorded
 from assetflow.core.rules.keeping import keep_up_to_date, look_at_all
 from assetflow.core.rules.state.prefetch import prefetch
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.events import Recording, canonical_json
+from assetflow.core.wire.events import event_to_json
 from assetflow.ledger.read.decisions import known_decisions
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.tables import DECISION, REFUSED

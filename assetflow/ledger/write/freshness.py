@@ -7,9 +7,9 @@ from datetime import datetime
 
 from sqlalchemy import update
 
-from assetflow.core.consumers import Decision
 from assetflow.core.freshness.asset_freshness import StateChange
 from assetflow.core.freshness.retrying import check_retry, retry
+from assetflow.core.values.consumers import Decision
 from assetflow.ledger.read.policies import CHANGES, changes_of
 from assetflow.ledger.sql.freshness_tables import POLICY_CHANGE
 from assetflow.ledger.sql.functions import in_values

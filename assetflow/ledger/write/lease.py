@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from assetflow.ledger import schema
-from assetflow.ledger.lease import lease, standby
-from assetflow.ledger.lease.lease import LEASE_SECONDS, Holder, Lease
+from assetflow.ledger import lease, schema
+from assetflow.ledger.lease import LEASE_SECONDS, Holder, Lease, standby
 from assetflow.ledger.write.store import Store
 
 

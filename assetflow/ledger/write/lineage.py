@@ -8,11 +8,11 @@ from uuid import UUID
 
 from sqlalchemy import Connection, bindparam, delete, insert
 
-from assetflow.core.assets import Outlet
-from assetflow.core.codec import FlowDeclaration, declaration_from_text
-from assetflow.core.consumers import Decision
 from assetflow.core.rules.fold import Touched
 from assetflow.core.rules.registry import declare_names
+from assetflow.core.values.assets import Outlet
+from assetflow.core.values.consumers import Decision
+from assetflow.core.wire import FlowDeclaration, declaration_from_text
 from assetflow.ledger.fold.unit_of_work import UnitOfWork
 from assetflow.ledger.sql.tables import EDGE
 from assetflow.ledger.write.declared_watchers import replace_watchers

@@ -7,10 +7,10 @@ from uuid import UUID
 
 from sqlalchemy import bindparam, select, update
 
-from assetflow.core.consumers import Decision
 from assetflow.core.freshness.records import RunKind, Target
 from assetflow.core.rules.keeping import begin_other_run, end_kept_run, retry_kept_run, start_kept_run
 from assetflow.core.run_changes import RunEnd, RunGoingOn, is_news
+from assetflow.core.values.consumers import Decision
 from assetflow.ledger.sql.freshness_tables import KEPT_RUN
 from assetflow.ledger.sql.tables import CONSUMER, DECISION
 from assetflow.ledger.write.store import Store

@@ -9,15 +9,15 @@ from threading import Lock
 
 from sqlalchemy import Connection, Engine
 
-from assetflow.core.consumers import Decision
-from assetflow.core.events import Recording
 from assetflow.core.rules import clock
 from assetflow.core.rules.adoption import Adoption
 from assetflow.core.rules.fold import Passing, Recorded, Touched, pass_over, record_and_pass
 from assetflow.core.rules.keeping import keep_up_to_date
 from assetflow.core.rules.state import State
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.events import Recording
 from assetflow.ledger.fold.unit_of_work import Memory, UnitOfWork
-from assetflow.ledger.lease.lease import Holder, confirm
+from assetflow.ledger.lease import Holder, confirm
 from assetflow.ledger.sql.commits import notify
 from assetflow.ledger.sql.engine import writing
 from assetflow.ledger.sql.failures import explained

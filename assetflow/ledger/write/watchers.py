@@ -9,12 +9,12 @@ from uuid import UUID
 
 from sqlalchemy import Connection, insert, select, update
 
-from assetflow.core.consumers import Decision
 from assetflow.core.json_data import fit_text
-from assetflow.core.redaction import without_passwords
 from assetflow.core.refused import kept_payload
 from assetflow.core.rules.fold import Recorded
 from assetflow.core.rules.state.prefetch import prefetch
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.redaction import without_passwords
 from assetflow.core.watchers.intake import CursorStep, RefusedChange, WatcherIntake
 from assetflow.errors import UnknownWatcher
 from assetflow.ledger.sql.bulk import delete_rows, insert_rows, upsert_rows

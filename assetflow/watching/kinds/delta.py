@@ -8,10 +8,10 @@ from functools import cached_property, partial
 from importlib import import_module
 from typing import Any, cast
 
-from assetflow.core.watchers.addresses import without_user
+from assetflow.core.values.addresses import without_user
+from assetflow.core.values.table_triggers import DeltaTableTrigger
 from assetflow.core.watchers.changes import Change, Found
-from assetflow.core.watchers.delta_log import existing, gap, read_commit
-from assetflow.core.watchers.table_triggers import DeltaTableTrigger
+from assetflow.core.watchers.table_changes import existing, gap, read_commit
 from assetflow.errors import WatchingFailed
 from assetflow.watching.looks import Looks
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from assetflow.core.json_data import fit_text
+from assetflow.core.values.triggers import FileTrigger
 from assetflow.core.watchers.files import SeenFile
-from assetflow.core.watchers.triggers import FileTrigger
 from assetflow.errors import WatchingFailed
 from assetflow.watching.looks import Looks
 

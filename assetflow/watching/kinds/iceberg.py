@@ -8,10 +8,10 @@ from functools import partial
 from importlib import import_module
 from typing import Any, cast
 
-from assetflow.core.watchers.addresses import with_variables
+from assetflow.core.values.addresses import with_variables
+from assetflow.core.values.table_triggers import IcebergTableTrigger
 from assetflow.core.watchers.changes import Found
 from assetflow.core.watchers.snapshots import Snapshot, Table, cursor_at, first, since
-from assetflow.core.watchers.table_triggers import IcebergTableTrigger
 from assetflow.errors import WatchingFailed
 from assetflow.watching.looks import Looks
 

@@ -13,9 +13,9 @@ from contextlib import asynccontextmanager, suppress
 from datetime import UTC
 from typing import TYPE_CHECKING, Any, cast
 
-from assetflow.core.watchers.addresses import source_of_url, without_user
+from assetflow.core.values.addresses import source_of_url, without_user
+from assetflow.core.values.triggers import MessageQueueTrigger
 from assetflow.core.watchers.messages import Message
-from assetflow.core.watchers.triggers import MessageQueueTrigger
 from assetflow.errors import WatchingFailed
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from collections.abc import AsyncGenerator, Awaitable, Collection, Iterator, Seq
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from assetflow.core.watchers.addresses import source_of_url, without_user
+from assetflow.core.values.addresses import source_of_url, without_user
+from assetflow.core.values.triggers import MessageQueueTrigger
 from assetflow.core.watchers.messages import Message
-from assetflow.core.watchers.triggers import MessageQueueTrigger
 from assetflow.errors import WatchingFailed
 
 if TYPE_CHECKING:

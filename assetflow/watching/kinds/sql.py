@@ -13,7 +13,7 @@ from sqlalchemy import NullPool, Row, create_engine, text
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, ResourceClosedError, SQLAlchemyError
 
 from assetflow.core.json_data import fit_json
-from assetflow.core.watchers.addresses import source_of_url
+from assetflow.core.values.addresses import source_of_url
 from assetflow.core.watchers.changes import Change, Found
 from assetflow.core.watchers.sql_trigger import SQLTrigger
 from assetflow.errors import WatchingFailed

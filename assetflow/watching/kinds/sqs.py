@@ -14,10 +14,10 @@ from importlib import import_module
 from math import ceil
 from typing import Any, cast
 
-from assetflow.core.watchers.addresses import without_user
+from assetflow.core.values.addresses import without_user
+from assetflow.core.values.triggers import MessageQueueTrigger
 from assetflow.core.watchers.brokers import sqs_region
 from assetflow.core.watchers.messages import Message
-from assetflow.core.watchers.triggers import MessageQueueTrigger
 from assetflow.errors import WatchingFailed
 
 # The most that SQS takes or gives in one request, and the longest that it waits for a message.

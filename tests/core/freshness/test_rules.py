@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from assetflow.core.simulation import simulate
+from assetflow.core.simulate import simulate
 from assetflow.errors import InvalidScenario
 
 Json = dict[str, Any]

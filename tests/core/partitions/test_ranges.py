@@ -8,8 +8,8 @@ import pytest
 
 from assetflow.core.partitions.ranges import KeySeries, read_period, series_of_keys
 from assetflow.core.rules.backfill import target_keys_between
-from assetflow.core.schedules import Schedule
 from assetflow.core.time.timetables import CronPartitionTimetable
+from assetflow.core.values.schedules import Schedule
 from assetflow.errors import InvalidPartition
 
 

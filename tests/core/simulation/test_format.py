@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from assetflow.core.simulation import read_scenario, simulate
+from assetflow.core.simulate import read_scenario, simulate
 from assetflow.errors import InvalidScenario
 
 EVENT = {"event": "s3://b/a"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assetflow.core.simulation import simulate
+from assetflow.core.simulate import simulate
 
 
 def test_rule_9_6_a_queue_that_an_operator_emptied_does_not_hold_back_the_pass_of_a_later_update() -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from assetflow.core.watchers.delta_log import read_commit
+from assetflow.core.watchers.table_changes import read_commit
 
 
 def commit(*actions: object) -> bytes:

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from assetflow.core.assets import Asset
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.triggers import FileTrigger, Per, Start
 from assetflow.core.watchers.files import Listing, Look, SeenFile, intake_of, look
 from assetflow.core.watchers.intake import Watched
-from assetflow.core.watchers.triggers import FileTrigger, Per, Start
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SMALL, LARGE = SeenFile(1, "t1"), SeenFile(2, "t1")

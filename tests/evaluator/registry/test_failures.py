@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.deployed import Deployed
+from assetflow.core.values.assets import Asset
+from assetflow.core.wire.deployments import Deployed
 from assetflow.errors import LedgerLocked, PrefectRefused, PrefectUnreachable, StatementRefused
 from assetflow.evaluator.consumers.registry import Registry
 from assetflow.evaluator.process import composition

@@ -8,10 +8,10 @@ from uuid import UUID
 
 import pytest
 
-from assetflow.core.codec import FlowDeclaration, declaration_to_text
-from assetflow.core.deployed import Deployed
-from assetflow.core.schedule_values import to_schedule
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.schedule_values import to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
+from assetflow.core.wire.deployments import Deployed
 from assetflow.evaluator.consumers.registry import Registry
 from assetflow.evaluator.consumers.warnings import left_behind
 from tests.evaluator.registry.fake_prefect import START, A, B, FakePrefect

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from assetflow import Asset
-from assetflow.core.eager_schedules import Eager
+from assetflow.core.values.freshness_schedules import Eager
 from assetflow.errors import PrefectUnreachable
 from assetflow.evaluator.consumers.registry import Registry
 from assetflow.evaluator.process.ledger_thread import LedgerThread

@@ -8,13 +8,13 @@ from datetime import timedelta
 import pytest
 
 from assetflow import Eager, OnMissing
-from assetflow.core.assets import Asset
-from assetflow.core.codec import FlowDeclaration
-from assetflow.core.freshness.policy import FreshnessPolicy
 from assetflow.core.lazy_schedules import Lazy
-from assetflow.core.schedules import ConsumerOptions, Schedule
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.schedules import ConsumerOptions, Schedule
+from assetflow.core.wire import FlowDeclaration
+from assetflow.evaluator.consumers.checks import seldom_run
 from assetflow.evaluator.consumers.registry import Registry
-from assetflow.evaluator.consumers.seldom_run import seldom_run
 from tests.evaluator.registry.fake_prefect import A, B, C, FakePrefect, declaration
 
 FRESH = Asset(C.uri, freshness=FreshnessPolicy(timedelta(hours=1)))

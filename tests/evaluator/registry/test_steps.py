@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.events import AssetEvent, Origin, Recording
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.evaluator.consumers.registry import Registry
 from assetflow.evaluator.process.ledger_thread import LedgerThread
 from assetflow.ledger import Ledger

@@ -9,11 +9,11 @@ from uuid import UUID
 
 import pytest
 
-from assetflow.core.assets import Asset
-from assetflow.core.codec import FlowDeclaration, declaration_to_text
-from assetflow.core.freshness.policy import FreshnessPolicy
-from assetflow.core.schedule_values import to_schedule
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.schedule_values import to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.evaluator.process.ledger_thread import LedgerThread
 from assetflow.prefect_io.names import EVENTS_PARAMETER, OFF_TAG, SCHEMA_EXTENSION
 from tests.evaluator.registry.fake_prefect import FLOW, A, B, C, FakePrefect, known, registry_of

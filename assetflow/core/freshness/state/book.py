@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from assetflow.core.consumers import Consumer
 from assetflow.core.freshness.graph import FlowNode, Resolve, TokensOf
 from assetflow.core.freshness.records import FlowRecord, Moment
 from assetflow.core.freshness.state.agenda import Agenda
@@ -21,6 +20,7 @@ from assetflow.core.freshness.state.runs import Runs
 from assetflow.core.freshness.state.source import FreshnessSource
 from assetflow.core.freshness.state.targets import Targets
 from assetflow.core.freshness.state.updates import Updates
+from assetflow.core.values.consumers import Consumer
 
 MOST_OWED = 16
 # A transaction judges at most so many targets that a deploy concerns, so that others need not wait for long.

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from assetflow.core.consumers import Consumer, Decision, MissedDeadline, Receipt
-from assetflow.core.events import AssetEvent
+from assetflow.core.values.consumers import Consumer, Decision, MissedDeadline, Receipt
+from assetflow.core.values.events import AssetEvent
 
 if TYPE_CHECKING:
     from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from assetflow.core.consumers import Decision
 from assetflow.core.rules.state.changes import Changes, QueueKey
 from assetflow.core.rules.state.source import StateSource
+from assetflow.core.values.consumers import Decision
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from assetflow.core.condition_tree import Token
-from assetflow.core.consumers import Consumer
 from assetflow.core.rules.state.changes import Changes
 from assetflow.core.rules.state.kept import Kept, weight_of_json
 from assetflow.core.rules.state.source import StateSource
-from assetflow.core.schedules import ConsumerOptions
+from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.schedules import ConsumerOptions
 
 
 def weight_of_options(options: ConsumerOptions) -> int:

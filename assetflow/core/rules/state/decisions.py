@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from assetflow.core.consumers import Decision
 from assetflow.core.rules.state.changes import Changes
 from assetflow.core.rules.state.source import StateSource
+from assetflow.core.values.consumers import Decision
 
 
 class Decisions:

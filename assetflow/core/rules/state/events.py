@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from assetflow.core.events import AssetEvent, Content, Recording, is_recorded_as
 from assetflow.core.rules.state.changes import Changes
 from assetflow.core.rules.state.kept import Kept, weight_of_json
 from assetflow.core.rules.state.source import StateSource
+from assetflow.core.values.events import AssetEvent, Content, Recording, is_recorded_as
 
 Delivered = Mapping[tuple[str, str | None], datetime]
 """The events of one recording that are in the ledger: URI and key to when the first of them occurred."""

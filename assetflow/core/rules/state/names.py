@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from assetflow.core.assets import Asset
 from assetflow.core.condition_tree import Token
-from assetflow.core.events import AssetEvent
 from assetflow.core.rules.state.changes import Changes, Description
 from assetflow.core.rules.state.kept import Kept, weight_of_json
 from assetflow.core.rules.state.source import StateSource
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent
 
 
 class KnownAsset:

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from assetflow.core.condition_tree import Token
-from assetflow.core.consumers import Consumer
-from assetflow.core.events import AssetEvent, Recording
 from assetflow.core.rules.evaluation import evaluate
 from assetflow.core.rules.mapping import target_keys_of
 from assetflow.core.rules.state.changes import QueueKey
 from assetflow.core.rules.state.queues import LONG
 from assetflow.core.rules.state.state import State
+from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.events import AssetEvent, Recording
 from assetflow.errors import MappingError
 
 # The queues that the recordings add events to, each with its consumer and how many new events have each URI and key.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from assetflow.core.events import AssetEvent
 from assetflow.core.rules.evaluation import Pending
 from assetflow.core.rules.state.changes import Changes, QueueKey
 from assetflow.core.rules.state.events import Events, place_in_ledger
 from assetflow.core.rules.state.kept import Kept
 from assetflow.core.rules.state.source import StateSource
+from assetflow.core.values.events import AssetEvent
 
 LONG = 100
 """Of a longer queue only the counts are remembered, because it may wait for ever and grow."""

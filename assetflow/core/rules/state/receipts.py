@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assetflow.core.consumers import Decision, Receipt
-from assetflow.core.events import AssetEvent
 from assetflow.core.rules.state.changes import Changes, Consumed
 from assetflow.core.rules.state.events import place_in_ledger
 from assetflow.core.rules.state.source import StateSource
+from assetflow.core.values.consumers import Decision, Receipt
+from assetflow.core.values.events import AssetEvent
 
 
 class Receipts:

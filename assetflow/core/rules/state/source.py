@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from assetflow.core.condition_tree import Token
-from assetflow.core.consumers import Consumer, Receipt
-from assetflow.core.events import AssetEvent, Content
 from assetflow.core.freshness.state import FreshnessSource
 from assetflow.core.rules.state.changes import QueueKey
+from assetflow.core.values.consumers import Consumer, Receipt
+from assetflow.core.values.events import AssetEvent, Content
 
 if TYPE_CHECKING:
     from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock

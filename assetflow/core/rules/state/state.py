@@ -8,8 +8,6 @@ from datetime import datetime
 from uuid import UUID
 
 from assetflow.core.condition_tree import Token
-from assetflow.core.consumers import Decision, Receipt
-from assetflow.core.events import AssetEvent
 from assetflow.core.freshness.state import Book
 from assetflow.core.rules.state.changes import Changes, QueueKey
 from assetflow.core.rules.state.clocks import Clocks
@@ -20,6 +18,8 @@ from assetflow.core.rules.state.names import Names
 from assetflow.core.rules.state.queues import Queues
 from assetflow.core.rules.state.receipts import Receipts
 from assetflow.core.rules.state.source import StateSource
+from assetflow.core.values.consumers import Decision, Receipt
+from assetflow.core.values.events import AssetEvent
 
 _MB = 1 << 20
 

@@ -1,0 +1,95 @@
+"""The options of `@flow` that say when and how much a run takes: intake and deadline. Contract 9.8 to 9.12."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TypedDict, cast
+
+from assetflow.core.time.timetables import CronTriggerTimetable, Timetable
+from assetflow.core.values.schedules import ConsumerOptions, Schedule
+from assetflow.core.values.timing import Deadline, Intake, OnDeadline, make_deadline
+from assetflow.prefect_io.options import PrefectFlowOptions, UnnamedFlowOptions
+
+# What `deadline=` takes.
+DeadlineValue = timedelta | str | Timetable | None
+
+_INTAKE = ("debounce", "max_wait", "min_events", "max_events", "cooldown")
+_DEADLINE = ("deadline", "on_deadline")
+
+
+class TimingOptions(TypedDict, total=False):
+    """The options of `@flow` about time and amounts. `None` takes an option away."""
+
+    debounce: timedelta | None
+    max_wait: timedelta | None
+    min_events: int | None
+    max_events: int | None
+    cooldown: timedelta | None
+    deadline: DeadlineValue
+    on_deadline: OnDeadline | None
+
+
+class FlowKeywords(PrefectFlowOptions, TimingOptions, total=False):
+    """The options of Prefect's `flow`, those about time and amounts, and the version of the flow's code."""
+
+    code_version: str | None
+
+
+class UnnamedFlowKeywords(UnnamedFlowOptions, TimingOptions, total=False):
+    """The options of Prefect's `flow`, except the name, those about time and amounts, and the code version."""
+
+    code_version: str | None
+
+
+def split_options(options: FlowKeywords) -> tuple[TimingOptions, PrefectFlowOptions]:
+    """Return the options about time and amounts, and those of Prefect's `flow`."""
+    timing = {name: value for name, value in options.items() if name in (*_INTAKE, *_DEADLINE)}
+    of_prefect = {name: value for name, value in options.items() if name not in (*timing, "code_version")}
+    return cast("TimingOptions", timing), cast("PrefectFlowOptions", of_prefect)
+
+
+def read_deadline(value: DeadlineValue, then: OnDeadline, schedule: Schedule) -> Deadline | None:
+    """Return the deadline that the options of a flow with this schedule mean, or `None` if they mean none.
+
+    Parameters:
+        value: a text is a cron in the time zone of the schedule's opening hours.
+
+    Raises:
+        InvalidSchedule: `then` is given without a deadline, or a value has another type.
+        InvalidTimetable: the text is not a cron.
+    """
+    if isinstance(value, str):
+        zone = "UTC" if schedule.opening is None else schedule.opening.timezone
+        return make_deadline(CronTriggerTimetable(value, zone), then)
+    return make_deadline(value, then)
+
+
+def change_timing(
+    options: ConsumerOptions, deadline_cron: str | None, schedule: Schedule, given: TimingOptions
+) -> tuple[Intake, Deadline | None]:
+    """Return the intake and the deadline of a flow, after some options were changed. Others stay.
+
+    Parameters:
+        deadline_cron: the cron text that the deadline was given as; it is in the time zone of the new opening hours.
+        schedule: the schedule that the flow has then.
+
+    Raises:
+        InvalidSchedule: as in `flow`.
+    """
+    changes = {name: value for name, value in given.items() if name in _INTAKE}
+    if options.schedule.one_by_one:
+        changes.setdefault("max_events", None)
+    deadline = options.deadline
+    if deadline is not None and deadline_cron is not None:
+        deadline = read_deadline(deadline_cron, deadline.then, schedule)
+    return replace(options.intake, **changes), _change_deadline(deadline, schedule, given)
+
+
+def _change_deadline(deadline: Deadline | None, schedule: Schedule, given: TimingOptions) -> Deadline | None:
+    then = deadline.then if deadline is not None and given.get("deadline", deadline) is not None else "alert"
+    if "on_deadline" in given:
+        then = given["on_deadline"] or "alert"
+    if "deadline" in given:
+        return read_deadline(given["deadline"], then, schedule)
+    return make_deadline(None, then) if deadline is None else replace(deadline, then=then)

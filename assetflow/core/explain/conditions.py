@@ -1,0 +1,304 @@
+"""Explain a condition: what satisfies each of its leaves, or what the leaf waits for.
+
+The tree is given as rows in reading order, each with its depth, because a schedule may be nested deeper than JSON and
+Python's recursion allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal, cast
+
+from assetflow.core.condition_tree import Gate, GateKind, Token
+from assetflow.core.condition_words import join_gate
+from assetflow.core.explain.facts import KnownNames, QueuedEvents, first_prefix, pending_of
+from assetflow.core.explain.pending_keys import RollupKeys, rollup_keys
+from assetflow.core.partitions import RollupMapper
+from assetflow.core.rules.evaluation import is_complete
+from assetflow.core.rules.time_gates import Reach, in_order
+from assetflow.core.values.conditions import Leaf
+from assetflow.core.values.events import AssetEvent
+from assetflow.core.values.schedules import Schedule
+from assetflow.core.values.words import at, count, iso, since, some
+
+RowKind = GateKind | Literal["asset", "name", "alias"]
+RowState = Literal["satisfied", "waiting", "never"]
+
+_LEAF_KINDS: dict[str, RowKind] = {"uri": "asset", "name": "name", "alias": "alias"}
+
+
+@dataclass(frozen=True)
+class ConditionRow:
+    """One node of a condition: a gate or a leaf.
+
+    Attributes:
+        depth: 0 for the root; the rows below a gate follow it with a greater depth.
+        kind: `all`, `any`, `at_least`, `times`, `within` and `since` for gates; `asset` (by URI), `name` (a reference
+            by name) and `alias` for leaves.
+        value: the URI, name or alias of a leaf; "" for a gate.
+        label: what texts for people call the node.
+        state: `never` means that nothing can satisfy it as things stand.
+        since: since when it is satisfied or waits; `None` if that is not known.
+        words: its state in words, as a sentence without a subject.
+        satisfied_by: the event that satisfied a leaf.
+        queued: the number of queued events that match a leaf.
+        members, satisfied_members: the number of a gate's members, and of those that are satisfied.
+        received, missing: the upstream keys of a rolled-up leaf that is not complete.
+    """
+
+    depth: int
+    kind: RowKind
+    value: str
+    label: str
+    state: RowState
+    words: str
+    since: datetime | None = None
+    satisfied_by: AssetEvent | None = None
+    queued: int = 0
+    members: int = 0
+    satisfied_members: int = 0
+    received: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+    @property
+    def is_gate(self) -> bool:
+        return self.kind not in ("asset", "name", "alias")
+
+    def as_json(self) -> dict[str, object]:
+        event = self.satisfied_by
+        return {
+            "depth": self.depth,
+            "kind": self.kind,
+            "value": self.value or None,
+            "label": self.label,
+            "state": self.state,
+            "words": self.words,
+            "since": iso(self.since),
+            "satisfied_by": None if event is None else str(event.id),
+            "queued": None if self.is_gate else self.queued,
+            "members": self.members if self.is_gate else None,
+            "satisfied_members": self.satisfied_members if self.is_gate else None,
+            "received": list(self.received),
+            "missing": list(self.missing),
+        }
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A row whose depth is not known yet, with the positions of its children."""
+
+    row: ConditionRow
+    children: tuple[int, ...] = ()
+
+
+def condition_rows(
+    schedule: Schedule, queue: QueuedEvents, names: KnownNames, waiting_since: datetime | None
+) -> tuple[ConditionRow, ...]:
+    """Return the rows of a schedule's condition, in reading order; an empty list without a condition.
+
+    Parameters:
+        queue: the queued events, of one target key if the schedule is partitioned.
+        names: the names and links that the condition needs.
+        waiting_since: since when events count: the last decision, or the creation of the consumer.
+    """
+    if schedule.condition is None:
+        return ()
+    leaves = _Leaves(schedule, queue, names, waiting_since)
+    time_gates = _time_gates(schedule, queue, names)
+    nodes: list[_Found] = []
+    waiting: list[int] = []
+    for place, node in enumerate(schedule.condition.postfix):
+        if isinstance(node, Gate):
+            start = len(waiting) - node.arity
+            children = tuple(waiting[start:])
+            del waiting[start:]
+            row = _gate(node, [nodes[child].row for child in children], waiting_since, time_gates.get(place))
+            nodes.append(_Found(row, children))
+        else:
+            nodes.append(_Found(leaves.row(node)))
+        waiting.append(len(nodes) - 1)
+    return tuple(_reading_order(nodes))
+
+
+def _reading_order(nodes: Sequence[_Found]) -> list[ConditionRow]:
+    rows: list[ConditionRow] = []
+    waiting = [(len(nodes) - 1, 0)]
+    while waiting:
+        place, depth = waiting.pop()
+        found = nodes[place]
+        rows.append(_at_depth(found.row, depth))
+        waiting.extend((child, depth + 1) for child in reversed(found.children))
+    return rows
+
+
+def _at_depth(row: ConditionRow, depth: int) -> ConditionRow:
+    # This is a quicker `dataclasses.replace`, because a schedule may have thousands of leaves.
+    copy = object.__new__(ConditionRow)
+    copy.__dict__.update(row.__dict__, depth=depth)
+    return copy
+
+
+def _time_gates(schedule: Schedule, queue: QueuedEvents, names: KnownNames) -> Mapping[int, bool]:
+    """Return for the place of each time gate in postfix order whether it holds."""
+    if schedule.condition is None or not schedule.condition.has_time_gates:
+        return {}
+    return Reach(schedule, queue.target_key, in_order(queue.events), names.tokens_of).time_gates
+
+
+def _gate(
+    gate: Gate, members: Sequence[ConditionRow], waiting_since: datetime | None, time_gate: bool | None
+) -> ConditionRow:
+    satisfied = [row for row in members if row.state == "satisfied"]
+    never = [row for row in members if row.state == "never"]
+    held = [row.since for row in satisfied if row.since is not None]
+    if time_gate is not None:
+        needed, label, holds, moment = 1, join_gate(gate, ["these"]), time_gate, None
+    elif gate.kind == "times":
+        needed, label, moment = 1, join_gate(gate, ["this"]), None
+        holds = bool(satisfied) and members[0].queued >= cast("int", gate.argument)
+    else:
+        needed = _needed_members(gate)
+        label = {"all": "all of these", "any": "any of these"}.get(gate.kind, f"{needed} of these")
+        holds = len(satisfied) >= needed
+        moment = sorted(held)[needed - 1] if 0 < needed <= len(held) else None
+    hopeless = len(members) - len(never) < needed
+    state: RowState = "satisfied" if holds else "never" if hopeless else "waiting"
+    moment = moment if holds else waiting_since
+    words = _gate_words(gate, state, members, moment)
+    return ConditionRow(
+        0, gate.kind, "", label, state, words, moment, members=len(members), satisfied_members=len(satisfied)
+    )
+
+
+def _needed_members(gate: Gate) -> int:
+    """Return how many members have to hold."""
+    if gate.kind == "all":
+        return gate.arity
+    return 1 if gate.kind == "any" else cast("int", gate.argument)
+
+
+def _gate_words(gate: Gate, state: RowState, members: Sequence[ConditionRow], moment: datetime | None) -> str:
+    if not members:
+        return "an empty list: true by itself, but an update has to come" if gate.kind == "all" else "nothing: never"
+    if gate.kind == "times":
+        of = f"{members[0].queued} of {gate.argument} updates"
+    elif gate.is_time_gate:
+        together = "of each other" if gate.kind == "within" else "of one period"
+        of = f"updates {together} satisfy it" if state == "satisfied" else f"no updates {together} satisfy it yet"
+    else:
+        of = f"{sum(row.state == 'satisfied' for row in members)} of {len(members)} updated"
+    if state == "satisfied":
+        return f"{of}: satisfied{since(moment)}"
+    return f"{of}: can never be satisfied" if state == "never" else f"{of}: waiting{since(moment)}"
+
+
+class _Leaves:
+    """Explains the leaves of a condition by the queued events."""
+
+    def __init__(
+        self, schedule: Schedule, queue: QueuedEvents, names: KnownNames, waiting_since: datetime | None
+    ) -> None:
+        self._schedule = schedule
+        self._target_key = queue.target_key
+        self._names = names
+        self._waiting_since = waiting_since
+        self._events: dict[str, list[AssetEvent]] = {}
+        for event in queue.events:
+            self._events.setdefault(event.uri, []).append(event)
+        self._counts = {uri: len(events) for uri, events in self._events.items()} | dict(queue.counts or {})
+        self._tokens = {uri: names.tokens_of(uri) for uri in self._events}
+        self._uris: dict[Token, list[str]] = {}
+        for uri, tokens in self._tokens.items():
+            for token in tokens:
+                self._uris.setdefault(token, []).append(uri)
+
+    def row(self, leaf: Leaf) -> ConditionRow:
+        uris = self._uris.get(leaf.token, [])
+        queued = sum(self._counts[uri] for uri in uris)
+        completing = [event for uri in uris if (event := self._completing(uri)) is not None]
+        first = min(completing, key=lambda event: event.sequence or 0, default=None)
+        if first is not None:
+            return self._satisfied(leaf, first, queued)
+        uri = uris[0] if uris else self._uri_of(leaf.token)
+        mapper = None if uri is None else self._rollup(uri)
+        if uri is None or mapper is None or self._target_key is None:
+            return self._waiting(leaf)
+        return self._collecting(leaf, rollup_keys(mapper, self._target_key, self._keys_of(uri)), queued)
+
+    def _uri_of(self, token: Token) -> str | None:
+        """Return the asset of a leaf that has no queued event; `None` for an alias or an unknown name."""
+        if token.kind == "uri":
+            return token.value
+        return self._names.owners.get(token.value) if token.kind == "name" else None
+
+    def _rollup(self, uri: str) -> RollupMapper | None:
+        parts = self._schedule.partitioning
+        mapper = None if parts is None else parts.mapper_for(self._names.tokens_of(uri))
+        return mapper if isinstance(mapper, RollupMapper) else None
+
+    def _keys_of(self, uri: str) -> set[str]:
+        return {event.partition_key for event in self._events.get(uri, ()) if event.partition_key is not None}
+
+    def _completing(self, uri: str) -> AssetEvent | None:
+        """Return the event with which an asset began to count as updated, or `None` if it does not yet."""
+        events = self._events[uri]
+        tokens = self._tokens[uri]
+        if not self._schedule.has_rollup:
+            return events[0]
+        last = first_prefix(
+            events, lambda part: is_complete(self._schedule, self._target_key, pending_of(part)[uri], tokens)
+        )
+        return None if last is None else events[last - 1]
+
+    def _satisfied(self, leaf: Leaf, event: AssetEvent, queued: int) -> ConditionRow:
+        through = "" if leaf.token == Token("uri", event.uri) else f" of {event.uri}"
+        key = "" if event.partition_key is None else f" (key {event.partition_key})"
+        more = f", {queued - 1} more queued" if queued > 1 else ""
+        when = "" if event.recorded is None else f", recorded {at(event.recorded)}"
+        words = f"satisfied by event {event.id}{through}{key}{when}{more}"
+        return self._new(leaf, "satisfied", words, event.recorded, event, queued)
+
+    def _collecting(self, leaf: Leaf, keys: RollupKeys, queued: int) -> ConditionRow:
+        """Return the row of a rolled-up leaf that lacks some of its keys."""
+        until = f"waiting{since(self._waiting_since)}"
+        if keys.readable:
+            awaited = len(keys.received) + len(keys.missing)
+            have = f"{len(keys.received)} of {count(awaited, 'key')} received, {keys.needed} needed"
+            words = f"{until}: {have}; missing {some(keys.missing)}"
+        else:
+            words = f"{until}: its mapper cannot read the target key {self._target_key!r} back, so nothing is enough"
+        row = self._new(leaf, "waiting", words, self._waiting_since, None, queued)
+        return replace(row, received=keys.received, missing=keys.missing)
+
+    def _waiting(self, leaf: Leaf) -> ConditionRow:
+        kind, value = leaf.token
+        if kind == "name" and value not in self._names.owners:
+            words = f"no asset is named {value!r}: as long as that is so, it is never satisfied"
+            return self._new(leaf, "never", words, None)
+        until = f"waiting{since(self._waiting_since)}"
+        if kind == "alias":
+            linked = self._names.links.get(value, ())
+            words = (
+                f"{until} for an update of an asset linked to this alias ({some(sorted(linked))})"
+                if linked
+                else f"{until} for a first update through this alias: no asset is linked to it yet"
+            )
+        elif kind == "name":
+            words = f"{until} for an update of {self._names.owners[value]}"
+        else:
+            words = f"{until} for an update"
+        return self._new(leaf, "waiting", words, self._waiting_since)
+
+    def _new(
+        self,
+        leaf: Leaf,
+        state: RowState,
+        words: str,
+        moment: datetime | None,
+        event: AssetEvent | None = None,
+        queued: int = 0,
+    ) -> ConditionRow:
+        kind, value = leaf.token
+        return ConditionRow(0, _LEAF_KINDS[kind], value, leaf.label, state, words, moment, event, queued)

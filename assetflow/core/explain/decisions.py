@@ -1,0 +1,185 @@
+"""Explain a decision: what it consumed, which event completed the condition, and what became of its run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from shlex import quote
+
+from assetflow.core.explain.events import summary_of
+from assetflow.core.explain.facts import DecisionFacts, KnownNames, NotStarted, RunFacts, first_prefix, pending_of
+from assetflow.core.freshness.causes import causes_in_words
+from assetflow.core.rules.evaluation import evaluate
+from assetflow.core.rules.time_gates import Reach, in_order
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.events import AssetEvent
+from assetflow.core.values.schedules import Schedule
+from assetflow.core.values.words import at, count, iso
+
+# The JSON of a decision has at most this number of its events.
+MOST_EVENTS = 1_000
+
+
+@dataclass(frozen=True)
+class DecisionExplanation:
+    """The explanation of one decision.
+
+    Attributes:
+        condition: the consumer's present condition as text; "" if it has none any more.
+        completed_by: the event with which the condition first held; `None` if the present condition does not hold over
+            the consumed events.
+        words: why the decision was made, in one to three sentences.
+        run_words: what became of its run, in a sentence.
+    """
+
+    facts: DecisionFacts
+    condition: str
+    completed_by: AssetEvent | None
+    words: str
+    run_words: str
+
+    @property
+    def decision(self) -> Decision:
+        return self.facts.decision
+
+    @property
+    def consumed(self) -> int:
+        """The number of events that were consumed."""
+        return self.facts.consumed
+
+    def oldest_events(self, most: int) -> list[AssetEvent]:
+        """Return at most `most` of the consumed events, the oldest first. The completing event is always among them."""
+        events = self.decision.events
+        found = list(events[:most])
+        if self.completed_by is not None and self.completed_by not in found:
+            found[-1:] = [self.completed_by]
+        return found
+
+    def as_json(self) -> dict[str, object]:
+        decision, run = self.decision, self.facts.run
+        return {
+            "id": str(decision.id),
+            "consumer": self.facts.consumer,
+            "deployment_id": str(decision.deployment_id),
+            "target_key": decision.target_key,
+            "made": iso(decision.made),
+            "words": self.words,
+            "condition": self.condition or None,
+            "completed_by": None if self.completed_by is None else str(self.completed_by.id),
+            "consumed": self.consumed,
+            "events": [summary_of(event).as_json() for event in self.oldest_events(MOST_EVENTS)],
+            "run": {
+                "flow_run_id": None if run.flow_run_id is None else str(run.flow_run_id),
+                "status": run_status(run),
+                "run_state": run.state or None,
+                "launched": iso(run.launched),
+                "ended": iso(run.ended),
+                "error": run.error or None,
+                "attempts": run.attempts,
+                "words": self.run_words,
+            },
+        }
+
+
+def explain_decision(facts: DecisionFacts, schedule: Schedule | None, names: KnownNames) -> DecisionExplanation:
+    """Explain why a decision was made, and what became of it.
+
+    Parameters:
+        schedule: the consumer's present schedule; `None` if the consumer is removed.
+        names: the names and links that the schedule needs.
+    """
+    decision = facts.decision
+    completed = None if schedule is None else completing_event(decision, schedule, names)
+    condition = "" if schedule is None or schedule.condition is None else schedule.condition.describe()
+    return DecisionExplanation(
+        facts=facts,
+        condition=condition,
+        completed_by=completed,
+        words=_words(facts, condition, completed),
+        run_words=run_words(facts.run),
+    )
+
+
+def completing_event(decision: Decision, schedule: Schedule, names: KnownNames) -> AssetEvent | None:
+    """Return the consumed event with which the condition first held, or `None`."""
+    if schedule.condition is not None and schedule.condition.has_time_gates:
+        return Reach(schedule, decision.target_key, in_order(decision.events), names.tokens_of).completing
+
+    def holds(events: Sequence[AssetEvent]) -> bool:
+        return evaluate(schedule, decision.target_key, pending_of(events), names.tokens_of)
+
+    length = first_prefix(decision.events, holds)
+    return None if length is None else decision.events[length - 1]
+
+
+def run_status(run: RunFacts) -> str:
+    """Return `waiting`, `launched`, `ended` or `undeliverable`."""
+    if run.undeliverable:
+        return "undeliverable"
+    if run.flow_run_id is None:
+        return "waiting"
+    return "launched" if run.ended is None else "ended"
+
+
+def run_words(run: RunFacts) -> str:
+    """Return in a sentence what became of a decision's run."""
+    if run.undeliverable:
+        return f"It could not be delivered, and has no run: {run.error}."
+    if run.flow_run_id is None:
+        if run.error:
+            return f"Its run is not started yet; {count(run.attempts, 'attempt')} failed, the last with: {run.error}."
+        return "Its run is not started yet."
+    started = "" if run.launched is None else f" at {at(run.launched)}"
+    if run.ended is None and run.not_started is not None:
+        return f"It created the flow run {run.flow_run_id}{started}. {not_started_words(run.not_started)}"
+    if run.ended is None:
+        return f"It started the flow run {run.flow_run_id}{started}."
+    ended = f"It started the flow run {run.flow_run_id}{started}, which ended {run.state} at {at(run.ended)}."
+    if not run.has_failed:
+        return ended
+    return f"{ended} `prefect flow-run retry {run.flow_run_id}` runs it again, with what it was given."
+
+
+def not_started_words(found: NotStarted) -> str:
+    """Return what a run waits for that has not started, and what to do about it."""
+    if found.taken:
+        return f"A worker took it at {at(found.since)}, and it has not begun: the worker's log says why."
+    if not found.pool:
+        return f"It has been waiting since {at(found.since)} for the process that serves its deployment: start it."
+    return (
+        f"It has been waiting since {at(found.since)} for a worker of the work pool {found.pool}: "
+        f"start one with `prefect worker start --pool {quote(found.pool)}`."
+    )
+
+
+def with_run_in_prefect(told: DecisionExplanation, found: NotStarted | None) -> DecisionExplanation:
+    """Return the explanation with what Prefect reports about the decision's run.
+
+    Parameters:
+        found: `None` if the run has started or Prefect does not know.
+    """
+    run = replace(told.facts.run, not_started=found)
+    return replace(told, facts=replace(told.facts, run=run), run_words=run_words(run))
+
+
+def _words(facts: DecisionFacts, condition: str, completed: AssetEvent | None) -> str:
+    decision = facts.decision
+    key = "" if decision.target_key is None else f" for the partition {decision.target_key}"
+    if decision.kind == "backfill":
+        return (
+            f"{facts.consumer} runs{key} because a backfill asked for it at {at(decision.made)}; it consumes nothing."
+        )
+    if decision.because:
+        asked = f"{facts.consumer} was asked to run{key} at {at(decision.made)}"
+        return f"{asked}, because {causes_in_words(decision.because)}."
+    consumed = count(facts.consumed, "event")
+    story = f"{facts.consumer} runs{key} because its condition held at {at(decision.made)}, with {consumed}"
+    if completed is None:
+        changed = "its schedule is another one now" if condition else "it has no condition any more"
+        return f"{story}. Which of them completed it cannot be said: {changed}."
+    story += f". The update of {completed.asset.name}"
+    when = "" if completed.recorded is None else f", recorded {at(completed.recorded)}"
+    story += f" (event {completed.id}{when}) completed {condition}."
+    if completed.recorded is not None and completed.recorded < decision.made:
+        story += " The decision came later: with a later update, a resume, a new schedule, or the end of a run before."
+    return story

@@ -1,0 +1,185 @@
+"""The facts from which explanations are made. The caller has read them; explanations read nothing themselves."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from assetflow.core.condition_tree import Token
+from assetflow.core.explain.waiting import Waiting
+from assetflow.core.refused_deployments import RefusedDeployment
+from assetflow.core.rules.evaluation import Pending
+from assetflow.core.run_changes import FAILED
+from assetflow.core.values.consumers import Consumer, Decision
+from assetflow.core.values.events import AssetEvent
+
+
+@dataclass(frozen=True)
+class KnownNames:
+    """The present names and links; those in the schedule to explain are enough.
+
+    Attributes:
+        owners: each name with the URI that it belongs to (1.2).
+        links: each alias with the URIs that are linked to it (3.2).
+    """
+
+    owners: Mapping[str, str] = field(default_factory=dict[str, str])
+    links: Mapping[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
+
+    def tokens_of(self, uri: str) -> frozenset[Token]:
+        """Return the tokens of a URI: the URI itself, its names and its aliases."""
+        return frozenset(
+            (
+                Token("uri", uri),
+                *(Token("name", name) for name, owner in self.owners.items() if owner == uri),
+                *(Token("alias", alias) for alias, uris in self.links.items() if uri in uris),
+            )
+        )
+
+
+@dataclass(frozen=True)
+class QueuedEvents:
+    """The queued events of a plain consumer, or of one pending partition.
+
+    Attributes:
+        events: the events in the order of the ledger. Of a long queue the oldest of each asset and key are enough.
+        counts: the number of queued events of each asset, by URI; `None` if `events` has all of them.
+        target_key: the key of the pending partition; `None` for a plain consumer.
+        waiting: what the clock says about the queue; `None` for a consumer that is not timed.
+    """
+
+    events: Sequence[AssetEvent] = ()
+    counts: Mapping[str, int] | None = None
+    target_key: str | None = None
+    waiting: Waiting | None = None
+
+    @property
+    def count(self) -> int:
+        return len(self.events) if self.counts is None else sum(self.counts.values())
+
+
+@dataclass(frozen=True)
+class NotStarted:
+    """A flow run that is due and has not started.
+
+    Attributes:
+        since: when it was due, or when a worker took it.
+        taken: a worker has taken it.
+        pool: the work pool whose workers may take it; "" for a deployment that a process serves.
+    """
+
+    since: datetime
+    taken: bool = False
+    pool: str = ""
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """The outcome of a decision: its run, or why it has none. Contract 4.6.
+
+    Attributes:
+        name: the name of the run in Prefect; "" if the caller does not need it.
+        undeliverable: it will have no run: Prefect refused the run, or its deployment is gone.
+        error: the last error, or why it is undeliverable.
+        attempts: the number of failed attempts to create the run.
+        launched, ended: when the run was created and when it ended, UTC; `None` if not yet.
+        state: the name of the run's final state; "" if it is not known.
+        not_started: a run that waits for a worker; `None` if it does not wait, or Prefect was not asked.
+    """
+
+    flow_run_id: UUID | None = None
+    name: str = ""
+    undeliverable: bool = False
+    error: str = ""
+    attempts: int = 0
+    launched: datetime | None = None
+    ended: datetime | None = None
+    state: str = ""
+    not_started: NotStarted | None = None
+
+    @property
+    def has_failed(self) -> bool:
+        return self.state in FAILED
+
+
+@dataclass(frozen=True)
+class DecisionFacts:
+    """A decision with its consumer and its run.
+
+    Attributes:
+        decision: of very many consumed events, the oldest and the first of each asset and key are enough.
+        consumer: `flow/deployment`.
+        total: the number of events that it consumed; `None` if `decision` has all of them.
+    """
+
+    decision: Decision
+    consumer: str
+    run: RunFacts = field(default_factory=RunFacts)
+    total: int | None = None
+
+    @property
+    def consumed(self) -> int:
+        """The number of events that it consumed."""
+        return len(self.decision.events) if self.total is None else self.total
+
+
+@dataclass(frozen=True)
+class ConsumerFacts:
+    """A consumer with its queues, its last decision and its runs.
+
+    Attributes:
+        queues: one for a plain consumer, one for each pending partition of a partitioned one.
+        pending_keys, queued: the number of pending target keys and of queued events; `None` if `queues` has all of
+            them.
+        since: when the ledger first knew the consumer, UTC.
+        last: its latest decision.
+        running: the target keys (`None` for a plain consumer) for which a run of a decision has not ended (4.7).
+        loops: the ways from its own runs back to itself, each as consumers and assets in turn, with itself at both
+            ends.
+        removed: when its deployment was deleted, UTC.
+        refused: why its newest declaration cannot be used, so that the one before counts; `None` if it can.
+    """
+
+    consumer: Consumer
+    names: KnownNames = field(default_factory=KnownNames)
+    queues: Sequence[QueuedEvents] = ()
+    pending_keys: int | None = None
+    queued: int | None = None
+    since: datetime | None = None
+    last: DecisionFacts | None = None
+    running: Collection[str | None] = ()
+    loops: Sequence[Sequence[str]] = ()
+    removed: datetime | None = None
+    refused: RefusedDeployment | None = None
+
+    @property
+    def queue_size(self) -> int:
+        """The number of queued events."""
+        return sum(queue.count for queue in self.queues) if self.queued is None else self.queued
+
+    @property
+    def partition_count(self) -> int:
+        """The number of target keys with queued events."""
+        return len(self.queues) if self.pending_keys is None else self.pending_keys
+
+
+def pending_of(events: Iterable[AssetEvent]) -> Pending:
+    """Return a queue in short: URI to key to the number of events."""
+    found: dict[str, dict[str | None, int]] = {}
+    for (uri, key), number in Counter((event.uri, event.partition_key) for event in events).items():
+        found.setdefault(uri, {})[key] = number
+    return found
+
+
+def first_prefix(events: Sequence[AssetEvent], holds: Callable[[Sequence[AssetEvent]], bool]) -> int | None:
+    """Return how many events, from the oldest on, are needed for `holds`, or `None` if all are not enough.
+
+    More updates never make a condition false, so a binary search finds the number.
+    """
+    if not events or not holds(events):
+        return None
+    return bisect_left(range(1, len(events) + 1), True, key=lambda length: holds(events[:length])) + 1

@@ -1,0 +1,278 @@
+"""What Eager and Lazy flows would run now, what holds them back, and their next look, in words (contract 8.16)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from assetflow.core.freshness.causes import causes_in_words
+from assetflow.core.freshness.deciding import plan
+from assetflow.core.freshness.graph import FlowNode
+from assetflow.core.freshness.records import Item, Run, Target
+from assetflow.core.freshness.state import Book
+from assetflow.core.freshness.verdicts import Verdict, VerdictName
+from assetflow.core.values.words import at, count, iso, joined, some
+
+MOST_TARGETS = 50
+
+# The order in which a plan shows targets, and in which it looks for them if there are many.
+_ORDER: tuple[VerdictName, ...] = (
+    *("run", "in_progress", "owed", "waits", "retry", "missing_input", "backfill", "paused"),
+    *("tried", "waived", "history", "ignored", "no_gain", "not_needed"),
+)
+_WORDS: Mapping[VerdictName, str] = {
+    "run": "It would run now",
+    "in_progress": "It runs",
+    "owed": "It is owed (catchup), and greater keys go first",
+    "paused": "It is paused",
+    "backfill": "A backfill makes it",
+    "history": "Newer keys go first (lookback)",
+    "missing_input": "It misses an input",
+    "tried": "The last run has tried the same inputs",
+    "waived": "It is waived (catchup)",
+    "retry": "Its last run failed",
+    "waits": "It waits",
+    "ignored": "What has changed starts no runs",
+    "not_needed": "No freshness policy needs it now",
+    "no_gain": "A run would read nothing new",
+}
+_LOOK: Mapping[VerdictName, str] = {
+    "run": "now",
+    "in_progress": "when the run ends",
+    "owed": "when runs of greater keys end",
+    "paused": "when it is resumed",
+    "backfill": "when the backfill is done with it",
+    "history": "when it is among the newest keys",
+    "tried": "when an input or the code changes",
+    "waived": "when an input or the code changes",
+    "ignored": "when something changes that starts runs",
+    "not_needed": "when a policy is due",
+    "no_gain": "when an input changes",
+}
+
+
+@dataclass(frozen=True)
+class PlannedTarget:
+    """The plan for a consumer, or for one of its keys, and why.
+
+    >>> from assetflow.testing import Harness
+    >>> def test_it_waits_for_its_input(h: Harness):
+    ...     (target,) = h.plan("core/test").targets
+    ...     assert target.verdict == "missing_input", target.words
+
+    Contract 8.16.
+
+    Attributes:
+        partition_key: the target key; `None` for a plain consumer.
+        verdict: `run`, or what holds it back.
+        words: the same in words, with the causes.
+        looked_at: when it is looked at next, in words.
+        look: the same as an instant, UTC, if only the time has to pass.
+        tried: what its last run tried, and how often that failed, in words; "" before a run has ended.
+    """
+
+    partition_key: str | None
+    verdict: VerdictName
+    words: str
+    looked_at: str
+    look: datetime | None = None
+    tried: str = ""
+
+    def as_json(self) -> dict[str, object]:
+        """Return the target as JSON, with times in ISO 8601."""
+        return {
+            "target_key": self.partition_key,
+            "verdict": self.verdict,
+            "words": self.words,
+            "looked_at": self.looked_at,
+            "look": iso(self.look),
+        }
+
+
+@dataclass(frozen=True)
+class PlannedConsumer:
+    """The plan for the targets of one Eager or Lazy consumer.
+
+    >>> from assetflow.testing import Harness
+    >>> def test_nothing_is_left_to_do(h: Harness):
+    ...     assert [plan.consumer for plan in h.plan() if plan.targets] == []
+
+    Contract 8.16.
+
+    Attributes:
+        consumer: `flow/deployment`.
+        schedule: when it runs, in words.
+        targets: those that are out of date, or run, at most 50; those that would run come first.
+        counts: how many targets there are by verdict, as the last pass left them; up-to-date ones are left out.
+        known: how many targets there are.
+    """
+
+    consumer: str
+    schedule: str
+    targets: tuple[PlannedTarget, ...]
+    counts: Mapping[str, int]
+    known: int
+
+    @property
+    def is_up_to_date(self) -> bool:
+        """True if it has targets, none of which is out of date or runs."""
+        return bool(self.known) and not self.targets
+
+    @property
+    def words(self) -> str:
+        """The plan of the consumer in a sentence."""
+        if not self.targets:
+            return "Everything is up to date." if self.is_up_to_date else "It has no keys yet."
+        if self.targets[0].partition_key is None:
+            return f"{self.targets[0].words}."
+        parts = [f"{number:,} {_SHORT[name]}" for name in _ORDER if (number := self.counts.get(name, 0))]
+        return f"Of {self.known:,} {'key' if self.known == 1 else 'keys'}: {joined(parts)}."
+
+    def as_json(self) -> dict[str, object]:
+        """Return the consumer as JSON, with times in ISO 8601."""
+        return {
+            "consumer": self.consumer,
+            "schedule": self.schedule,
+            "words": self.words,
+            "targets": [target.as_json() for target in self.targets],
+            "counts": dict(self.counts),
+            "total_targets": self.known,
+        }
+
+
+_SHORT: Mapping[VerdictName, str] = {
+    "run": "would run now",
+    "in_progress": "running",
+    "owed": "owed and next in turn",
+    "paused": "held back by the pause",
+    "backfill": "in a backfill",
+    "history": "outside the lookback",
+    "missing_input": "missing an input",
+    "tried": "tried already",
+    "waived": "waived",
+    "retry": "waiting for a retry",
+    "waits": "waiting for others",
+    "ignored": "with changes that start no runs",
+    "not_needed": "not needed now",
+    "no_gain": "without anything new to read",
+}
+
+
+def explain_plan(
+    book: Book,
+    name_of: Callable[[str], str],
+    now: datetime,
+    consumers: Collection[int] | None = None,
+    key: str | None = None,
+) -> list[PlannedConsumer]:
+    """Return what would be done now with the Eager and Lazy consumers, and what holds them back; start nothing.
+
+    Parameters:
+        name_of: returns the readable name of a URI.
+        consumers: only these; all by default.
+        key: only this target key, of the consumers that have it; all by default.
+    """
+    wanted = [node for node in book.graph.all() if consumers is None or node.id in consumers]
+    keepers = [node for node in wanted if node.keeping is not None]
+    if key is None:
+        targets = [target for node in keepers for target in _open_targets(book, node)]
+    else:
+        keepers = [node for node in keepers if book.readings.has(Target(node.id, key))]
+        targets = [Target(node.id, key) for node in keepers]
+    found: dict[int, list[Verdict]] = {}
+    for verdict in plan(book, now, targets):
+        found.setdefault(verdict.target.consumer, []).append(verdict)
+    words = _Words(book, name_of, now, is_whole=key is None)
+    return [
+        words.consumer(node, found.get(node.id, ())) for node in sorted(keepers, key=lambda node: node.consumer.name)
+    ]
+
+
+def _open_targets(book: Book, node: FlowNode) -> list[Target]:
+    """Return the targets that are not up to date as the last pass left them, at most `MOST_TARGETS`."""
+    if not node.is_partitioned:
+        return [Target(node.id)]
+    found = {run.target: None for run in book.runs.of(node.id)}
+    for name in _ORDER:
+        if len(found) < MOST_TARGETS:
+            found |= dict.fromkeys(book.targets.with_verdict(name, node.id, MOST_TARGETS))
+    return list(found)[:MOST_TARGETS]
+
+
+class _Words:
+    def __init__(self, book: Book, name_of: Callable[[str], str], now: datetime, *, is_whole: bool) -> None:
+        self._now = now
+        self._is_whole = is_whole
+        self._book = book
+        self._name = name_of
+
+    def consumer(self, node: FlowNode, verdicts: Sequence[Verdict]) -> PlannedConsumer:
+        ordered = sorted(verdicts, key=lambda each: (_ORDER.index(each.name), each.target.key or ""))
+        counts: Mapping[str, int] = Counter(each.name for each in verdicts)
+        known = 1
+        if self._is_whole:
+            counts = self._book.targets.verdicts(node.id, self._book.readings.has)
+            known = self._book.readings.count(node.id) if node.is_partitioned else 1
+        rows = tuple(self._target(node, each) for each in ordered)
+        return PlannedConsumer(node.consumer.name, node.consumer.schedule.describe(), rows, counts, known)
+
+    def _target(self, node: FlowNode, verdict: Verdict) -> PlannedTarget:
+        parts = [self._verdict(node, verdict)]
+        if verdict.because:
+            named = [each._replace(uri=self._name(each.uri)) for each in verdict.because]
+            parts.append(causes_in_words(named))
+        look = self._due(node) if verdict.name == "not_needed" else verdict.at
+        looked_at = self._look(verdict) if look is None else at(look)
+        tried = self._tried(verdict.target)
+        return PlannedTarget(verdict.target.key, verdict.name, ": ".join(parts), looked_at, look, tried)
+
+    def _tried(self, target: Target) -> str:
+        record = self._book.targets.find(target)
+        if record.tried is None or record.ended is None:
+            return ""
+        versions = sorted({version for version in record.tried.code_versions.values() if version is not None})
+        code = f", with the code {some(versions, 2)}" if versions else ""
+        failed = f"; it failed {count(record.failures, 'time')} in a row" if record.failures else ""
+        return f"what was there up to update {record.tried.sequence}{code}, until {at(record.ended.at)}{failed}"
+
+    def _due(self, node: FlowNode) -> datetime | None:
+        """Return when the first of the policies is due that may pull a Lazy consumer; `None` if nothing is due."""
+        graph = self._book.graph
+        below = (each for number in graph.below([node.id]) if (each := graph.find(number)) is not None)
+        uris = (uri for each in below if each.keeping is not None for uri in each.outputs if graph.declares_any([uri]))
+        records = (self._book.policies.find(uri) for uri in uris)
+        moments = (record.due for record in records if record is not None and record.due is not None)
+        return min((each for each in moments if each > self._now), default=None)
+
+    def _verdict(self, node: FlowNode, verdict: Verdict) -> str:
+        words = _WORDS[verdict.name]
+        if verdict.name == "paused" and not node.consumer.paused:
+            return "Its deployment is paused"
+        if verdict.name == "in_progress":
+            return f"{words}, since {self._since(verdict.target)}"
+        if verdict.name == "waits":
+            return f"{words} for {some([self._maker(each) for each in verdict.waits_for], 3)}"
+        if verdict.name == "missing_input":
+            return f"It misses {some([self._item(each) for each in verdict.missing], 3)}"
+        return words
+
+    def _look(self, verdict: Verdict) -> str:
+        if verdict.name == "waits":
+            return f"when {some([self._maker(each) for each in verdict.waits_for], 3)} ended"
+        if verdict.name == "missing_input":
+            return f"when {some([self._item(each) for each in verdict.missing], 3)} is updated"
+        return _LOOK[verdict.name]
+
+    def _since(self, target: Target) -> str:
+        runs: list[Run] = list(self._book.runs.of_target(target))
+        return at(min(run.began for run in runs))
+
+    def _maker(self, target: Target) -> str:
+        node = self._book.graph.find(target.consumer)
+        assert node is not None, "a target of a removed flow is not waited for"
+        return node.consumer.name if target.key is None else f"{node.consumer.name} ({target.key})"
+
+    def _item(self, item: Item) -> str:
+        return self._name(item.uri) if item.key is None else f"{self._name(item.uri)} ({item.key})"

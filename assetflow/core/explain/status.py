@@ -1,0 +1,322 @@
+"""The status of an asset in words: whether it is up to date, and what has changed since it was made (contract 8.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any, Literal
+
+from assetflow.core.freshness.asset_freshness import AssetFreshness, Unjudged
+from assetflow.core.freshness.causes import Cause, CauseKind
+from assetflow.core.freshness.graph import FlowNode
+from assetflow.core.freshness.moments import CURRENT
+from assetflow.core.freshness.reads import items_read
+from assetflow.core.freshness.records import Item, ItemState, ItemUpdate, Target
+from assetflow.core.freshness.state import Book
+from assetflow.core.freshness.status import base_of, causes_of, target_key_of
+from assetflow.core.freshness.statuses import ItemCounts, Statuses
+from assetflow.core.values.freshness_policy import State
+from assetflow.core.values.words import ago, iso
+
+MOST_CAUSES = 100
+_SHORT = 10
+
+
+@dataclass(frozen=True)
+class StatusCause:
+    """Why an asset is not up to date.
+
+    >>> from assetflow import status
+    >>> def inputs_that_changed(uri: str) -> list[str]:
+    ...     return [cause.uri for cause in status(uri).causes if cause.kind == "data"]
+
+    Contract 8.9.
+
+    Attributes:
+        kind: `missing`: it was never made. `data`: an input has another version than the one that was read.
+            `dependency`: since a deploy, its flow reads another input, or no longer reads one. `code`: its flow has
+            another code version.
+        uri, partition_key: the input that changed, or the asset itself; "" for `code`.
+        read, now: the version that was read, and the newest one; of `code`, code versions.
+        since: when the input changed first since it was read, UTC.
+        words: the cause in words.
+    """
+
+    kind: CauseKind
+    words: str
+    uri: str = ""
+    partition_key: str | None = None
+    read: str | None = None
+    now: str | None = None
+    since: datetime | None = None
+
+    def as_json(self) -> dict[str, object]:
+        """Return the cause as JSON, with times in ISO 8601."""
+        return {
+            "kind": self.kind,
+            "uri": self.uri,
+            "partition_key": self.partition_key,
+            "read": self.read,
+            "now": self.now,
+            "since": iso(self.since),
+            "words": self.words,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> StatusCause:
+        """Return the cause that `as_json` wrote."""
+        since = None if data["since"] is None else datetime.fromisoformat(data["since"])
+        return cls(data["kind"], data["words"], data["uri"], data["partition_key"], data["read"], data["now"], since)
+
+
+@dataclass(frozen=True)
+class Status:
+    """The status of an asset, or of one of its partitions. Contract 8.9.
+
+    >>> from assetflow import status
+    >>> def what_is_stale() -> dict[str, list[str]]:
+    ...     return {each.uri: [cause.words for cause in each.causes] for each in status() if each.state == "stale"}
+
+    Attributes:
+        uri: the asset.
+        partition_key: the key of the partition; `None` for the asset as a whole.
+        state: `fresh`, `stale`, or `missing`: it was never made. Of an asset with keys, `stale` or `missing` if one key
+            is. `source`: no flow makes it. `unknown`: nothing compares it, because no Eager or Lazy flow needs it, or
+            it was never updated.
+        causes: why it is not fresh, at most 100 causes; empty for an asset with keys as a whole.
+        outdated: True if it is not fresh, or if something further up is not.
+        counts: of an asset with keys, how many keys are in which state; else `None`.
+        producer: the consumer whose declaration counts for it; `None` for a source.
+        freshness: the state of its freshness policy: `pass`, `warn`, `fail` or `unknown`; `None` if it has no policy,
+            and of one partition, as the following attributes.
+        data_time: up to when it holds all data, UTC; "current" if nothing newer is known; `None` also if it was never
+            made (contract 8.12).
+        lag: how old its data is, now or at the last deadline; `None` also if that is not known.
+        feasible: whether the flows that make it are quick enough to hold its policy (contract 8.15).
+        why: why the state of its policy is not known now; `None` if it is.
+    """
+
+    uri: str
+    partition_key: str | None
+    state: ItemState
+    causes: tuple[StatusCause, ...] = ()
+    outdated: bool = False
+    counts: Mapping[ItemState, int] | None = None
+    producer: str | None = None
+    freshness: State | None = None
+    data_time: datetime | Literal["current"] | None = None
+    lag: timedelta | None = None
+    feasible: bool | None = None
+    why: str | None = None
+
+    @property
+    def words(self) -> str:
+        """The state in words: "stale", "3 stale, 97 fresh"."""
+        if self.counts is None:
+            return f"{self.state}, outdated" if self.outdated and self.state == "fresh" else self.state
+        return ", ".join(f"{number:,} {state}" for state, number in self.counts.items()) or "no keys yet"
+
+    def as_json(self) -> dict[str, object]:
+        """Return the status as JSON, with times in ISO 8601 and the lag in seconds."""
+        return {
+            "uri": self.uri,
+            "partition_key": self.partition_key,
+            "state": self.state,
+            "outdated": self.outdated,
+            "causes": [cause.as_json() for cause in self.causes],
+            "counts": None if self.counts is None else dict(self.counts),
+            "producer": self.producer,
+            "freshness": self.freshness,
+            "data_time": iso(self.data_time) if isinstance(self.data_time, datetime) else self.data_time,
+            "lag": None if self.lag is None else self.lag.total_seconds(),
+            "feasible": self.feasible,
+            "why": self.why,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Status:
+        """Return the status that `as_json` wrote."""
+        causes = tuple(map(StatusCause.from_json, data["causes"]))
+        data_time, lag = data["data_time"], data["lag"]
+        return cls(
+            data["uri"],
+            data["partition_key"],
+            data["state"],
+            causes,
+            data["outdated"],
+            data["counts"],
+            data["producer"],
+            data["freshness"],
+            data_time if data_time in (None, "current") else datetime.fromisoformat(data_time),
+            None if lag is None else timedelta(seconds=lag),
+            data["feasible"],
+            data["why"],
+        )
+
+
+@dataclass(frozen=True)
+class ReadVersion:
+    """An item that an output is made from: the version that was read, and the newest one.
+
+    Attributes:
+        read, now: the update that was read, and the newest one; `None` if there was none.
+    """
+
+    uri: str
+    partition_key: str | None
+    read: ItemUpdate | None
+    now: ItemUpdate | None
+
+    @property
+    def is_same(self) -> bool:
+        """True if what was read is the newest version."""
+        return self.read is not None and self.now is not None and self.read.data_version == self.now.data_version
+
+    def as_json(self) -> dict[str, object]:
+        """Return the item as JSON, with times in ISO 8601."""
+        return {
+            "uri": self.uri,
+            "partition_key": self.partition_key,
+            "read": None if self.read is None else self.read.data_version,
+            "read_recorded": None if self.read is None else iso(self.read.recorded),
+            "now": None if self.now is None else self.now.data_version,
+            "now_recorded": None if self.now is None else iso(self.now.recorded),
+            "same": self.is_same,
+        }
+
+
+class StatusExplainer:
+    """Explains the status of assets, each thing worked out once.
+
+    Parameters:
+        name_of: returns the readable name of a URI.
+        now: the time from which "12 min ago" counts, UTC.
+        unjudged: why states of policies are not judged up to now; `None` if they are.
+    """
+
+    def __init__(
+        self, book: Book, name_of: Callable[[str], str], now: datetime, unjudged: Unjudged | None = None
+    ) -> None:
+        self._book = book
+        self._name = name_of
+        self._now = now
+        self._unjudged = unjudged
+        self._statuses = Statuses(book, MOST_CAUSES)
+
+    def of(self, uri: str, key: str | None = None) -> Status:
+        """Return the status of an asset, or of one of its partitions."""
+        found = self._compared(uri, key)
+        record = self._book.policies.find(uri) if key is None and self._book.graph.policy(uri) is not None else None
+        if record is None:
+            return found
+        told = AssetFreshness.of(uri, record, None, self._unjudged)
+        return replace(
+            found,
+            freshness=told.record.state,
+            data_time=told.data_moment if record.data_time is not CURRENT else "current",
+            lag=told.lag(self._now),
+            feasible=told.is_feasible,
+            why=told.why or None,
+        )
+
+    def _compared(self, uri: str, key: str | None) -> Status:
+        """Return the status of an asset, or of one of its partitions, by what it was made from."""
+        if not self._book.concerns(uri):
+            return Status(uri, key, "unknown")
+        maker = self._book.graph.maker(uri)
+        producer = None if maker is None else maker.consumer.name
+        counts = self._statuses.counts(uri) if key is None else None
+        if counts is not None:
+            states: dict[ItemState, int] = {each: counts.states[each] for each in _WORST_FIRST if each in counts.states}
+            return Status(uri, None, _worst(states), (), counts.outdated, states, producer)
+        found = self._statuses.of(Item(uri, key))
+        causes = () if maker is None else tuple(self._cause(maker, Item(uri, key), each) for each in found.causes)
+        return Status(uri, key, found.state, causes, found.outdated, None, producer)
+
+    def reads(self, uri: str, key: str | None = None) -> Sequence[ReadVersion]:
+        """Return what an output is made from, at most 100 items, with the versions that were read and those of now."""
+        maker = self._book.graph.maker(uri) if self._book.concerns(uri) else None
+        return [] if maker is None else list(islice(self._reads(maker, Item(uri, key)), MOST_CAUSES))
+
+    def _reads(self, maker: FlowNode, output: Item) -> Iterator[ReadVersion]:
+        base = base_of(self._book, maker, output)
+        for uri in sorted(maker.outputs[output.uri]):
+            after = None if base is None else base.reads.get(uri)
+            for item in items_read(self._book, maker, target_key_of(maker, output.key), uri):
+                read = None if after is None else self._book.updates.as_of(item, after)
+                yield ReadVersion(*item, read, self._book.updates.newest(item))
+
+    def _cause(self, maker: FlowNode, output: Item, cause: Cause) -> StatusCause:
+        if cause.kind == "data":
+            return self._data_cause(maker, output, Item(cause.uri, cause.key))
+        if cause.kind == "code":
+            base = base_of(self._book, maker, output)
+            before, now = None if base is None else base.update.code_version, maker.code_versions[output.uri]
+            words = f"the code changed: {before or 'no version'} → {now}"
+            return StatusCause("code", words, read=before, now=now)
+        name = self._name(cause.uri)
+        if cause.kind == "missing":
+            return StatusCause("missing", "it was never made", cause.uri, output.key)
+        reads = "is read since a deploy" if cause.uri in maker.inputs else "is not read any more"
+        return StatusCause(cause.kind, f"{name} {reads}", cause.uri)
+
+    def _data_cause(self, maker: FlowNode, output: Item, item: Item) -> StatusCause:
+        base, newest = base_of(self._book, maker, output), self._book.updates.newest(item)
+        assert base is not None, "without a base, nothing was read"
+        assert newest is not None, "what changed exists"
+        read = self._book.updates.as_of(item, base.reads[item.uri])
+        first = self._book.updates.first(item) if read is None else self._book.updates.row(read).ended
+        since = (first or newest).recorded
+        name = self._name(item.uri) if item.key is None else f"{self._name(item.uri)} ({item.key})"
+        version = short(newest.data_version)
+        change = f"is new: {version}" if read is None else f"changed: {short(read.data_version)} → {version}"
+        words = f"{name} {change}, {ago(since, self._now)}, {self._reading(maker, output.key, newest)}"
+        before = None if read is None else read.data_version
+        return StatusCause("data", words, *item, before, newest.data_version, since)
+
+    def _reading(self, maker: FlowNode, key: str | None, newest: ItemUpdate) -> str:
+        runs = self._book.runs.of_target(Target(maker.id, target_key_of(maker, key)))
+        return "a run reads it now" if any(run.tried.sequence >= newest.sequence for run in runs) else "not read yet"
+
+
+_WORST_FIRST: tuple[ItemState, ...] = ("stale", "missing", "fresh")
+
+
+def _worst(states: Collection[ItemState]) -> ItemState:
+    """Return the state of an asset with keys: the worst of theirs; an asset without a key is missing."""
+    for state in _WORST_FIRST:
+        if state in states:
+            return state
+    return "missing"
+
+
+def states_of(book: Book, uris: Collection[str]) -> dict[str, str]:
+    """Return `fresh`, `outdated`, `stale` or `missing` for each of these assets that is compared with what it reads."""
+    statuses = Statuses(book, 1)
+    made = [uri for uri in uris if book.concerns(uri) and book.graph.maker(uri) is not None]
+    book.updates.load(Item(uri) for uri in made)
+    found: dict[str, str] = {}
+    for uri in made:
+        told = statuses.counts(uri) or statuses.of(Item(uri))
+        state = _worst(told.states) if isinstance(told, ItemCounts) else told.state
+        found[uri] = "outdated" if state == "fresh" and told.outdated else state
+    return found
+
+
+def short(version: str) -> str:
+    """Return the first characters of a version: enough to tell two apart."""
+    return version if len(version) <= _SHORT else f"{version[: _SHORT - 2]}…"
+
+
+def stale_keys_of(book: Book, uri: str, keys: Collection[str]) -> set[str]:
+    """Return those of the keys of an asset that were made from something that has changed since."""
+    maker = book.graph.maker(uri) if book.concerns(uri) else None
+    counts = None if maker is None else Statuses(book, 1).counts(uri)
+    if maker is None or counts is None or not counts.states.get("stale"):
+        return set()
+    items = [Item(uri, key) for key in keys]
+    book.updates.load(items)
+    causes = {item.key: next(causes_of(book, maker, item), None) for item in items}
+    return {key for key, cause in causes.items() if key is not None and cause is not None and cause.kind != "missing"}

@@ -1,0 +1,215 @@
+"""What would happen: the fold of an update or of a resume on the real queues, told instead of written.
+
+The functions change the state that they are given. Its owner throws it away afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple, cast
+
+from assetflow.core.condition_tree import Gate
+from assetflow.core.explain.events import explain_event
+from assetflow.core.explain.pending_keys import rollup_keys
+from assetflow.core.explain.waiting import waiting_of
+from assetflow.core.partitions import RollupMapper
+from assetflow.core.rules import clock, registry
+from assetflow.core.rules.evaluation import Pending, TokensOf, evaluate, facts_of
+from assetflow.core.rules.fold import pass_over, record_and_pass
+from assetflow.core.rules.keeping import keep_up_to_date
+from assetflow.core.rules.state import QueueKey, State
+from assetflow.core.rules.switching import switch
+from assetflow.core.values.conditions import Leaf
+from assetflow.core.values.consumers import Consumer, Decision
+from assetflow.core.values.events import AssetEvent, Recording
+from assetflow.core.values.schedules import Schedule
+from assetflow.core.values.words import SHOWN, count, joined, some
+
+REFUSED = ("dropped", "not_for_consumer", "not_mapped")
+# Of the pending partitions of a consumer that is resumed, this many are told.
+MOST_LEFT = 100
+
+
+@dataclass(frozen=True)
+class RunToStart:
+    """A run that would start now, with the number of updates that it would consume."""
+
+    consumer: str
+    target_key: str | None
+    updates: int
+
+    def as_json(self) -> dict[str, object]:
+        return {"consumer": self.consumer, "target_key": self.target_key, "updates": self.updates}
+
+
+@dataclass(frozen=True)
+class StillWaiting:
+    """A queue that would still wait; `words` says for what, as a sentence without its subject."""
+
+    consumer: str
+    target_key: str | None
+    words: str
+
+    def as_json(self) -> dict[str, object]:
+        return {"consumer": self.consumer, "target_key": self.target_key, "words": self.words}
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """The outcome of updates that nobody has recorded.
+
+    Attributes:
+        starts: the runs that would start now.
+        waits: the queues that would have the updates, and still wait.
+        refused: for each consumer that would refuse an update, a sentence with the reason.
+        known: the updates are recorded already, so nothing would change.
+    """
+
+    starts: tuple[RunToStart, ...] = ()
+    waits: tuple[StillWaiting, ...] = ()
+    refused: tuple[str, ...] = ()
+    known: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """True if no consumer has anything to do with the updates, though they are new."""
+        return not (self.starts or self.waits or self.refused or self.known)
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "starts": [each.as_json() for each in self.starts],
+            "waits": [each.as_json() for each in self.waits],
+            "refused": list(self.refused),
+            "known": self.known,
+        }
+
+
+def if_recorded(state: State, recordings: Sequence[Recording], now: datetime) -> WhatIf:
+    """Record updates in a state that nobody writes, and tell what followed."""
+    events: list[AssetEvent] = []
+    decisions: list[Decision] = []
+    for recording in recordings:
+        recorded, made = record_and_pass(state, recording, now)
+        events += recorded.events
+        decisions += keep_up_to_date(state, made, now)
+    queued = [
+        (receipt.consumer, receipt.target_key)
+        for receipt in state.changes.all_receipts()
+        if receipt.status == "queued" and receipt.consumer is not None
+    ]
+    return WhatIf(
+        _starts(state, decisions), _left(state, queued, now), tuple(_refused(state, events)), known=not events
+    )
+
+
+def if_resumed(state: State, consumer: Consumer, now: datetime) -> WhatIf:
+    """Resume a consumer in a state that nobody writes, and tell what followed."""
+    clock.settle(state, consumer, now)
+    changed = switch(state, consumer, paused=False, now=now)
+    decisions = pass_over(state, registry.touched_by(state, changed), now)
+    decisions = keep_up_to_date(state, decisions, now)
+    keys = sorted(state.queues.target_keys(consumer.id), key=lambda key: key or "")[:MOST_LEFT]
+    return WhatIf(_starts(state, decisions), _left(state, [(consumer.id, key) for key in keys], now))
+
+
+def still_needed(schedule: Schedule, target_key: str | None, pending: Pending, tokens_of: TokensOf) -> str:
+    """Return the assets that would complete a condition in words, as `a and b` or `a or b`; "" if it is complete."""
+    if schedule.condition is None:
+        return ""
+    facts = facts_of(schedule, target_key, pending, tokens_of)
+    members: list[_Member] = []
+    for node in schedule.condition.postfix:
+        if isinstance(node, Gate):
+            start = len(members) - node.arity
+            inside = members[start:]
+            del members[start:]
+            members.append(_Member(_needed_by(node, inside)))
+        else:
+            found = facts.get(node.token, 0)
+            needed = "" if found else _leaf(schedule, node, target_key, pending, tokens_of)
+            members.append(_Member(needed, found, node.label))
+    return members[0].needed
+
+
+class _Member(NamedTuple):
+    """A node of a condition: what it lacks, and for a leaf its number of updates and its label."""
+
+    needed: str
+    found: int = 0
+    label: str = ""
+
+
+def _needed_by(gate: Gate, members: Sequence[_Member]) -> str:
+    """Return what a gate lacks, or "" if it is satisfied."""
+    lacking = list(dict.fromkeys(each.needed for each in members if each.needed))
+    if gate.kind == "times":
+        missing = cast("int", gate.argument) - members[0].found
+        return "" if missing <= 0 else f"{count(missing, 'more update')} of {members[0].label}"
+    if gate.kind == "at_least":
+        missing = cast("int", gate.argument) - sum(not each.needed for each in members)
+        return "" if missing <= 0 else f"{missing} of {some(lacking)}"
+    if gate.kind == "any" and any(not each.needed for each in members):
+        return ""
+    return joined(lacking, "or" if gate.kind == "any" else "and") if len(lacking) <= SHOWN else some(lacking)
+
+
+def _leaf(schedule: Schedule, leaf: Leaf, target_key: str | None, pending: Pending, tokens_of: TokensOf) -> str:
+    """Return what a leaf without enough updates lacks: its label, with its keys if it is rolled up."""
+    for uri, keys in pending.items():
+        tokens = tokens_of(uri)
+        mapper = None if schedule.partitioning is None else schedule.partitioning.mapper_for(tokens)
+        if leaf.token in tokens and isinstance(mapper, RollupMapper) and target_key is not None:
+            found = rollup_keys(mapper, target_key, {key for key in keys if key is not None})
+            if found.readable:
+                total = len(found.received) + len(found.missing)
+                return f"{leaf.label} ({len(found.received)} of {total} keys; missing {some(found.missing, 3)})"
+    return leaf.label
+
+
+def _starts(state: State, decisions: Iterable[Decision]) -> tuple[RunToStart, ...]:
+    return tuple(RunToStart(_name(state, each.consumer), each.target_key, len(each.events)) for each in decisions)
+
+
+def _left(state: State, queues: Iterable[QueueKey], now: datetime) -> tuple[StillWaiting, ...]:
+    found: list[StillWaiting] = []
+    for number, key in dict.fromkeys(queues):
+        consumer = state.consumers.find(number)
+        if consumer is not None and state.queues.size(number, key):
+            found.append(StillWaiting(consumer.name, key, why_it_waits(state, consumer, key, now)))
+    return tuple(found)
+
+
+def why_it_waits(state: State, consumer: Consumer, key: str | None, now: datetime) -> str:
+    """Return why a queue does not start a run, as a sentence without its subject."""
+    pending = state.queues.pending(consumer.id, key)
+    needed = still_needed(consumer.schedule, key, pending, state.names.tokens_of)
+    if consumer.paused or consumer.held:
+        state_now = "is paused" if consumer.paused else "is held, because its deployment is paused"
+        return f"{state_now}, and still needs {needed}" if needed else state_now
+    if needed:
+        return f"still needs {needed}"
+    if consumer.is_timed:
+        words = waiting_of(state, consumer, key, now).words
+        return words.removeprefix("It ").rstrip(".") or "is looked at again when its time has come"
+    if evaluate(consumer.schedule, key, pending, state.names.tokens_of):
+        return "waits for the end of its run (coalesce)"
+    return "still waits"
+
+
+def _refused(state: State, events: Sequence[AssetEvent]) -> Iterable[str]:
+    """Yield a sentence for each consumer that refuses one of the updates, once."""
+    by_place = {event.sequence: event for event in events}
+    said: dict[str, None] = {}
+    for receipt in state.changes.all_receipts():
+        event = by_place.get(receipt.event)
+        if event is not None and receipt.status in REFUSED and receipt.consumer is not None:
+            names = {receipt.consumer: _name(state, receipt.consumer)}
+            said |= dict.fromkeys(each.words for each in explain_event(event, [receipt], names, []).receipts)
+    return said
+
+
+def _name(state: State, number: int) -> str:
+    consumer = state.consumers.find(number)
+    return "" if consumer is None else consumer.name

@@ -1,0 +1,8 @@
+"""The simulator: what schedules would do with updates, without a server, a database or a clock."""
+
+from __future__ import annotations
+
+from assetflow.core.simulate.scenario import Scenario, read_scenario, read_scenarios, scenario_of_flows
+from assetflow.core.simulation.run import run_scenario, simulate
+
+__all__ = ["Scenario", "read_scenario", "read_scenarios", "run_scenario", "scenario_of_flows", "simulate"]

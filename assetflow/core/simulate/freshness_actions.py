@@ -1,0 +1,152 @@
+"""Carry out the steps about versions, runs that last, and freshness."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from assetflow.core.freshness import backfilling
+from assetflow.core.freshness.graph import FlowNode
+from assetflow.core.freshness.records import Run, Target
+from assetflow.core.freshness.retrying import retry
+from assetflow.core.freshness.state.backfills import Backfill
+from assetflow.core.partitions import check_key
+from assetflow.core.rules import registry
+from assetflow.core.rules.fold import Touched, record
+from assetflow.core.simulate import lasting
+from assetflow.core.simulate.actions import carry_out
+from assetflow.core.simulate.freshness_answers import freshness_answer, plan_answer, status_answer, target_to_answer
+from assetflow.core.simulate.freshness_steps import (
+    AgainStep,
+    BackfillStep,
+    BeginStep,
+    FinishStep,
+    FreshnessStep,
+    ObserveStep,
+    PlanStep,
+    RetryStep,
+    RunStep,
+    StatusStep,
+    TriggerStep,
+)
+from assetflow.core.simulate.reading import is_object
+from assetflow.core.simulate.world import World
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.versions import check_data_version
+
+
+@carry_out.register
+def _(action: ObserveStep, world: World) -> Touched:
+    asset = action.asset()
+    by_key = cast("dict[str | None, object]", action.version if is_object(action.version) else {None: action.version})
+    found: list[AssetEvent] = []
+    for key, version in by_key.items():
+        if key is not None:
+            check_key(key)
+        if version is not None:
+            text = check_data_version(str(version))
+            number = world.new_id("observation", world.step, key or "")
+            found.append(AssetEvent(number, asset, world.now, Origin("api"), partition_key=key, data_version=text))
+    recording = Recording(world.new_id("recording", world.step), observed=tuple(found))
+    recorded = record(world.state, recording, world.now)
+    for _, error in recorded.refused:
+        raise error
+    world.note_events(recorded.events)
+    return recorded.touched
+
+
+@carry_out.register
+def _(action: TriggerStep, world: World) -> Touched:
+    consumer = world.consumer(action.consumer)
+    if lasting.lasts(world, consumer.id):
+        lasting.trigger(world, Target(consumer.id, action.partition_key))
+    return {}
+
+
+@carry_out.register
+def _(action: BeginStep, world: World) -> Touched:
+    for run in _runs(world, action.consumer, action.partition_key):
+        lasting.begin_later(world, run)
+    return {}
+
+
+@carry_out.register
+def _(action: FinishStep, world: World) -> Touched:
+    consumer = world.consumer(action.consumer)
+    touched: Touched = {}
+    for run in _runs(world, action.consumer, action.partition_key):
+        touched |= lasting.end(world, run, action.ending)
+    if not lasting.lasts(world, consumer.id):
+        world.state.decisions.end_runs(consumer.id)
+        registry.touch_ended(world.state, consumer.id, None, touched)
+    return touched
+
+
+@carry_out.register
+def _(action: AgainStep, world: World) -> Touched:
+    target = Target(world.consumer(action.consumer).id, action.partition_key)
+    if not lasting.lasts(world, target.consumer):
+        world.state.decisions.retry_run(*target)
+    elif target in world.lasting.last:
+        lasting.retry(world, world.lasting.last[target])
+    return {}
+
+
+@carry_out.register
+def _(action: RunStep, world: World) -> Touched:
+    consumer = world.consumer(action.consumer)
+    if not lasting.lasts(world, consumer.id):
+        return {}
+    run = lasting.trigger(world, Target(consumer.id, action.partition_key))
+    return lasting.end(world, run, action.ending)
+
+
+@carry_out.register
+def _(action: RetryStep, world: World) -> Touched:
+    retry(world.state.freshness, _node(world, action.consumer), action.partition_key, world.now)
+    return {}
+
+
+@carry_out.register
+def _(action: BackfillStep, world: World) -> Touched:
+    book = world.state.freshness
+    above = backfilling.targets_of(book, action.asset().uri, action.keys, down=action.down)
+    if action.dry_run:
+        waves = backfilling.waves_of(backfilling.steps_of(book, above))
+        found = [[target_to_answer(world, target) for target in wave] for wave in waves]
+        world.answers.append({"step": world.step, "waves": found})
+    else:
+        world.backfills += 1
+        backfilling.begin_backfill(book, above, Backfill(world.backfills, world.now))
+    return {}
+
+
+@carry_out.register
+def _(action: StatusStep, world: World) -> Touched:
+    items = None if action.items is None else [(asset().uri, key) for asset, key in action.items]
+    world.answers.append({"step": world.step, "status": status_answer(world, items)})
+    return {}
+
+
+@carry_out.register
+def _(action: FreshnessStep, world: World) -> Touched:
+    uris = None if action.assets is None else [asset().uri for asset in action.assets]
+    world.answers.append({"step": world.step, "freshness": freshness_answer(world, uris)})
+    return {}
+
+
+@carry_out.register
+def _(action: PlanStep, world: World) -> Touched:  # noqa: ARG001
+    world.answers.append({"step": world.step, "plan": plan_answer(world)})
+    return {}
+
+
+def _node(world: World, name: str) -> FlowNode:
+    node = world.state.freshness.graph.find(world.consumer(name).id)
+    assert node is not None, "a consumer with outputs is in the data graph"
+    return node
+
+
+def _runs(world: World, name: str, key: str | None) -> list[Run]:
+    """Return the runs of a consumer that go on: those of one key, or all."""
+    runs = world.state.freshness.runs.of(world.consumer(name).id)
+    return [run for run in runs if key is None or run.target.key == key]

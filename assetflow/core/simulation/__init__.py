@@ -1,6 +1,0 @@
-"""The simulator: what schedules would do with updates, without a server, a database or a clock."""
-
-from assetflow.core.simulation.run import run_scenario, simulate
-from assetflow.core.simulation.scenario import Scenario, read_scenario, read_scenarios, scenario_of_flows
-
-__all__ = ["Scenario", "read_scenario", "read_scenarios", "run_scenario", "scenario_of_flows", "simulate"]

@@ -1,0 +1,350 @@
+"""Conditions over assets: what has to be updated before a flow runs.
+
+A condition is a tree. Its leaves are assets, references and aliases; its gates are AND, OR, quorum, counts and time
+gates. `condition_tree` holds what is common to all of them, `condition_words` how they are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, ClassVar, NoReturn, Protocol, cast, runtime_checkable
+
+from assetflow.core.condition_tree import ConditionTree, Gate, GateArgument, GateKind, Token, fold_condition
+from assetflow.core.condition_words import gate_in_python, join_gate
+from assetflow.core.time.timetables import CronTriggerTimetable, Timetable
+from assetflow.core.values.spans import check_count, check_span
+from assetflow.errors import InvalidSchedule, not_a
+
+
+class Condition(ConditionTree):
+    """The base class of assets, references, aliases and their combinations with `&` and `|`. Conditions are immutable.
+
+    Contract 4.1.
+    """
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{self!r} cannot be changed after it was made. Make a new one with another {name}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{self!r} cannot be changed after it was made. Make a new one without {name}")
+
+    def __and__(self, other: ConditionValue) -> AssetAll:
+        return AssetAll(*_members(self, AssetAll), *_members(_operand(other, "&"), AssetAll))
+
+    def __or__(self, other: ConditionValue) -> AssetAny:
+        return AssetAny(*_members(self, AssetAny), *_members(_operand(other, "|"), AssetAny))
+
+    def __rand__(self, other: ConditionValue) -> AssetAll:
+        return to_condition(other) & self
+
+    def __ror__(self, other: ConditionValue) -> AssetAny:
+        return to_condition(other) | self
+
+    def __bool__(self) -> bool:
+        raise InvalidSchedule(
+            "`and`, `or` and `not` cannot combine assets",
+            fix="Write `orders & customers` or `orders | customers`",
+        )
+
+    def within(self, span: timedelta) -> Within:
+        """Return the condition that this one holds over updates that came together.
+
+        >>> from datetime import timedelta
+        >>> from assetflow import Asset
+        >>> (Asset("orders") & Asset("customers")).within(timedelta(hours=6)).describe()
+        '(orders AND customers) within 6 h of each other'
+
+        The span is measured from update to update, not from now: updates that came together stay together while the
+        flow waits for something else. An update that can no longer be part of it expires. Contract 9.3, 9.5.
+
+        Parameters:
+            span: the elapsed time from the first to the last update, both included; at most 366 days.
+
+        Raises:
+            InvalidSchedule: the span is not above zero, or over 366 days.
+        """
+        return Within(self, span)
+
+    def since(self, timetable: str | Timetable, *, timezone: str = "UTC") -> Since:
+        """Return the condition that this one holds over updates of one period between two times of a timetable.
+
+        >>> from assetflow import Asset
+        >>> (Asset("orders") & Asset("customers")).since("0 0 * * *", timezone="Europe/Berlin").describe()
+        '(orders AND customers) since 00:00 (Europe/Berlin)'
+
+        So updates of yesterday never meet those of today. A period includes its first moment and excludes its last.
+        Contract 9.4.
+
+        Parameters:
+            timetable: a timetable, or a cron such as "0 0 * * *" or "@daily".
+            timezone: the IANA name of the cron's time zone; a timetable has its own.
+
+        Raises:
+            InvalidTimetable: the cron or the time zone cannot be read.
+        """
+        return Since(self, CronTriggerTimetable(timetable, timezone) if isinstance(timetable, str) else timetable)
+
+    def describe(self) -> str:
+        """Return the condition as text: `a AND (b OR c)`."""
+        return fold_condition(self, lambda leaf: leaf.label, join_gate)
+
+
+class Leaf(Condition):
+    """An asset, a reference or an alias."""
+
+    def times(self, n: int) -> Times:
+        """Return the condition that at least `n` queued updates match this asset, reference or alias.
+
+        >>> from assetflow import Asset
+        >>> Asset("prices").times(3).describe()
+        'prices 3 times'
+
+        Updates of all assets behind an alias count together. Contract 9.2.
+
+        Raises:
+            InvalidSchedule: `n` is not a whole number from 1 on.
+        """
+        return Times(self, n)
+
+    @property
+    def token(self) -> Token:
+        """The token by which the leaf's events are found."""
+        raise NotImplementedError
+
+    @property
+    def label(self) -> str:
+        """The readable name of the leaf."""
+        raise NotImplementedError
+
+
+class BooleanCondition(Condition):
+    """A gate over other conditions. Two are equal if their kinds are, and their members in the same order."""
+
+    kind: ClassVar[GateKind]
+    objects: tuple[Condition, ...]
+    argument: GateArgument | None = None
+
+    def __init__(self, *objects: ConditionValue) -> None:
+        self.__dict__["objects"] = tuple(to_condition(item) for item in objects)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name == "times":
+                raise _times_of(self)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def gate(self) -> Gate:
+        """Return the gate as it stands in postfix order."""
+        return Gate(self.kind, len(self.objects), self.argument)
+
+    @property
+    def members(self) -> Sequence[Condition]:
+        return self.objects
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BooleanCondition) and self.postfix == other.postfix
+
+    def __hash__(self) -> int:
+        return hash(self.postfix)
+
+    def __repr__(self) -> str:
+        return fold_condition(self, repr, gate_in_python)
+
+
+class AssetAll(BooleanCondition):
+    """An AND over conditions: it holds when every member holds. `orders & customers` makes one, and so does a list.
+
+    >>> from assetflow import Asset, AssetAll
+    >>> AssetAll(Asset("s3://shop/orders"), Asset("s3://shop/customers")).describe()
+    's3://shop/orders AND s3://shop/customers'
+
+    Without members it always holds, but a flow never runs without an update. Contract 4.1.
+
+    Parameters:
+        objects: assets, references, aliases, or conditions made of them.
+
+    Raises:
+        InvalidSchedule: a member is something else.
+    """
+
+    kind = "all"
+
+
+class AssetAny(BooleanCondition):
+    """An OR over conditions: it holds when one member holds. `orders | customers` makes one.
+
+    >>> from assetflow import Asset
+    >>> orders, customers, prices = Asset("orders"), Asset("customers"), Asset("prices")
+    >>> (orders | (customers & prices)).describe()
+    'orders OR (customers AND prices)'
+
+    Without members it never holds. Contract 4.1.
+
+    Parameters:
+        objects: assets, references, aliases, or conditions made of them.
+
+    Raises:
+        InvalidSchedule: a member is something else.
+    """
+
+    kind = "any"
+
+
+class AtLeast(BooleanCondition):
+    """A quorum: it holds when at least `n` of its members hold.
+
+    >>> from assetflow import Asset, AtLeast
+    >>> AtLeast(2, Asset("north"), Asset("south"), Asset("west")).describe()
+    '2 of: north, south, west'
+
+    A member that stands there twice counts twice. Contract 9.1.
+
+    Parameters:
+        n: how many members have to hold, from 1 up to the number of members.
+        objects: assets, references, aliases, or conditions made of them.
+
+    Raises:
+        InvalidSchedule: `n` is below 1 or above the number of members, or a member is something else.
+    """
+
+    kind = "at_least"
+
+    def __init__(self, n: int, *objects: ConditionValue) -> None:
+        check_count("AtLeast", n)
+        if n > len(objects):
+            raise InvalidSchedule(
+                f"AtLeast({n}, …) has {len(objects)} members", rule="9.16", fix="Ask for at most as many as there are"
+            )
+        super().__init__(*objects)
+        self.__dict__["argument"] = n
+
+
+class Times(BooleanCondition):
+    """At least `n` queued updates of one asset, reference or alias: `orders.times(3)` makes one. Contract 9.2."""
+
+    kind = "times"
+
+    def __init__(self, leaf: ConditionValue, n: int) -> None:
+        super().__init__(leaf)
+        self.__dict__["argument"] = check_count("times", n)
+        if not isinstance(self.objects[0], Leaf):
+            raise _times_of(self.objects[0])
+
+
+class Within(BooleanCondition):
+    """A condition over updates that came within a span of each other: `c.within(span)` makes one. Contract 9.3."""
+
+    kind = "within"
+
+    def __init__(self, condition: ConditionValue, span: timedelta) -> None:
+        super().__init__(condition)
+        self.__dict__["argument"] = check_span("within", span)
+
+
+class Since(BooleanCondition):
+    """A condition over the updates of one period of a timetable: `c.since("@daily")` makes one. Contract 9.4."""
+
+    kind = "since"
+
+    def __init__(self, condition: ConditionValue, timetable: Timetable) -> None:
+        super().__init__(condition)
+        self.__dict__["argument"] = timetable
+
+
+def _times_of(condition: Condition) -> InvalidSchedule:
+    return InvalidSchedule(
+        f"times() counts the updates of one asset, reference or alias, not of {condition.describe()}",
+        rule="9.2",
+        fix="Write orders.times(2) & customers.times(2), or AtLeast(n, ...) for n of several conditions",
+    )
+
+
+def _from_gate(gate: Gate, members: list[Condition]) -> BooleanCondition:
+    match gate.kind, gate.argument, members:
+        case "all", None, _:
+            return AssetAll(*members)
+        case "any", None, _:
+            return AssetAny(*members)
+        case "at_least", int(n), _:
+            return AtLeast(n, *members)
+        case "times", int(n), [member]:
+            return Times(member, n)
+        case "within", timedelta() as span, [member]:
+            return Within(member, span)
+        case "since", Timetable() as timetable, [member]:
+            return Since(member, timetable)
+        case _:
+            raise InvalidSchedule(f"a stored condition is damaged: {gate} has {len(members)} members")
+
+
+@runtime_checkable
+class ConditionLike(Protocol):
+    """An object that can be written in schedules and outlets like a condition, such as a flow made by `@asset`."""
+
+    def as_condition(self) -> Condition: ...
+
+
+# What can be written where a condition is wanted. A list is an AND.
+ConditionPart = Condition | ConditionLike
+ConditionValue = ConditionPart | Sequence[ConditionPart | Sequence[ConditionPart]]
+
+SCHEDULE_FIX = (
+    'Write Asset("...") for an asset, CronTriggerTimetable("...") for a timetable, '
+    "and combine assets with `&`, `|` or a list"
+)
+
+
+def to_condition(value: ConditionValue) -> Condition:
+    """Return the condition that a value in `schedule=` stands for.
+
+    Parameters:
+        value: a condition, a `ConditionLike`, or a list of them (AND).
+
+    Raises:
+        InvalidSchedule: the value is something else. A text is refused too, because it could be an asset or a cron.
+    """
+    given = cast(object, value)
+    if isinstance(given, Condition):
+        return given
+    if isinstance(given, ConditionLike) and not isinstance(given, type):
+        return given.as_condition()
+    if isinstance(given, list | tuple):
+        return AssetAll(*cast("Sequence[ConditionPart]", given))
+    message, fix = not_a(given, "a condition", SCHEDULE_FIX)
+    raise InvalidSchedule(message, fix=fix)
+
+
+def from_postfix(nodes: Iterable[Leaf | Gate]) -> Condition:
+    """Return the tree with this postfix form.
+
+    Raises:
+        InvalidSchedule: the nodes are not the postfix form of one tree.
+    """
+    values: list[Condition] = []
+    for node in nodes:
+        if isinstance(node, Gate):
+            if node.arity < 0 or node.arity > len(values):
+                raise InvalidSchedule(f"a stored condition is damaged: {node} has too few members")
+            start = len(values) - node.arity
+            members = values[start:]
+            del values[start:]
+            values.append(_from_gate(node, members))
+        else:
+            values.append(node)
+    if len(values) != 1:
+        raise InvalidSchedule(f"a stored condition is damaged: it has {len(values)} roots")
+    return values[0]
+
+
+def _members(condition: Condition, kind: type[BooleanCondition]) -> tuple[Condition, ...]:
+    return condition.objects if isinstance(condition, kind) else (condition,)
+
+
+def _operand(other: ConditionValue, sign: str) -> Condition:
+    try:
+        return to_condition(other)
+    except InvalidSchedule as error:
+        raise InvalidSchedule(f"`{sign}` joins assets, not {other!r}", fix=error.fix) from error

@@ -1,0 +1,116 @@
+"""How a flow keeps its outputs up to date: the value behind `Eager`, `OnMissing` and `Lazy` (contract 8.1 to 8.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Literal, cast
+
+from assetflow.core.partitions import EveryTargetMapper, PartitionMapper
+from assetflow.core.values.assets import Asset, AssetRef
+from assetflow.core.values.conditions import Token
+from assetflow.errors import InvalidSchedule
+
+Kind = Literal["eager", "lazy"]
+Change = Literal["data", "code"]
+Catchup = Literal["none", "latest", "all"]
+
+CHANGES: frozenset[Change] = frozenset({"data", "code"})
+RETRY_DELAY = timedelta(minutes=5)
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """How a flow keeps its outputs up to date.
+
+    Attributes:
+        kind: "eager" runs when something changed, "lazy" as seldom as the freshness policies below allow.
+        starts: the inputs whose changes start runs; empty if all inputs do (8.4).
+        on: which changes start runs; none of them for a flow that makes only what was never made (8.4).
+        catchup: which of the targets that are out of date are still to be run after a deploy or a pause (8.8).
+        lookback: only that many of the greatest keys are run; `None` for all (8.8).
+        retries, retry_delay: how often a run that failed is repeated for the same inputs, and after which delay (8.7).
+        expected_duration: how long a run takes, as long as none has completed (8.15).
+        mappers: which keys of an input a flow without partitions reads (8.3).
+
+    Raises:
+        InvalidSchedule: an option has a value that it cannot have.
+    """
+
+    kind: Kind
+    starts: tuple[Asset | AssetRef, ...] = ()
+    on: Collection[Change] = CHANGES
+    catchup: Catchup = "latest"
+    lookback: int | None = None
+    retries: int = 0
+    retry_delay: timedelta = RETRY_DELAY
+    expected_duration: timedelta | None = None
+    mappers: tuple[tuple[Asset | AssetRef, PartitionMapper], ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "on", _changes(self.on))
+        if cast(str, self.catchup) not in ("none", "latest", "all"):
+            raise InvalidSchedule(f"catchup is {self.catchup!r}", rule="8.8", fix='Write "none", "latest" or "all"')
+        _check_whole("lookback", self.lookback, least=1, rule="8.8")
+        _check_whole("retries", self.retries, least=0, rule="8.7")
+        _check_span("retry_delay", self.retry_delay, rule="8.7")
+        _check_span("expected_duration", self.expected_duration, rule="8.15")
+        for _, mapper in self.mappers:
+            if not isinstance(mapper, EveryTargetMapper):
+                raise InvalidSchedule(
+                    f"a flow without partitions has no target keys, but there is a mapper to {mapper.describe()}",
+                    rule="8.3",
+                    fix="Give AllKeysMapper(), LastMapper() or KeysMapper([...]); or a default_partition_mapper",
+                )
+
+    @property
+    def is_eager(self) -> bool:
+        return self.kind == "eager"
+
+    @property
+    def start_tokens(self) -> frozenset[Token]:
+        return frozenset(start.token for start in self.starts)
+
+    @property
+    def named_assets(self) -> tuple[Asset, ...]:
+        """The assets that the schedule names, in order: it declares their names (contract 1.2)."""
+        named = (*self.starts, *(target for target, _ in self.mappers))
+        return tuple(each for each in named if isinstance(each, Asset))
+
+    def describe(self) -> str:
+        """Return the schedule in words: "when what it was made from is out of date"."""
+        if not self.is_eager:
+            return "as seldom as the freshness policies below it allow"
+        of = f": {', '.join(start.describe() for start in self.starts)}" if self.starts else ""
+        if not self.on:
+            return f"when it was never made{of}"
+        words = {CHANGES: "what it was made from", frozenset({"data"}): "the data that it was made from"}
+        return f"when {words.get(frozenset(self.on), 'the code that it was made with')} is out of date{of}"
+
+
+def _changes(on: object) -> frozenset[Change]:
+    given = frozenset(cast("Collection[object]", on)) if isinstance(on, list | tuple | set | frozenset) else None
+    if given is None or not given <= CHANGES:
+        raise InvalidSchedule(f"on is {on!r}", rule="8.4", fix='Write on=["data", "code"], or one of the two')
+    return cast("frozenset[Change]", given)
+
+
+def _check_whole(name: str, value: object, *, least: int, rule: str) -> None:
+    if value is None and name == "lookback":
+        return
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise InvalidSchedule(
+            f"`{name}` must be a whole number of at least {least}, not {value!r}",
+            rule=rule,
+            fix=f"Write {name}={least}",
+        )
+
+
+def _check_span(name: str, value: object, *, rule: str) -> None:
+    if value is None and name == "expected_duration":
+        return
+    if not isinstance(value, timedelta) or value < timedelta():
+        raise InvalidSchedule(
+            f"`{name}` must be a timedelta of zero or more, not {value!r}", rule=rule, fix="Write timedelta(minutes=5)"
+        )

@@ -1,0 +1,88 @@
+"""`WebhookTrigger`: what others post to the server is an update. Contract 10.2, 10.8."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from datetime import timedelta
+from typing import ClassVar, Literal
+
+from assetflow.core.values.addresses import RULE, Address, PrefectBlock, address_to_json, variables_of
+from assetflow.core.watchers.options import changed_fields
+from assetflow.core.watchers.reading import Format, check_reading
+from assetflow.errors import InvalidWatcher
+
+Signs = Literal["standard", "github"]
+
+
+@dataclass(frozen=True)
+class WebhookTrigger:
+    """Signed messages that others post to `/hooks/{watcher}` of `assetflow server start`, each of which is an update.
+
+    >>> from assetflow import Asset, AssetWatcher
+    >>> from assetflow.watchers import WebhookTrigger
+    >>> pushes = WebhookTrigger("${GITHUB_SECRET}", signs="github", filter={"ref": "refs/heads/main"})
+    >>> code = Asset("https://github.com/shop/models", watchers=[AssetWatcher("pushes", pushes)])
+
+    A message is answered after its update is recorded. Contract 10.2, 10.5, 10.8.
+
+    Parameters:
+        secret: what messages are signed with: `"${VARIABLE}"`, a variable of the server's process, or `block(...)`.
+        signs: "standard" for Standard Webhooks, whose signature covers the id, the time and the body, or "github",
+            whose signature covers the body.
+        extra: the path of what becomes the update's extra, under the last name of the path; by default the whole
+            message, under `payload`.
+        partition_key: the path of the partition key.
+        asset: the path of the URI of the updated asset, instead of the asset that has the watcher.
+        alias: the path of the name of an alias through which the update comes.
+        filter: paths and the values that they must have; other messages are counted.
+
+    Raises:
+        InvalidWatcher: the secret itself stands there, or a path or another option cannot work.
+    """
+
+    secret: Address
+    _: KW_ONLY
+    signs: Signs = "standard"
+    extra: str | None = None
+    partition_key: str | None = None
+    asset: str | None = None
+    alias: str | None = None
+    filter: Mapping[str, object] = field(default_factory=dict[str, object], hash=False)
+    kind: ClassVar[str] = "webhook"
+
+    def __post_init__(self) -> None:
+        names = variables_of(self.secret) if isinstance(self.secret, str) else []
+        if not isinstance(self.secret, PrefectBlock) and self.secret != "".join(f"${{{name}}}" for name in names[:1]):
+            raise InvalidWatcher(
+                "the secret of a webhook stands in the code, where everybody could read it who sees the deployment",
+                fix='Write a variable of the process that serves, "${GITHUB_SECRET}", or block("secret/github")',
+                rule=RULE,
+            )
+        if self.signs not in ("standard", "github"):
+            raise InvalidWatcher(f"signs is {self.signs!r}", fix='Write "standard" or "github"', rule="10.8")
+        check_reading(self)
+
+    @property
+    def format(self) -> Format:
+        """Messages are JSON."""
+        return "json"
+
+    @property
+    def within(self) -> timedelta | None:
+        """Each message is a recording of its own."""
+        return None
+
+    @property
+    def place(self) -> str:
+        """The secret's name; the path on the server follows from the watcher's name."""
+        return f"webhook {self.secret}"
+
+    def as_json(self) -> dict[str, object]:
+        """Return the trigger as JSON, without what is as by default."""
+        written = changed_fields(self, secret=address_to_json(self.secret), filter=dict(self.filter))
+        return {"kind": self.kind, **written}
+
+    def describe(self) -> str:
+        """Return the trigger in words: "webhook, signed as by GitHub"."""
+        return "webhook, signed as by GitHub" if self.signs == "github" else "webhook, signed as by Standard Webhooks"

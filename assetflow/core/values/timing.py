@@ -1,0 +1,204 @@
+"""When a consumer decides on what is queued: its opening hours, its intake and its deadline. Contract 9.7 to 9.12."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal, cast
+
+from assetflow.core.time.timetables import CronPartitionTimetable, PartitionedAtRuntime, Timetable
+from assetflow.core.time.wording import times_in_words, zone_of
+from assetflow.core.values.spans import check_count, check_span, span_in_words
+from assetflow.errors import InvalidSchedule
+
+OnDeadline = Literal["alert", "run", "skip"]
+
+
+@dataclass(frozen=True)
+class Opening:
+    """When a schedule is open: from each time of a timetable on. Contract 9.7.
+
+    Attributes:
+        timetable: each of its times opens the schedule.
+        until: each of its times closes the schedule; without it, only a decision does.
+    """
+
+    timetable: Timetable
+    until: Timetable | None = None
+
+    def __post_init__(self) -> None:
+        check_times("timetable", self.timetable)
+        check_times("until", self.until)
+        if self.until == self.timetable:
+            raise InvalidSchedule(
+                "until has the times of the timetable, so the schedule would never be open",
+                rule="9.16",
+                fix="Give until other times, or leave it out",
+            )
+
+    @property
+    def timezone(self) -> str:
+        """The time zone of the timetable; texts beside it, such as a deadline, are in this zone."""
+        return zone_of(self.timetable)
+
+    def describe(self) -> str:
+        """Return the opening hours in words: "from 06:00 to 22:00 (Europe/Berlin)"."""
+        if self.until is None:
+            return f"from {times_in_words(self.timetable)}"
+        return f"from {times_in_words(self.timetable, known_zone=zone_of(self.until))} to {times_in_words(self.until)}"
+
+
+@dataclass(frozen=True)
+class Intake:
+    """How many updates a decision takes, and how often. Contract 9.9 to 9.11.
+
+    Attributes:
+        debounce: wait until the newest queued update is that old.
+        max_wait: wait at most that long after the update with which the condition holds for the first time.
+        min_events: wait until that many updates are queued.
+        max_events: a decision consumes at most that many, the oldest.
+        cooldown: the least time from one decision to the next.
+    """
+
+    debounce: timedelta | None = None
+    max_wait: timedelta | None = None
+    min_events: int | None = None
+    max_events: int | None = None
+    cooldown: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("debounce", "max_wait", "cooldown"):
+            if (span := getattr(self, name)) is not None:
+                check_span(name, span)
+        for name in ("min_events", "max_events"):
+            if (count := getattr(self, name)) is not None:
+                check_count(name, count)
+        if self.max_wait is not None:
+            self._check_max_wait(self.max_wait)
+        if self.min_events is not None and self.max_events is not None and self.min_events > self.max_events:
+            raise InvalidSchedule(
+                f"min_events {self.min_events} is more than max_events {self.max_events}",
+                rule="9.16",
+                fix="Give max_events at least min_events, or leave one of them out",
+            )
+
+    def _check_max_wait(self, max_wait: timedelta) -> None:
+        if self.debounce is None and self.min_events is None:
+            raise InvalidSchedule(
+                "max_wait limits nothing", rule="9.16", fix="Give debounce or min_events, which wait for more updates"
+            )
+        if self.debounce is not None and max_wait < self.debounce:
+            raise InvalidSchedule(
+                "max_wait is shorter than debounce", rule="9.16", fix="Give max_wait at least the length of debounce"
+            )
+
+    def describe(self) -> str:
+        """Return the options in words: "debounce 10 min, max_wait 1 h"; an empty text if there are none."""
+        spans = {"debounce": self.debounce, "max_wait": self.max_wait}
+        counts = {"min_events": self.min_events, "max_events": self.max_events}
+        words = [f"{name} {span_in_words(span)}" for name, span in spans.items() if span is not None]
+        words += [f"{name} {count}" for name, count in counts.items() if count is not None]
+        if self.cooldown is not None:
+            words.append(f"cooldown {span_in_words(self.cooldown)}")
+        return ", ".join(words)
+
+    @property
+    def waits_for_more(self) -> bool:
+        return self.debounce is not None or self.min_events is not None
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """By when a decision has to come, and what happens if none does. Contract 9.8.
+
+    Attributes:
+        after: counted from the opening, or else from the oldest queued update; `None` if `at` is given.
+        at: the first of these times after the opening; `None` if `after` is given.
+        then: "alert" only tells; "run" decides with what is queued; "skip" drops what is queued.
+    """
+
+    after: timedelta | None = None
+    at: Timetable | None = None
+    then: OnDeadline = "alert"
+
+    def __post_init__(self) -> None:
+        if self.after is not None:
+            check_span("deadline", self.after)
+        check_times("deadline", self.at)
+        if cast(str, self.then) not in ("alert", "run", "skip"):
+            raise InvalidSchedule(f"on_deadline is {self.then!r}", rule="9.16", fix='Write "alert", "run" or "skip"')
+
+    def describe(self, *, known_zone: str = "") -> str:
+        """Return the deadline in words: "at 08:00 with what is there", "alert after 2 h".
+
+        Parameters:
+            known_zone: a time zone that readers have seen already, so that it is left out.
+        """
+        when = f"after {span_in_words(self.after)}" if self.after is not None else ""
+        if self.at is not None:
+            when = f"at {times_in_words(self.at, known_zone=known_zone)}"
+        match self.then:
+            case "run":
+                return f"{when} with what is there"
+            case "skip":
+                return f"{when} it skips what is there"
+            case "alert":
+                return f"alert {when}"
+
+    def of_opening(self, opened: datetime, opening: Opening) -> datetime | None:
+        """Return when the deadline of one opening is due; `None` if it has none.
+
+        Parameters:
+            opened: when the schedule opened.
+            opening: the opening hours; a deadline is never later than the `until` that ends the opening.
+        """
+        due = opened + self.after if self.after is not None else _next(self.at, opened)
+        closes = _next(opening.until, opened)
+        moments = [moment for moment in (due, closes) if moment is not None]
+        return min(moments) if due is not None and moments else None
+
+
+def check_times(name: str, timetable: Timetable | None) -> None:
+    """Refuse a timetable without times, and one that says of the runs by time what no run of updates has.
+
+    Parameters:
+        name: the option that it was given for.
+
+    Raises:
+        InvalidSchedule: people start the runs of this timetable, so it never opens or closes anything; the runs would
+            lose the key that the timetable gives; or it says which of the missed times have a run.
+    """
+    if isinstance(timetable, CronPartitionTimetable):
+        raise InvalidSchedule(
+            f"{name} is CronPartitionTimetable(), whose key would be lost: a run of updates has the key of its updates",
+            rule="9.16",
+            fix=f"Write {name}={timetable.cron!r}, or schedule the flow on the CronPartitionTimetable alone",
+        )
+    if isinstance(timetable, PartitionedAtRuntime):
+        raise InvalidSchedule(
+            f"{name} is PartitionedAtRuntime(), which has no times",
+            rule="9.7",
+            fix='Write a cron such as "0 6 * * *", or another timetable',
+        )
+    if timetable is not None and timetable.catchup != "all":
+        raise InvalidSchedule(
+            f"{name} has a catchup, which is for timetables that start runs", rule="6.1", fix="Leave catchup out"
+        )
+
+
+def make_deadline(value: timedelta | Timetable | None, then: OnDeadline = "alert") -> Deadline | None:
+    """Return the deadline that a span or a timetable means; `None` if neither is given.
+
+    Raises:
+        InvalidSchedule: `then` says what happens at a deadline that is not given, or is not one of its three values.
+    """
+    if value is None:
+        if then != "alert":
+            raise InvalidSchedule("on_deadline needs a deadline", rule="9.16", fix="Give deadline, or leave it out")
+        return None
+    return Deadline(at=value, then=then) if isinstance(value, Timetable) else Deadline(after=value, then=then)
+
+
+def _next(timetable: Timetable | None, moment: datetime) -> datetime | None:
+    tick = None if timetable is None else timetable.next_after(moment)
+    return None if tick is None else tick.time

@@ -1,0 +1,92 @@
+"""`AssetWatcher`: a name for something outside that updates an asset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from assetflow.core.values.triggers import Trigger
+from assetflow.core.values.uri import check_name
+from assetflow.core.watchers.stored import trigger_from_json
+from assetflow.errors import InvalidAsset, InvalidWatcher, not_a
+
+_FIX = 'Write AssetWatcher("orders-queue", MessageQueueTrigger("amqp://mq.internal", queue="orders"))'
+
+
+@dataclass(frozen=True)
+class AssetWatcher:
+    """Something outside that updates an asset, such as messages of a queue, files or new versions of a table.
+
+    >>> from assetflow import Asset, AssetWatcher, flow
+    >>> from assetflow.watchers import MessageQueueTrigger
+    >>> queue = MessageQueueTrigger("amqp://mq.internal", queue="orders")
+    >>> orders = Asset("s3://shop/orders", watchers=[AssetWatcher("orders-queue", queue)])
+    >>> @flow(schedule=orders)
+    ... def report(): ...
+
+    `assetflow watcher start` runs the watchers of all deployed flows. Contract 10.1.
+
+    Parameters:
+        name: the watcher's name, for people. In all deployments it stands for one and the same trigger.
+        trigger: what is watched: a trigger of `assetflow.watchers`.
+
+    Raises:
+        InvalidWatcher: the name is blank or too long, or `trigger` is not a trigger.
+    """
+
+    name: str
+    trigger: Trigger
+
+    def __post_init__(self) -> None:
+        try:
+            check_name(self.name)
+        except (InvalidAsset, TypeError) as error:
+            raise InvalidWatcher(f"{self.name!r} is not a name for a watcher", fix=_FIX, rule="10.1") from error
+        if isinstance(self.trigger, type) or not isinstance(cast(object, self.trigger), Trigger):
+            message, fix = not_a(self.trigger, "a trigger", _FIX)
+            raise InvalidWatcher(message, where=f"watcher {self.name!r}", fix=fix, rule="10.1")
+
+    def as_json(self) -> dict[str, object]:
+        """Return the watcher as JSON."""
+        return {"name": self.name, "trigger": self.trigger.as_json()}
+
+
+def watcher_from_json(data: object) -> AssetWatcher:
+    """Return the watcher that was written.
+
+    Raises:
+        InvalidWatcher: its trigger cannot be read by this version.
+    """
+    given = cast("Mapping[str, object]", data)
+    return AssetWatcher(cast(str, given["name"]), trigger_from_json(cast("Mapping[str, object]", given["trigger"])))
+
+
+def check_watchers(watchers: object, where: str) -> tuple[AssetWatcher, ...]:
+    """Return the watchers of an asset. Contract 10.1.
+
+    Raises:
+        InvalidWatcher: a value is not a watcher, or two triggers have one name.
+    """
+    if not isinstance(watchers, list | tuple):
+        raise InvalidWatcher(f"watchers is {watchers!r}", where=where, fix="Write watchers=[AssetWatcher(...)]")
+    found = cast("list[object]", watchers)
+    for each in found:
+        if not isinstance(each, AssetWatcher):
+            message, fix = not_a(each, "a watcher", _FIX)
+            raise InvalidWatcher(message, where=where, fix=fix, rule="10.1")
+    named = cast("list[AssetWatcher]", found)
+    if conflict := second_trigger(named):
+        raise InvalidWatcher(
+            f"the name {conflict!r} stands for two triggers", where=where, fix="Give each its own name", rule="10.1"
+        )
+    return tuple({each.name: each for each in named}.values())
+
+
+def second_trigger(watchers: Iterable[AssetWatcher]) -> str | None:
+    """Return a name that stands for two different triggers, or `None`. Contract 10.1."""
+    known: dict[str, Trigger] = {}
+    for each in watchers:
+        if known.setdefault(each.name, each.trigger) != each.trigger:
+            return each.name
+    return None

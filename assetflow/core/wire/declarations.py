@@ -1,0 +1,189 @@
+"""A flow's declaration (schedule, options, outlets and inlets) as one flat JSON text in its parameter schema.
+
+The text has the nodes of the condition in postfix order, so a deep condition gives no deeper JSON than a wide one.
+Prefect silently loses a parameter schema that is nested more than about 120 levels deep.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from assetflow.core.codec.timing import deadline_from_json, intake_from_json, opening_from_json, timing_to_json
+from assetflow.core.condition_tree import Token
+from assetflow.core.freshness.data_flow import DataFlow, Output
+from assetflow.core.partitions import mapper_from_json
+from assetflow.core.time.reading import timetable_from_json
+from assetflow.core.values.assets import Asset, AssetAlias, Outlet
+from assetflow.core.values.conditions import from_postfix
+from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.schedules import ConsumerOptions, Partitioning, Schedule, WhilePaused
+from assetflow.core.wire.conditions import node_from_json, node_to_json, outlets_from_json
+from assetflow.core.wire.freshness import (
+    keeping_from_json,
+    keeping_to_json,
+    mappers_from_json,
+    outputs_from_json,
+    outputs_to_json,
+)
+from assetflow.errors import AssetflowError, InvalidSchedule
+
+VERSION = 1
+# Measured on Prefect 3.8 with SQLite: 5 MB are deployed and shown in seconds, 20 MB make the server time out.
+LARGEST_TEXT = 5_000_000
+
+Json = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class FlowDeclaration:
+    """A flow's schedule and options, and the assets that its tasks update (`produces`) and read (`reads`).
+
+    Attributes:
+        outputs: what each asset is made from, and by which version of the code; empty if neither is known. Then each
+            asset is made from all that the flow reads (contract chapter 8).
+    """
+
+    options: ConsumerOptions = field(default_factory=ConsumerOptions)
+    produces: tuple[Outlet, ...] = ()
+    reads: tuple[Outlet, ...] = ()
+    outputs: tuple[Output, ...] = ()
+
+    def __post_init__(self) -> None:
+        made = self.outputs or tuple(Output(token) for token in _tokens(self.produces))
+        data = DataFlow(made, _tokens(self.reads), self._policies)
+        if data != self.options.data:
+            object.__setattr__(self, "options", replace(self.options, data=data))
+
+    @property
+    def _policies(self) -> Mapping[Token, FreshnessPolicy]:
+        """The freshness policies that its assets carry. Of two for one asset, the one of an outlet counts (8.11)."""
+        given = [each for each in (*self.produces, *self.reads) if isinstance(each, Asset)]
+        found: dict[Token, FreshnessPolicy] = {}
+        for asset in (*given, *self.options.schedule.named_assets):
+            if asset.freshness is not None:
+                found.setdefault(asset.token, asset.freshness)
+        return found
+
+    @property
+    def assets(self) -> tuple[Asset, ...]:
+        """All assets that the declaration names, in order; one asset may stand there several times."""
+        outlets = (each for each in (*self.produces, *self.reads) if isinstance(each, Asset))
+        return (*self.options.schedule.named_assets, *outlets)
+
+
+def declaration_to_text(declaration: FlowDeclaration) -> str:
+    """Return the text that a deployment stores.
+
+    Raises:
+        InvalidSchedule: the text is too large for Prefect.
+    """
+    schedule = declaration.options.schedule
+    data: dict[str, object] = {"version": VERSION}
+    if schedule.condition is not None:
+        data["nodes"] = [node_to_json(node) for node in schedule.condition.postfix]
+    if schedule.partitioning is not None:
+        data["partitioning"] = _partitioning_to_json(schedule.partitioning)
+    if schedule.timetable is not None:
+        data["timetable"] = schedule.timetable.as_json()
+    if schedule.keeping is not None:
+        data["keeping"] = keeping_to_json(schedule.keeping)
+    if _has_outputs(declaration):
+        data["outputs"] = outputs_to_json(declaration.options.data.outputs)
+    data |= timing_to_json(declaration.options)
+    if declaration.options.while_paused != "drop":
+        data["while_paused"] = declaration.options.while_paused
+    if declaration.options.coalesce:
+        data["coalesce"] = True
+    for name, outlets in (("produces", declaration.produces), ("reads", declaration.reads)):
+        if outlets:
+            data[name] = [node_to_json(outlet) for outlet in outlets]
+    text = json.dumps(data, separators=(",", ":"), sort_keys=True)
+    if len(text) > LARGEST_TEXT:
+        raise InvalidSchedule(
+            f"the schedule and its assets take {len(text):,} characters, and Prefect can store {LARGEST_TEXT:,} with a "
+            "deployment",
+            fix="Schedule the flow on fewer assets, or on an alias that stands for them",
+        )
+    return text
+
+
+def declaration_from_text(text: str, *, where: str = "") -> FlowDeclaration:
+    """Return the declaration that a deployment stores.
+
+    Parameters:
+        where: the place that an error names.
+
+    Raises:
+        InvalidSchedule: the text is damaged, or another version of the format.
+    """
+    try:
+        data = cast(object, json.loads(text))
+        if not isinstance(data, dict):
+            raise InvalidSchedule("a stored schedule is not a JSON object")
+        return _declaration_from_json(cast(Json, data))
+    except AssetflowError as error:
+        raise InvalidSchedule(error.message, where=where, fix=error.fix, rule=error.rule) from error
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise InvalidSchedule(f"a stored schedule is damaged: {error!r}", where=where, fix="Deploy it again") from error
+
+
+def _has_outputs(declaration: FlowDeclaration) -> bool:
+    """Return True if it counts what each asset is made from, or by which version of the code."""
+    options = declaration.options
+    has_versions = any(output.code_version is not None for output in declaration.outputs)
+    return options.schedule.keeping is not None or has_versions or bool(options.data.policies)
+
+
+def _check_version(data: Json) -> None:
+    if data.get("version") != VERSION:
+        raise InvalidSchedule(
+            f"a stored schedule has version {data.get('version')!r}, this assetflow reads version {VERSION}",
+            fix="Update assetflow, or deploy again with this version",
+        )
+
+
+def _declaration_from_json(data: Json) -> FlowDeclaration:
+    _check_version(data)
+    nodes = data.get("nodes")
+    partitioning = data.get("partitioning")
+    timetable = data.get("timetable")
+    keeping = data.get("keeping")
+    schedule = Schedule(
+        condition=None if nodes is None else from_postfix(map(node_from_json, cast(Sequence[object], nodes))),
+        partitioning=None if partitioning is None else _partitioning_from_json(cast(Json, partitioning)),
+        timetable=None if timetable is None else timetable_from_json(cast("dict[str, object]", timetable)),
+        opening=opening_from_json(data),
+        keeping=None if keeping is None else keeping_from_json(cast(Json, keeping)),
+    )
+    return FlowDeclaration(
+        ConsumerOptions(
+            schedule,
+            cast(WhilePaused, data.get("while_paused", "drop")),
+            bool(data.get("coalesce", False)),
+            intake_from_json(data),
+            deadline_from_json(data),
+        ),
+        produces=outlets_from_json(cast(Sequence[object], data.get("produces", ()))),
+        reads=outlets_from_json(cast(Sequence[object], data.get("reads", ()))),
+        outputs=outputs_from_json(cast("Sequence[Json]", data.get("outputs", ()))),
+    )
+
+
+def _tokens(outlets: Sequence[Outlet]) -> tuple[Token, ...]:
+    """Return the tokens of assets and references; aliases stand for no data (8.1)."""
+    return tuple(dict.fromkeys(each.token for each in outlets if not isinstance(each, AssetAlias)))
+
+
+def _partitioning_to_json(partitioning: Partitioning) -> dict[str, object]:
+    return {
+        "default": partitioning.default.as_json(),
+        "mappers": [[node_to_json(target), mapper.as_json()] for target, mapper in partitioning.mappers],
+    }
+
+
+def _partitioning_from_json(data: Json) -> Partitioning:
+    pairs = cast("Sequence[Sequence[object]]", data.get("mappers", ()))
+    return Partitioning(mapper_from_json(data["default"]), mappers_from_json(pairs))

@@ -1,0 +1,239 @@
+"""Events and recordings as JSON objects, without empty fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from assetflow.core.codec.origins import origin_from_json, origin_to_json
+from assetflow.core.json_data import fit_json, fit_number, fit_text
+from assetflow.core.partitions import check_key
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent, Pin, Recording, check_extra, fit_metrics
+from assetflow.core.values.uri import check_alias, check_name
+from assetflow.core.values.versions import check_data_version
+from assetflow.core.wire import fields
+from assetflow.core.wire.fields import Json
+from assetflow.errors import InvalidEvent
+
+VERSION = 1
+
+
+def recording_to_json(recording: Recording) -> dict[str, object]:
+    """Return a recording as `{"version": 1, "recording": id, "events": [...]}`, with what it confirms and observed."""
+    stored: dict[str, object] = {
+        "version": VERSION,
+        "recording": str(recording.id),
+        "events": [event_to_json(event) for event in recording.events],
+        "confirmed": [event_to_json(event) for event in recording.confirmed],
+        "observed": [event_to_json(event) for event in recording.observed],
+    }
+    return fields.without_empty(stored, keep=frozenset({"events"}))
+
+
+def recording_from_json(data: Json, *, where: str = "") -> Recording:
+    """Return the recording that `recording_to_json` or another sender wrote.
+
+    Parameters:
+        where: the place that an error names.
+
+    Raises:
+        InvalidEvent: the data is not a recording, or another version of assetflow wrote it.
+        InvalidAsset, InvalidEvent: an event breaks chapter 1 or 2 of the contract.
+    """
+    check_version(data, where)
+    if "events" not in data:
+        raise InvalidEvent("the recording has no list of events", where=where, rule="2.2")
+    number = fields.uuid(data.get("recording"), "the id of the recording", where)
+    events, confirmed, observed = (_events(data, name, where) for name in ("events", "confirmed", "observed"))
+    return Recording(number, events, confirmed=confirmed, observed=observed)
+
+
+def _events(data: Json, name: str, where: str) -> tuple[AssetEvent, ...]:
+    events = data.get(name, [])
+    if not isinstance(events, list):
+        raise InvalidEvent(f"the recording has no list of {name}", where=where, rule="2.2")
+    found: list[AssetEvent] = []
+    for place, event in enumerate(cast("list[object]", events)):
+        if not isinstance(event, Mapping):
+            raise InvalidEvent(
+                f"{name}[{place}] is {fields.abridged(event)}, not a JSON object", where=where, rule="2.2"
+            )
+        found.append(event_from_json(cast(Json, event), where=where))
+    return tuple(found)
+
+
+def event_to_json(event: AssetEvent) -> dict[str, object]:
+    """Return an event with all its fields that are not empty."""
+    asset = event.asset
+    return fields.without_empty(
+        {
+            "id": str(event.id),
+            "uri": asset.uri,
+            "name": asset.name if asset.name != asset.uri else None,
+            "names": list(asset.other_names),
+            "group": asset.group,
+            "asset_extra": dict(asset.extra),
+            "extra": dict(event.extra),
+            "partition_key": event.partition_key,
+            "aliases": list(event.aliases),
+            "metrics": dict(event.metrics),
+            "occurred": fields.time_text(event.occurred),
+            "origin": origin_to_json(event.origin),
+            "code_version": event.code_version,
+            "data_version": event.data_version,
+            "inputs": dict(event.inputs),
+            "read": {uri: _pin_to_json(pin) for uri, pin in event.read.items()},
+            "started": fields.time_text(event.started),
+            "sequence": event.sequence,
+            "recorded": fields.time_text(event.recorded),
+        }
+    )
+
+
+def event_from_json(data: Json, *, where: str = "") -> AssetEvent:
+    """Return an event from outside, after checking it. Contract 2.7.
+
+    Its origin and metrics are changed so that they fit, instead of being refused.
+
+    Parameters:
+        where: the place that an error names.
+
+    Raises:
+        InvalidEvent, InvalidAsset: the event breaks chapter 1 or 2 of the contract.
+    """
+    asset = Asset(
+        uri=fields.text(data.get("uri"), "uri", where),
+        name=fields.optional_text(data.get("name"), "name", where),
+        group=fields.optional_text(data.get("group"), "group", where) or "",
+        extra=check_extra(data.get("asset_extra"), where=where, path="asset_extra"),
+    )
+    names = [check_name(name) for name in _texts(data, "names", where)]
+    if names:
+        asset = Asset.known(asset.uri, asset.name, asset.group, asset.extra, other_names=tuple(names))
+    extra = check_extra(data.get("extra"), where=where)
+    key, aliases = read_partition_key(data, where), read_aliases(data, where)
+    version = read_data_version(data, where)
+    return _event(data, asset, extra, key, aliases, version, fit_json(data.get("origin")), where)
+
+
+def recorded_event_from_json(data: Json, *, where: str = "") -> AssetEvent:
+    """Return an event from a ledger, without the checks that were made when it was recorded.
+
+    Parameters:
+        where: the place that an error names.
+
+    Raises:
+        InvalidEvent: the data is damaged.
+    """
+    uri = fields.text(data.get("uri"), "uri", where)
+    extra, asset_extra = data.get("extra"), data.get("asset_extra")
+    name, group = fields.text_or_empty(data.get("name")) or uri, fields.text_or_empty(data.get("group"))
+    asset = Asset.known(uri, name, group, fields.mapping(asset_extra, "asset_extra", where))
+    key, aliases = (
+        fields.optional_text(data.get("partition_key"), "partition_key", where),
+        _texts(data, "aliases", where),
+    )
+    told, version = fields.mapping(extra, "extra", where), _version(data.get("data_version"))
+    return _event(data, asset, told, key, tuple(aliases), version, data.get("origin"), where)
+
+
+def check_version(data: Json, where: str, what: str = "an update") -> None:
+    """Refuse data that another version of assetflow wrote. What others send need not have a version.
+
+    Parameters:
+        what: what the error calls the data.
+
+    Raises:
+        InvalidEvent: the data has another version.
+    """
+    version = data.get("version", VERSION)
+    if version != VERSION:
+        raise InvalidEvent(
+            f"this is version {fields.abridged(version)} of {what}, and this assetflow reads version {VERSION}",
+            where=where,
+            rule="2.6",
+            fix="Update assetflow",
+        )
+
+
+def read_partition_key(data: Json, where: str) -> str | None:
+    """Return the partition key of a payload, after checking it. Contract 2.5."""
+    key = data.get("partition_key")
+    return None if key is None else check_key(fields.text(key, "partition_key", where))
+
+
+def read_data_version(data: Json, where: str) -> str | None:
+    """Return the data version of a payload, after checking it. Contract 8.2."""
+    version = data.get("data_version")
+    return None if version is None else check_data_version(version, where=where)
+
+
+def read_aliases(data: Json, where: str) -> tuple[str, ...]:
+    """Return the aliases of a payload, sorted, after checking them. Contract 1.7."""
+    return tuple(sorted({check_alias(alias) for alias in _texts(data, "aliases", where)}))
+
+
+def _texts(data: Json, name: str, where: str) -> list[str]:
+    texts: object = data.get(name) or []
+    if not isinstance(texts, list):
+        raise InvalidEvent(f"{name} is {fields.abridged(texts)}, not a list of texts", where=where, rule="2.6")
+    return [fields.text(each, f"{name}[{at}]", where) for at, each in enumerate(cast("list[object]", texts))]
+
+
+def _event(
+    data: Json,
+    asset: Asset,
+    extra: Mapping[str, object],
+    partition_key: str | None,
+    aliases: tuple[str, ...],
+    data_version: str | None,
+    origin: object,
+    where: str,
+) -> AssetEvent:
+    return AssetEvent(
+        id=fields.uuid(data.get("id"), "id", where),
+        asset=asset,
+        occurred=fields.time(data.get("occurred"), "occurred", where),
+        origin=origin_from_json(origin),
+        extra=extra,
+        partition_key=partition_key,
+        aliases=aliases,
+        metrics=fit_metrics(data.get("metrics")),
+        code_version=_version(data.get("code_version")),
+        data_version=data_version,
+        inputs=_sequences(data.get("inputs")),
+        read=_pins(data.get("read"), _sequences(data.get("inputs"))),
+        sequence=_sequence(data.get("sequence")),
+        recorded=fields.time_or_none(data.get("recorded")),
+        started=fields.time_or_none(data.get("started")),
+    )
+
+
+def _version(value: object) -> str | None:
+    return fit_text(value) if isinstance(value, str) else None
+
+
+def _sequence(value: object) -> int | None:
+    found = fit_number(value)
+    return found if isinstance(found, int) else None
+
+
+def _sequences(data: object) -> dict[str, int]:
+    found = {fit_text(uri): _sequence(value) for uri, value in fields.mapping_or_empty(data).items()}
+    return {uri: sequence for uri, sequence in found.items() if sequence is not None}
+
+
+def _pin_to_json(pin: Pin) -> dict[str, object]:
+    return {"event": str(pin.event), "recorded": fields.time_text(pin.recorded)}
+
+
+def _pins(data: object, sequences: Mapping[str, int]) -> dict[str, Pin]:
+    """Return what a task read; what cannot be read is left out, as it must not stop an update (2.7)."""
+    found: dict[str, Pin] = {}
+    for uri, value in fields.mapping_or_empty(data).items():
+        pin = fields.mapping_or_empty(value)
+        number, recorded = fields.uuid_or_none(pin.get("event")), fields.time_or_none(pin.get("recorded"))
+        if number is not None and recorded is not None:
+            found[fit_text(uri)] = Pin(sequences.get(fit_text(uri), 0), number, recorded)
+    return found
